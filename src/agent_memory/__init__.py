@@ -1,0 +1,3 @@
+"""Local-first memory for AI agents."""
+
+__version__ = "0.1.0"

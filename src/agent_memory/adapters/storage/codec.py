@@ -1,0 +1,74 @@
+"""Value layout: one byte of schema version, then MessagePack. What the key says is not repeated."""
+
+import msgspec
+
+from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.events import (
+    Event,
+    EventRole,
+    EventType,
+    Millis,
+    Position,
+    SessionId,
+)
+
+VERSION = 1
+_HEAD = bytes([VERSION])
+EMPTY = _HEAD  # an index entry whose key says it all
+
+
+class _Event(msgspec.Struct, array_like=True, frozen=True):
+    session_id: str
+    type: int
+    role: int
+    text: str
+    metadata: dict[str, str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_event = msgspec.msgpack.Decoder(_Event).decode
+
+
+def encode_event(event: Event) -> bytes:
+    return _HEAD + _encode(
+        (event.session_id, event.type, event.role, event.text, dict(event.metadata))
+    )
+
+
+def decode_event(at: Position, value: bytes) -> Event:
+    try:
+        record = _decode_event(_body(value))
+    except msgspec.MsgspecError as exc:
+        raise StorageFailed(f"the stored event {at.event_id!r} is damaged") from exc
+    return Event(
+        event_id=at.event_id,
+        session_id=SessionId(record.session_id),
+        at_ms=at.at_ms,
+        type=EventType(record.type),
+        role=EventRole(record.role),
+        text=record.text,
+        metadata=record.metadata,
+    )
+
+
+def encode_millis(at_ms: Millis) -> bytes:
+    return _HEAD + at_ms.to_bytes(6, "big")
+
+
+def decode_millis(value: bytes) -> Millis:
+    return Millis(int.from_bytes(_body(value), "big"))
+
+
+def encode_key(key: bytes) -> bytes:
+    """A value that is the key of another record."""
+    return _HEAD + key
+
+
+def decode_key(value: bytes) -> bytes:
+    return bytes(_body(value))
+
+
+def _body(value: bytes) -> memoryview:
+    if not value or value[0] != VERSION:
+        raise StorageFailed(f"a stored value has schema {value[:1].hex() or 'none'}, not {VERSION}")
+    return memoryview(value)[1:]

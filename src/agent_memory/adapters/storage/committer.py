@@ -1,0 +1,325 @@
+"""The ordered store over an engine: group commit, expectations, sequences, durable reads.
+
+One thread writes. It takes every batch that waits, checks each against the store and the batches
+before it, writes them as one, flushes once, and answers all. Readers are held back between write
+and flush, so that nobody sees what a crash could still take away.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Protocol
+
+from agent_memory.adapters.storage import families
+from agent_memory.domain.batches import (
+    Absent,
+    Append,
+    Batch,
+    Committed,
+    Conflict,
+    Delete,
+    DeleteRange,
+    Expectation,
+    Operation,
+    Outcome,
+    Put,
+    Row,
+)
+from agent_memory.domain.errors import Overloaded, StorageClosed, StorageFailed
+
+SEQUENCES = families.META  # where the last number of each sequence is kept
+GROUP_BATCHES = 1024
+GROUP_BYTES = 8 << 20
+PENDING_BYTES = 256 << 20
+STALL_PAUSE = 0.002
+STALL_LIMIT = 60.0
+
+
+class Stalled(Exception):
+    """The engine cannot take a write now and has taken nothing; try again."""
+
+
+class Engine(Protocol):
+    """A key-value engine with one writer. It need not be safe for concurrent `write`s."""
+
+    def get(self, family: str, key: bytes, /) -> bytes | None: ...
+
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]: ...
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
+    ) -> Iterator[Row]:
+        """A stable view as of this call, read as the iterator advances."""
+        ...
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        """Apply all atomically, not yet durable. Raises Stalled instead of blocking."""
+        ...
+
+    def flush(self) -> None:
+        """Make every write so far durable."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class CommittedStore:
+    """OrderedStore over any engine."""
+
+    def __init__(self, engine: Engine, on_flush_failure: Callable[[BaseException], None]) -> None:
+        """After a failed flush nobody knows what is on disk: `on_flush_failure` should end the
+        process. The store itself refuses all further work."""
+        self._engine = engine
+        self._on_flush_failure = on_flush_failure
+        self._gate = _Gate()
+        self._scans = _Gate()  # closed only by close(): an unfinished scan would keep the lock
+        self._sequences: dict[tuple[str, bytes], int] = {}
+        self._wake = threading.Condition()
+        self._waiting: deque[_Submission] = deque()
+        self._waiting_bytes = 0
+        self._closing = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
+        self._thread.start()
+
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        with self._gate.reading():
+            return self._engine.get(family, key)
+
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        with self._gate.reading():
+            return self._engine.get_many(family, keys)
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool = False
+    ) -> list[Row]:
+        with self._scans.reading():
+            with self._gate.reading():
+                rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
+            return list(rows)  # outside the gate: a long read holds up no writer
+
+    def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
+        submission = _Submission(tuple(batches))
+        with self._wake:
+            if self._failure is not None:
+                raise StorageFailed("the store failed and takes no more writes") from self._failure
+            if self._closing:
+                raise StorageClosed("the store is closed")
+            if self._waiting_bytes > PENDING_BYTES:
+                raise Overloaded(
+                    f"{self._waiting_bytes >> 20} MiB are waiting to be written; try again"
+                )
+            self._waiting.append(submission)
+            self._waiting_bytes += submission.size
+            self._wake.notify()
+        return submission.future
+
+    def sequence(self, family: str, prefix: bytes, /) -> int:
+        with self._gate.reading():
+            return _last(self._engine, family, prefix)
+
+    def close(self) -> None:
+        with self._wake:
+            if self._closing:
+                return
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+        with self._scans.writing(), self._gate.writing():
+            self._engine.close()
+
+    def _run(self) -> None:
+        while submissions := self._next_group():
+            try:
+                self._commit(submissions)
+            except BaseException as exc:
+                for submission in submissions:
+                    submission.future.set_exception(exc)
+                if self._failure is not None:
+                    self._on_flush_failure(self._failure)
+
+    def _next_group(self) -> "list[_Submission]":
+        """What waits, up to the size of a group; empty when the store closes."""
+        with self._wake:
+            while not self._waiting and not self._closing:
+                self._wake.wait()
+            group: list[_Submission] = []
+            batches = size = 0
+            while self._waiting and batches < GROUP_BATCHES and size < GROUP_BYTES:
+                submission = self._waiting.popleft()
+                group.append(submission)
+                batches += len(submission.batches)
+                size += submission.size
+            self._waiting_bytes -= size
+            return group
+
+    def _commit(self, submissions: "list[_Submission]") -> None:
+        if self._failure is not None:
+            raise StorageFailed("the store failed and takes no more writes") from self._failure
+        plan = _Plan(self._engine, self._sequences)
+        outcomes = [[plan.add(batch) for batch in each.batches] for each in submissions]
+        operations = plan.operations()
+        if operations:
+            with self._gate.writing():
+                self._write(operations)
+                try:
+                    self._engine.flush()
+                except BaseException as exc:
+                    self._failure = exc
+                    raise StorageFailed("could not flush to disk") from exc
+            self._sequences = plan.sequences
+        for submission, outcome in zip(submissions, outcomes, strict=True):
+            submission.future.set_result(outcome)
+
+    def _write(self, operations: Sequence[Put | Delete | DeleteRange]) -> None:
+        deadline = time.monotonic() + STALL_LIMIT
+        while True:
+            try:
+                return self._engine.write(operations)
+            except Stalled as exc:
+                if time.monotonic() > deadline:
+                    raise StorageFailed(
+                        f"the store has been unable to write for {STALL_LIMIT:.0f} s"
+                    ) from exc
+                time.sleep(STALL_PAUSE)
+
+
+class _Submission:
+    __slots__ = ("batches", "future", "size")
+
+    def __init__(self, batches: tuple[Batch, ...]) -> None:
+        self.batches = batches
+        self.future: Future[list[Outcome]] = Future()
+        # Running on from the start: a waiter that gives up cannot cancel a write half done.
+        self.future.set_running_or_notify_cancel()
+        self.size = sum(_size(op) for batch in batches for op in batch.operations)
+
+
+class _Plan:
+    """A group being put together: what it will write, and what its later batches may see."""
+
+    def __init__(self, engine: Engine, sequences: dict[tuple[str, bytes], int]) -> None:
+        self.sequences = dict(sequences)
+        self._engine = engine
+        self._operations: list[Put | Delete | DeleteRange] = []
+        self._pending: dict[tuple[str, bytes], bytes | None] = {}
+        self._cleared: list[DeleteRange] = []
+        self._advanced: set[tuple[str, bytes]] = set()
+
+    def add(self, batch: Batch) -> Outcome:
+        for expectation in batch.expectations:
+            if not self._holds(expectation):
+                return Conflict(expectation)
+        assigned: list[int] = []
+        for operation in batch.operations:
+            if isinstance(operation, Append):
+                family, prefix, value = operation
+                number = self._advance(family, prefix)
+                assigned.append(number)
+                self._apply(Put(family, prefix + b"%020d" % number, value))
+            else:
+                self._apply(operation)
+        return Committed(tuple(assigned))
+
+    def operations(self) -> list[Put | Delete | DeleteRange]:
+        counters = [
+            Put(SEQUENCES, _counter_key(*name), b"%020d" % self.sequences[name])
+            for name in sorted(self._advanced)
+        ]
+        return [*self._operations, *counters]
+
+    def _apply(self, operation: Put | Delete | DeleteRange) -> None:
+        self._operations.append(operation)
+        if isinstance(operation, Put):
+            self._pending[operation.family, operation.key] = operation.value
+        elif isinstance(operation, Delete):
+            self._pending[operation.family, operation.key] = None
+        else:
+            family, start, end = operation
+            for name in self._pending:
+                if name[0] == family and start <= name[1] < end:
+                    self._pending[name] = None
+            self._cleared.append(operation)
+
+    def _holds(self, expectation: Expectation) -> bool:
+        found = self._read(expectation.family, expectation.key)
+        if isinstance(expectation, Absent):
+            return found is None
+        return found == expectation.value
+
+    def _read(self, family: str, key: bytes) -> bytes | None:
+        try:
+            return self._pending[family, key]
+        except KeyError:
+            pass
+        if any(r.family == family and r.start <= key < r.end for r in self._cleared):
+            return None
+        return self._engine.get(family, key)
+
+    def _advance(self, family: str, prefix: bytes) -> int:
+        name = family, prefix
+        last = self.sequences.get(name)
+        if last is None:
+            last = _last(self._engine, *name)
+        self.sequences[name] = last + 1
+        self._advanced.add(name)
+        return last + 1
+
+
+class _Gate:
+    """Keeps readers out while a group is written but not yet durable.
+
+    Readers pass freely while it is open. The writer closes it only when those whom it held back
+    last time have passed, so neither side can starve the other.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._closed = False
+        self._inside = 0
+        self._held_back = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._changed:
+            if self._closed:
+                self._held_back += 1
+                self._changed.wait_for(lambda: not self._closed)
+                self._held_back -= 1
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if not self._inside:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held_back)
+            self._closed = True
+            self._changed.wait_for(lambda: not self._inside)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()
+
+
+def _last(engine: Engine, family: str, prefix: bytes) -> int:
+    stored = engine.get(SEQUENCES, _counter_key(family, prefix))
+    return int(stored) if stored else 0
+
+
+def _counter_key(family: str, prefix: bytes) -> bytes:
+    return b"sequence:" + family.encode() + b":" + prefix
+
+
+def _size(operation: Operation) -> int:
+    return sum(len(part) for part in operation[1:])

@@ -1,0 +1,100 @@
+"""The event log on an ordered store: event, id, session entry and outbox entry in one batch."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from agent_memory.adapters.storage import codec, families, keys
+from agent_memory.domain import promises
+from agent_memory.domain.batches import Absent, Append, Batch, Committed, Outcome, Put, Row
+from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.domain.ports import OrderedStore
+
+PAGE_BYTES = 3 << 20  # a page fits a gRPC client's default limit of 4 MiB
+_CHUNK = 64
+
+
+class StoredEventLog:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def append(self, events: Sequence[Event], /) -> "Future[list[bool]]":
+        return promises.mapped(self._store.submit([_batch(event) for event in events]), _created)
+
+    def get(self, event_id: EventId, /) -> Event | None:
+        found = self._store.get(families.EVENT_IDS, keys.event_id(event_id))
+        if found is None:
+            return None
+        at = Position(at_ms=codec.decode_millis(found), event_id=event_id)
+        value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
+        return None if value is None else codec.decode_event(at, value)
+
+    def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
+        first = keys.event_prefix(start)
+        if after is not None:
+            first = max(first, keys.after(keys.event(after.at_ms, after.event_id)))
+        return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
+
+    def of_session(self, session_id: SessionId, /, *, after: Position | None, limit: int) -> Page:
+        prefix = keys.session(session_id)
+        first = prefix
+        if after is not None:
+            first = keys.after(keys.session_event(session_id, after.at_ms, after.event_id))
+        return self._page(families.SESSION_EVENTS, first, keys.end_of(prefix), limit)
+
+    def watermark(self) -> int:
+        return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
+
+    def _page(self, family: str, start: bytes, end: bytes, limit: int) -> Page:
+        """Read in chunks, so that a page of long texts stops early and not after the fact."""
+        events: list[Event] = []
+        size = 0
+        while True:
+            # One row more than wanted tells whether there is a next page.
+            wanted = min(_CHUNK, limit - len(events)) + 1
+            rows = self._store.scan(family, start, end, limit=wanted)
+            for at, value in self._values(family, rows[: wanted - 1]):
+                size += len(value)
+                if events and size > PAGE_BYTES:
+                    return _unfinished(events)
+                events.append(codec.decode_event(at, value))
+            if len(rows) < wanted:
+                return Page(events=tuple(events))
+            if len(events) >= limit:
+                return _unfinished(events)
+            start = keys.after(rows[wanted - 2][0])
+
+    def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
+        positions = [keys.position(key) for key, _ in rows]
+        if family == families.EVENTS:
+            return [(at, value) for at, (_, value) in zip(positions, rows, strict=True)]
+        found = self._store.get_many(
+            families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
+        )
+        return [(at, v) for at, v in zip(positions, found, strict=True) if v is not None]
+
+
+def _batch(event: Event) -> Batch:
+    key = keys.event(event.at_ms, event.event_id)
+    name = keys.event_id(event.event_id)
+    return Batch(
+        (
+            Put(families.EVENTS, key, codec.encode_event(event)),
+            Put(families.EVENT_IDS, name, codec.encode_millis(event.at_ms)),
+            Put(
+                families.SESSION_EVENTS,
+                keys.session_event(event.session_id, event.at_ms, event.event_id),
+                codec.EMPTY,
+            ),
+            Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
+        ),
+        (Absent(families.EVENT_IDS, name),),
+    )
+
+
+def _created(outcomes: list[Outcome]) -> list[bool]:
+    return [isinstance(outcome, Committed) for outcome in outcomes]
+
+
+def _unfinished(events: Sequence[Event]) -> Page:
+    last = events[-1]
+    return Page(events=tuple(events), next=Position(at_ms=last.at_ms, event_id=last.event_id))

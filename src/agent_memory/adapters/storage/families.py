@@ -1,0 +1,23 @@
+"""The named families of the store. A new one is added here, and opened stores gain it."""
+
+EVENTS = "events"  # evt:{ms:013}:{event id} -> event
+EVENT_IDS = "event_ids"  # eid:{event id} -> ms
+SESSION_EVENTS = "session_events"  # ses:{session}:{ms:013}:{event id}
+TOC_NODES = "toc_nodes"
+TOC_LATEST = "toc_latest"
+GRIPS = "grips"
+OUTBOX = "outbox"  # outbox:{sequence:020} -> what changed
+CHECKPOINTS = "checkpoints"  # checkpoint:{job}
+META = "meta"  # schema version, sequence counters
+
+ALL = (
+    EVENTS,
+    EVENT_IDS,
+    SESSION_EVENTS,
+    TOC_NODES,
+    TOC_LATEST,
+    GRIPS,
+    OUTBOX,
+    CHECKPOINTS,
+    META,
+)

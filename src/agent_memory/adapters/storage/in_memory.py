@@ -1,0 +1,74 @@
+"""An engine that keeps everything in memory: for tests, and for tools that need no disk."""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_memory.adapters.storage import families
+from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
+from agent_memory.domain.errors import StorageClosed, StorageFailed
+
+
+class MemoryEngine:
+    """Sorted keys beside a dict, per family."""
+
+    def __init__(self, names: Iterable[str] = families.ALL) -> None:
+        self._families: dict[str, _Family] | None = {name: _Family() for name in names}
+
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        return self._family(family).values.get(key)
+
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        values = self._family(family).values
+        return [values.get(key) for key in keys]
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
+    ) -> Iterator[Row]:
+        found = self._family(family)
+        keys = found.between(start, end)
+        chosen = keys[::-1][:limit] if reverse else keys[:limit]
+        return iter([(key, found.values[key]) for key in chosen])
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        for operation in operations:
+            self._family(operation.family).apply(operation)
+
+    def flush(self) -> None:
+        """Memory is as durable as it gets."""
+
+    def close(self) -> None:
+        self._families = None
+
+    def _family(self, name: str) -> "_Family":
+        if self._families is None:
+            raise StorageClosed("the store is closed")
+        try:
+            return self._families[name]
+        except KeyError:
+            raise StorageFailed(f"no family {name!r}") from None
+
+
+class _Family:
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes] = {}
+        self._keys: list[bytes] = []
+
+    def between(self, start: bytes, end: bytes) -> list[bytes]:
+        return self._keys[bisect_left(self._keys, start) : bisect_left(self._keys, end)]
+
+    def apply(self, operation: Put | Delete | DeleteRange) -> None:
+        match operation:
+            case Put(_, key, value):
+                if key not in self.values:
+                    insort(self._keys, key)
+                self.values[key] = value
+            case Delete(_, key):
+                self._remove(key, key + b"\0")
+            case DeleteRange(_, start, end):
+                self._remove(start, end)
+
+    def _remove(self, start: bytes, end: bytes) -> None:
+        first, last = bisect_left(self._keys, start), bisect_left(self._keys, end)
+        for key in self._keys[first:last]:
+            del self.values[key]
+        del self._keys[first:last]

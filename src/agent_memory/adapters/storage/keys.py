@@ -1,0 +1,44 @@
+"""Key layout. Times are zero-padded to 13 digits, so byte order is time order."""
+
+from agent_memory.domain.events import EventId, Millis, Position, SessionId
+
+OUTBOX_PREFIX = b"outbox:"
+
+
+def event(at_ms: Millis, event_id: EventId) -> bytes:
+    return b"evt:%013d:%s" % (at_ms, event_id.encode())
+
+
+def event_prefix(at_ms: Millis) -> bytes:
+    """What the keys of all events of one millisecond start with."""
+    return b"evt:%013d:" % at_ms
+
+
+def event_id(event_id: EventId) -> bytes:
+    return b"eid:%s" % event_id.encode()
+
+
+def session_event(session_id: SessionId, at_ms: Millis, event_id: EventId) -> bytes:
+    return b"%s%013d:%s" % (session(session_id), at_ms, event_id.encode())
+
+
+def session(session_id: SessionId) -> bytes:
+    """The prefix of one session's events. The id is escaped: a colon ends it."""
+    return b"ses:%s:" % session_id.replace("%", "%25").replace(":", "%3A").encode()
+
+
+def position(key: bytes) -> Position:
+    """The time and id that end an event key or a session key."""
+    fields_before = 1 if key.startswith(b"evt:") else 2
+    *_, at_ms, name = key.split(b":", fields_before + 1)
+    return Position(at_ms=Millis(int(at_ms)), event_id=EventId(name.decode()))
+
+
+def after(key: bytes) -> bytes:
+    """The smallest key greater than this one."""
+    return key + b"\0"
+
+
+def end_of(prefix: bytes) -> bytes:
+    """The smallest key greater than every key that starts with `prefix`."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

@@ -1,0 +1,44 @@
+"""The store's schema version: a new store gets ours, an older one is migrated, a newer refused."""
+
+from collections.abc import Callable, Mapping
+
+from agent_memory.adapters.storage import families
+from agent_memory.domain.batches import Absent, Batch, Conflict, Equals, Put
+from agent_memory.domain.errors import StorageFailed, StorageTooNew
+from agent_memory.domain.ports import OrderedStore
+
+VERSION = 1
+_KEY = b"schema"
+
+Migration = Callable[[OrderedStore], None]
+"""Brings a store from the version before to its own. It must be safe to run again: a crash may
+come between its last write and the record that it ran."""
+
+MIGRATIONS: Mapping[int, Migration] = {}
+
+
+def prepare(
+    store: OrderedStore, *, version: int = VERSION, migrations: Mapping[int, Migration] = MIGRATIONS
+) -> None:
+    """Make the store's schema ours, or raise StorageTooNew."""
+    raw = store.get(families.META, _KEY)
+    if raw is None:
+        _record(store, Absent(families.META, _KEY), version)
+        return
+    found = int(raw)
+    if found > version:
+        raise StorageTooNew(
+            f"the store has schema {found}, this version of Agent Memory knows {version}: upgrade"
+        )
+    for step in range(found + 1, version + 1):
+        if step not in migrations:
+            raise StorageFailed(f"no migration leads to schema {step}")
+        migrations[step](store)
+        _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
+
+
+def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> None:
+    batch = Batch((Put(families.META, _KEY, b"%d" % version),), (expected,))
+    (outcome,) = store.submit([batch]).result()
+    if isinstance(outcome, Conflict):
+        raise StorageFailed("the schema version changed while the store was being opened")

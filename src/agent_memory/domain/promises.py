@@ -1,0 +1,22 @@
+"""Futures that carry a derived result."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def mapped(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
+    """A future of `derive(result)`. It runs where the source is settled, so keep it small."""
+    derived: Future[B] = Future()
+
+    def settle(done: "Future[A]") -> None:
+        try:
+            derived.set_result(derive(done.result()))
+        except BaseException as exc:
+            derived.set_exception(exc)
+
+    source.add_done_callback(settle)
+    return derived

@@ -1,0 +1,83 @@
+"""Serving a protobuf service: one parser and one error translation for every method."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias, TypeVar
+
+import grpc
+import structlog
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput
+from agent_memory.interfaces import wire
+
+log = structlog.get_logger()
+
+M = TypeVar("M", bound=Message)
+Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
+Handler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
+_Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Unary = Callable[[Any], Awaitable[Message]]
+Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
+
+
+def service(
+    descriptor: ServiceDescriptor, unary: dict[str, Unary], stream: dict[str, Stream]
+) -> Handler:
+    """Handlers for the methods given by name; the others answer UNIMPLEMENTED.
+
+    Requests are parsed here and not by gRPC, which would answer INTERNAL for a client's bad bytes.
+    """
+    methods = {
+        **{name: _unary(descriptor.methods_by_name[name], call) for name, call in unary.items()},
+        **{name: _stream(descriptor.methods_by_name[name], call) for name, call in stream.items()},
+    }
+    return grpc.method_handlers_generic_handler(descriptor.full_name, methods)
+
+
+def _unary(method: MethodDescriptor, call: Unary) -> _Method:
+    request_class = GetMessageClass(method.input_type)
+
+    async def answer(raw: bytes, context: Context) -> Message:
+        try:
+            return await call(_parse(request_class, raw))
+        except AgentMemoryError as exc:
+            await _abort(context, method, exc)
+            raise AssertionError("abort returned") from exc
+
+    return grpc.unary_unary_rpc_method_handler(
+        answer, response_serializer=lambda message: message.SerializeToString()
+    )
+
+
+def _stream(method: MethodDescriptor, call: Stream) -> _Method:
+    request_class = GetMessageClass(method.input_type)
+
+    async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
+        try:
+            async for message in call(_parse(request_class, each) async for each in raw):
+                yield message
+        except AgentMemoryError as exc:
+            await _abort(context, method, exc)
+
+    return grpc.stream_stream_rpc_method_handler(
+        answer, response_serializer=lambda message: message.SerializeToString()
+    )
+
+
+def _parse(request_class: type[M], raw: bytes) -> M:
+    try:
+        return request_class.FromString(raw)
+    except DecodeError as exc:
+        raise InvalidInput(
+            f"the request is not a {request_class.DESCRIPTOR.full_name}: it is damaged, or a string"
+            " in it is not valid UTF-8"
+        ) from exc
+
+
+async def _abort(context: Context, method: MethodDescriptor, exc: AgentMemoryError) -> None:
+    code = wire.codes(exc).grpc
+    if code == "INTERNAL":
+        log.error("grpc.failed", method=method.name, error=str(exc))
+    await context.abort(grpc.StatusCode[code], str(exc) or type(exc).__doc__)
