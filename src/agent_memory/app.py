@@ -12,7 +12,7 @@ from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.config import Settings
 from agent_memory.domain.ports import OrderedStore
-from agent_memory.interfaces.grpc.bridge import Bridge
+from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import Event
 from agent_memory.interfaces import wire
+from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
-from agent_memory.interfaces.grpc.bridge import Bridge
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.timeline import Timeline

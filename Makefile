@@ -1,0 +1,45 @@
+# make demo   see what it does          make test   everything CI runs
+# make check  lint, types, contracts    make proto  regenerate the wire code
+# make bench  measure (DATA=folder)     make soak   long runs    make interop  outside tools
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: demo test check proto bench soak interop clean
+
+demo: $(READY)
+	$(BIN)/python -m demo
+
+test: check
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -q -m "not soak"
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/proto.py --check
+
+proto: $(READY)
+	$(BIN)/python tools/proto.py
+
+bench: $(READY)
+	$(BIN)/python -m bench.ingest
+
+soak: $(READY)
+	$(BIN)/pytest -q -m soak
+
+interop: $(READY)
+	tools/interop
+
+clean:
+	rm -rf $(VENV) .demo build dist
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --group dev --editable .
+	touch $@
