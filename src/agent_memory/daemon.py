@@ -13,6 +13,7 @@ import uvloop
 
 from agent_memory import app, config
 from agent_memory.domain.errors import AgentMemoryError, StorageLocked
+from agent_memory.interfaces import wire
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ def main() -> int:
         uvloop.run(_serve(config.load(os.environ)))
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
-        return app.EXIT_STORAGE
+        return wire.codes(exc).exit
     return 0
 
 

@@ -4,6 +4,7 @@ AgentMemoryError
 ├── InvalidInput        the caller sent something we refuse; the message says what to change
 ├── NotFound            no such event, node, grip or memory
 ├── ContentBlocked      the secrets filter refused the content
+├── ListenFailed        an address could not be listened on
 ├── Overloaded          too much unfinished work; try again
 └── StorageFailed       the store could not read or write
     ├── StorageClosed   the store is closed, or closing
@@ -30,6 +31,10 @@ class ContentBlocked(AgentMemoryError):
 
 class Overloaded(AgentMemoryError):
     """Too much unfinished work; try again in a moment."""
+
+
+class ListenFailed(AgentMemoryError):
+    """An address could not be listened on."""
 
 
 class StorageFailed(AgentMemoryError):

@@ -11,6 +11,8 @@ B = TypeVar("B")
 def mapped(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
     """A future of `derive(result)`. It runs where the source is settled, so keep it small."""
     derived: Future[B] = Future()
+    # Running from the start: a waiter that gives up must not cancel what is being settled.
+    derived.set_running_or_notify_cancel()
 
     def settle(done: "Future[A]") -> None:
         try:

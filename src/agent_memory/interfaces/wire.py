@@ -16,6 +16,7 @@ from agent_memory.domain.events import (
     Page,
     Position,
     SessionId,
+    check_millis,
 )
 from agent_memory.proto import memory_pb2 as pb
 
@@ -33,6 +34,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404),
     errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
+    errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
     errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
     AgentMemoryError: Codes(exit=1, grpc="INTERNAL", http=500),
@@ -113,8 +115,9 @@ def token_in(token: str) -> Position:
         at_ms, _, event_id = base64.b64decode(token, b"-_", validate=True).decode().partition(":")
         if not event_id:
             raise ValueError("no event id")
+        check_millis("time", int(at_ms))
         return Position(at_ms=Millis(int(at_ms)), event_id=EventId(event_id))
-    except (ValueError, binascii.Error) as exc:
+    except (ValueError, binascii.Error, InvalidInput) as exc:
         raise InvalidInput(
             "continuation_token is not one that this server gave: pass it on unchanged,"
             " or leave it out to start over"

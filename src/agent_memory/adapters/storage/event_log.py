@@ -53,10 +53,11 @@ class StoredEventLog:
             wanted = min(_CHUNK, limit - len(events)) + 1
             rows = self._store.scan(family, start, end, limit=wanted)
             for at, value in self._values(family, rows[: wanted - 1]):
-                size += len(value)
+                event = codec.decode_event(at, value)
+                size += len(value) + _framing(event)
                 if events and size > PAGE_BYTES:
                     return _unfinished(events)
-                events.append(codec.decode_event(at, value))
+                events.append(event)
             if len(rows) < wanted:
                 return Page(events=tuple(events))
             if len(events) >= limit:
@@ -93,6 +94,11 @@ def _batch(event: Event) -> Batch:
 
 def _created(outcomes: list[Outcome]) -> list[bool]:
     return [isinstance(outcome, Committed) for outcome in outcomes]
+
+
+def _framing(event: Event) -> int:
+    """What an event has on a wire beyond its stored value: its id, and a few bytes per field."""
+    return 4 * len(event.event_id) + 6 * len(event.metadata) + 32
 
 
 def _unfinished(events: Sequence[Event]) -> Page:

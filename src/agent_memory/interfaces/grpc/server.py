@@ -1,7 +1,9 @@
 """The gRPC listeners: loopback on IPv4 and IPv6, and a Unix socket, with reflection and health."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -9,19 +11,33 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+from agent_memory.domain.errors import ListenFailed
 from agent_memory.interfaces.grpc.handlers import Handler
 
 log = structlog.get_logger()
 
 MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
 MAX_CONCURRENT_CALLS = 4096
+SETTLE_SECONDS = 0.05
+SETTLE_ROUNDS = 10
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+
+
+class _Arrivals(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # not generic at run time
+    """Counts the calls that come in and leaves them to the handlers after it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def service(self, _details: Any) -> None:
+        self.count += 1
 
 
 class GrpcServer:
     """One grpc.aio server for all services. `port` is the one it got."""
 
     def __init__(self, services: dict[str, Handler]) -> None:
+        self._arrivals = _Arrivals()
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
@@ -31,10 +47,10 @@ class GrpcServer:
             ],
             maximum_concurrent_rpcs=MAX_CONCURRENT_CALLS,
         )
-        self._server.add_generic_rpc_handlers(tuple(services.values()))
+        self._server.add_generic_rpc_handlers((self._arrivals, *services.values()))
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined]  # not in the stubs
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        self._reflect([*services, health.SERVICE_NAME, reflection.SERVICE_NAME, REFLECTION_V1])
+        self._reflect([*services, health.SERVICE_NAME, reflection.SERVICE_NAME])
         self._names = ["", *services]
         self.port = 0
 
@@ -49,7 +65,9 @@ class GrpcServer:
                 if self.port and host == "::1":
                     log.warning("grpc.no_ipv6", error=str(exc))
                     continue
-                raise
+                raise ListenFailed(
+                    f"cannot listen on {address}:{port}: {exc}; another program may have the port"
+                ) from exc
             self.port = port
 
     async def start(self) -> None:
@@ -59,7 +77,16 @@ class GrpcServer:
 
     async def stop(self, grace_seconds: float) -> None:
         await self._health.enter_graceful_shutdown()
+        await self._settle()
         await self._server.stop(grace_seconds)
+
+    async def _settle(self) -> None:
+        """Let calls that have reached us also reach their handlers: gRPC cancels the rest."""
+        for _ in range(SETTLE_ROUNDS):
+            seen = self._arrivals.count
+            await asyncio.sleep(SETTLE_SECONDS)
+            if self._arrivals.count == seen:
+                return
 
     def _reflect(self, names: Sequence[str]) -> None:
         """Reflection under both of its names: v1 is v1alpha renamed, message for message."""

@@ -1,0 +1,46 @@
+"""Daemons and clients for every test that needs the real thing."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.daemon_process import Daemon
+from tests.memory_client import Client
+
+_HOUR = 3_600_000
+_hours = count(1_700_000_000_000, _HOUR)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon of the test's own: to kill, to restart, or to have it empty."""
+    with Daemon(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon for the tests of a module. They keep apart by `hour` and `name`."""
+    with Daemon(tmp_path_factory.mktemp("daemon")) as running:
+        yield running
+
+
+@pytest.fixture
+def client(shared_daemon: Daemon) -> Iterator[Client]:
+    with shared_daemon.client() as connected:
+        yield connected
+
+
+@pytest.fixture
+def hour() -> int:
+    """The start of an hour that no other test uses."""
+    return next(_hours)
+
+
+@pytest.fixture
+def name() -> str:
+    """An id that no other test uses."""
+    return uuid4().hex

@@ -1,0 +1,154 @@
+"""A real daemon as a process of its own, on folders of its own."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.memory_client import Client
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+_TICK = 0.02
+
+
+class Daemon:
+    """Started on entry, ended on exit, however the test went. May be killed and restarted."""
+
+    def __init__(self, home: Path) -> None:
+        self.data_dir = home / "data" / "agent-memory"
+        # Not under `home`: the path of a Unix socket may have 107 bytes, and pytest's are long.
+        self._runtime = Path(tempfile.mkdtemp(dir="/tmp", prefix="am-"))
+        self._stderr = home / "daemon.stderr"
+        self._environ = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home / "data"),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "XDG_RUNTIME_DIR": str(self._runtime),
+            "MEMORY_GRPC__PORT": "0",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.socket = Path()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+        if error is None:
+            assert "Traceback" not in self.log(), self.log()[-4000:]
+
+    @property
+    def db_path(self) -> Path:
+        return self.data_dir / "db"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def client(self, host: str = "127.0.0.1") -> Client:
+        return Client(f"{host}:{self.port}")
+
+    def unix_client(self) -> Client:
+        return Client(f"unix:{self.socket}")
+
+    def start(self) -> None:
+        assert self._process is None, "the daemon is running already"
+        with self._stderr.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                self._command(), env=self._environ, stdin=subprocess.DEVNULL, stderr=stderr
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._announced():
+                return
+            with suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(_TICK)
+                raise AssertionError(f"the daemon ended with {code}: {self.log()}")
+        raise AssertionError(f"no daemon after {START_SECONDS} s: {self.log()}")
+
+    def run_to_its_end(self, port: int = 0) -> "subprocess.CompletedProcess[str]":
+        """A further daemon on the same folders, which is expected not to start."""
+        return subprocess.run(
+            self._command(),
+            env={**self._environ, "MEMORY_GRPC__PORT": str(port)},
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+
+    def kill(self) -> None:
+        """As a crash would: no warning, no clean-up."""
+        process = self._running()
+        process.kill()
+        process.wait(STOP_SECONDS)
+        self._process = None
+
+    def terminate(self) -> None:
+        """Ask it to stop; `wait_stopped` waits until it has."""
+        self._running().send_signal(signal.SIGTERM)
+
+    def wait_stopped(self) -> None:
+        code = self._running().wait(STOP_SECONDS)
+        self._process = None
+        assert code == 0, f"the daemon ended with {code}: {self.log()}"
+
+    def stop(self) -> None:
+        self.terminate()
+        self.wait_stopped()
+
+    def restart(self) -> None:
+        """Start again on the same folders; a running daemon is stopped in order first."""
+        if self._process is not None:
+            self.stop()
+        self.start()
+
+    def log(self) -> str:
+        """What the daemon has written to stderr, over all its starts."""
+        return self._stderr.read_text() if self._stderr.exists() else ""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "agent_memory.daemon"]
+
+    def _running(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None, "the daemon is not running"
+        return self._process
+
+    def _announced(self) -> bool:
+        """Whether daemon.json is this process's; a killed one leaves its own behind."""
+        try:
+            found = json.loads((self.data_dir / "daemon.json").read_text())
+        except FileNotFoundError:
+            return False
+        if found["pid"] != self._running().pid:
+            return False
+        self.port = found["grpc_port"]
+        self.socket = Path(found["grpc_socket"])
+        return True
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self.kill()
+        shutil.rmtree(self._runtime, ignore_errors=True)
