@@ -39,7 +39,11 @@ class App:
 
 def build(settings: Settings) -> App:
     store = CommittedStore(RocksEngine(settings.db_path), on_flush_failure=_die)
-    schema.prepare(store)
+    try:
+        schema.prepare(store)
+    except BaseException:
+        store.close()
+        raise
     events = StoredEventLog(store)
     bridge = Bridge()
     memory = MemoryService(

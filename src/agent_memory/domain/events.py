@@ -57,7 +57,7 @@ class Event:
         _check_name("event_id", self.event_id, MAX_EVENT_ID_CHARS)
         _check_name("session_id", self.session_id, MAX_SESSION_ID_CHARS)
         check_millis("timestamp_ms", self.at_ms)
-        size = _utf8_size(self.text)
+        size = _utf8_size("text", self.text)
         if size > MAX_TEXT_BYTES:
             raise InvalidInput(
                 f"text is {size:,} bytes; the limit is {MAX_TEXT_BYTES:,} (1 MiB):"
@@ -104,15 +104,15 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
         raise InvalidInput(
             f"metadata has {len(metadata)} entries; the limit is {MAX_METADATA_ENTRIES}"
         )
-    size = sum(_utf8_size(key) + _utf8_size(value) for key, value in metadata.items())
+    size = sum(_utf8_size("metadata", part) for entry in metadata.items() for part in entry)
     if size > MAX_METADATA_BYTES:
         raise InvalidInput(
             f"metadata holds {size:,} bytes; the limit is {MAX_METADATA_BYTES:,} (64 KiB)"
         )
 
 
-def _utf8_size(text: str) -> int:
+def _utf8_size(name: str, text: str) -> int:
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as exc:
-        raise InvalidInput("text must be valid Unicode (it holds a lone surrogate)") from exc
+        raise InvalidInput(f"{name} must be valid Unicode (it holds a lone surrogate)") from exc

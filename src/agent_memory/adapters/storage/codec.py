@@ -2,7 +2,7 @@
 
 import msgspec
 
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.errors import InvalidInput, StorageFailed
 from agent_memory.domain.events import (
     Event,
     EventRole,
@@ -38,17 +38,17 @@ def encode_event(event: Event) -> bytes:
 def decode_event(at: Position, value: bytes) -> Event:
     try:
         record = _decode_event(_body(value))
-    except msgspec.MsgspecError as exc:
+        return Event(
+            event_id=at.event_id,
+            session_id=SessionId(record.session_id),
+            at_ms=at.at_ms,
+            type=EventType(record.type),
+            role=EventRole(record.role),
+            text=record.text,
+            metadata=record.metadata,
+        )
+    except (msgspec.MsgspecError, ValueError, InvalidInput) as exc:
         raise StorageFailed(f"the stored event {at.event_id!r} is damaged") from exc
-    return Event(
-        event_id=at.event_id,
-        session_id=SessionId(record.session_id),
-        at_ms=at.at_ms,
-        type=EventType(record.type),
-        role=EventRole(record.role),
-        text=record.text,
-        metadata=record.metadata,
-    )
 
 
 def encode_millis(at_ms: Millis) -> bytes:
@@ -56,7 +56,10 @@ def encode_millis(at_ms: Millis) -> bytes:
 
 
 def decode_millis(value: bytes) -> Millis:
-    return Millis(int.from_bytes(_body(value), "big"))
+    body = _body(value)
+    if len(body) != 6:
+        raise StorageFailed(f"a stored time has {len(body)} bytes, not 6")
+    return Millis(int.from_bytes(body, "big"))
 
 
 def encode_key(key: bytes) -> bytes:

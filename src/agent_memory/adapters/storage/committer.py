@@ -86,18 +86,18 @@ class CommittedStore:
         self._thread.start()
 
     def get(self, family: str, key: bytes, /) -> bytes | None:
-        with self._gate.reading():
+        with self._reading():
             return self._engine.get(family, key)
 
     def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
-        with self._gate.reading():
+        with self._reading():
             return self._engine.get_many(family, keys)
 
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool = False
     ) -> list[Row]:
         with self._scans.reading():
-            with self._gate.reading():
+            with self._reading():
                 rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
             return list(rows)  # outside the gate: a long read holds up no writer
 
@@ -118,7 +118,7 @@ class CommittedStore:
         return submission.future
 
     def sequence(self, family: str, prefix: bytes, /) -> int:
-        with self._gate.reading():
+        with self._reading():
             return _last(self._engine, family, prefix)
 
     def close(self) -> None:
@@ -130,6 +130,13 @@ class CommittedStore:
         self._thread.join()
         with self._scans.writing(), self._gate.writing():
             self._engine.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._gate.reading():
+            if self._failure is not None:  # what is there may not be on disk
+                raise StorageFailed("the store failed and can no longer be read") from self._failure
+            yield
 
     def _run(self) -> None:
         while submissions := self._next_group():
@@ -163,13 +170,7 @@ class CommittedStore:
         outcomes = [[plan.add(batch) for batch in each.batches] for each in submissions]
         operations = plan.operations()
         if operations:
-            with self._gate.writing():
-                self._write(operations)
-                try:
-                    self._engine.flush()
-                except BaseException as exc:
-                    self._failure = exc
-                    raise StorageFailed("could not flush to disk") from exc
+            self._write(operations)
             self._sequences = plan.sequences
         for submission, outcome in zip(submissions, outcomes, strict=True):
             submission.future.set_result(outcome)
@@ -178,7 +179,14 @@ class CommittedStore:
         deadline = time.monotonic() + STALL_LIMIT
         while True:
             try:
-                return self._engine.write(operations)
+                with self._gate.writing():  # open again during a stall: nothing is written then
+                    self._engine.write(operations)
+                    try:
+                        self._engine.flush()
+                    except BaseException as exc:
+                        self._failure = exc
+                        raise StorageFailed("could not flush to disk") from exc
+                return
             except Stalled as exc:
                 if time.monotonic() > deadline:
                     raise StorageFailed(

@@ -30,8 +30,9 @@ class MemoryEngine:
         return iter([(key, found.values[key]) for key in chosen])
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
-        for operation in operations:
-            self._family(operation.family).apply(operation)
+        targets = [self._family(operation.family) for operation in operations]  # all, or fail
+        for family, operation in zip(targets, operations, strict=True):
+            family.apply(operation)
 
     def flush(self) -> None:
         """Memory is as durable as it gets."""

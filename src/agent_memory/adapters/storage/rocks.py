@@ -4,11 +4,11 @@
 - iterating a snapshot sees later writes: a view is a plain iterator, which is stable;
 - a write stall would block inside `write` with the GIL held: `no_slowdown`, retried outside;
 - `write` holds the GIL even while it syncs, `flush_wal` does not: hence no sync in `write`;
-- the LOCK is held while any handle or iterator lives: `close` drops them all.
+- the LOCK is held while any handle or iterator lives: `close` drops them all;
+- `items()` ends at a damaged block without an error: rows come from `iter()`, asked for its status.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ CACHE_BYTES = 32 * MIB
 MEMTABLE_BYTES = 64 * MIB
 WAL_BYTES = 128 * MIB
 DICTIONARY_BYTES = 32 << 10
+# "lock" alone would also be found in "block checksum mismatch", and in a path.
+_LOCKED = ("While lock file:", "lock hold by current process")
 
 
 class RocksEngine:
@@ -31,7 +33,10 @@ class RocksEngine:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         # One cache object for all families: it must outlive the database.
         self._cache = rocksdict.Cache(CACHE_BYTES)
         names = {*families.ALL, *_existing(path)}
@@ -42,7 +47,7 @@ class RocksEngine:
                 column_families={name: self._options(name) for name in names},
             )
         except Exception as exc:  # the binding raises plain Exception throughout
-            if "lock" in str(exc).lower():
+            if any(reason in str(exc) for reason in _LOCKED):
                 raise StorageLocked(f"another process has {path} open") from exc
             raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         self._families = {name: self._db.get_column_family(name) for name in names}
@@ -66,18 +71,34 @@ class RocksEngine:
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
     ) -> Iterator[Row]:
+        if start >= end:
+            return iter(())
         try:
-            opened = self._family(family)
-            if start >= end:
-                return iter(())
+            bounds = rocksdict.ReadOptions()
+            if not reverse:
+                bounds.set_iterate_upper_bound(end)
+            rows = self._family(family).iter(bounds)
             if reverse:
-                rows: Any = opened.items(backwards=True, from_key=end)
-                inside = (row for row in rows if row[0] < end)
-                return islice(takewhile(lambda row: row[0] >= start, inside), limit)
-            bound = rocksdict.ReadOptions()
-            bound.set_iterate_upper_bound(end)
-            forward: Any = opened.items(from_key=start, read_opt=bound)
-            return islice(forward, limit)
+                rows.seek_for_prev(end)
+                if rows.valid() and rows.key() == end:
+                    rows.prev()
+            else:
+                rows.seek(start)
+        except Exception as exc:
+            raise self._failed("read", exc) from exc
+        return self._rows(rows, start, limit=limit, reverse=reverse)
+
+    def _rows(
+        self, rows: rocksdict.RdictIter, start: bytes, *, limit: int, reverse: bool
+    ) -> Iterator[Row]:
+        advance = rows.prev if reverse else rows.next
+        try:
+            for _ in range(limit):
+                if not rows.valid() or (reverse and rows.key() < start):
+                    break
+                yield rows.key(), rows.value()
+                advance()
+            rows.status()  # a damaged block ends an iteration as if it were the end of the data
         except Exception as exc:
             raise self._failed("read", exc) from exc
 
@@ -91,7 +112,7 @@ class RocksEngine:
                     batch.put(operation.key, operation.value, handle)
                 elif isinstance(operation, Delete):
                     batch.delete(operation.key, handle)
-                else:
+                elif operation.start < operation.end:
                     batch.delete_range(operation.start, operation.end, handle)
             self._opened().write(batch, self._no_stall)
         except Exception as exc:
@@ -108,11 +129,13 @@ class RocksEngine:
     def close(self) -> None:
         if self._db is None:
             return
-        # Memtables are left to the WAL: closing stays quick, opening replays.
-        self._families.clear()
-        self._handles.clear()
-        self._db.close()
-        self._db = None
+        database, self._db = self._db, None
+        try:
+            self._families.clear()
+            self._handles.clear()
+            database.close()
+        except Exception as exc:
+            raise self._failed("close", exc) from exc
 
     def _opened(self) -> rocksdict.Rdict:
         if self._db is None:

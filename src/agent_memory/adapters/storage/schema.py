@@ -25,6 +25,8 @@ def prepare(
     if raw is None:
         _record(store, Absent(families.META, _KEY), version)
         return
+    if not raw.isdigit():
+        raise StorageFailed("the schema version of the store is damaged")
     found = int(raw)
     if found > version:
         raise StorageTooNew(

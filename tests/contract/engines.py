@@ -1,0 +1,131 @@
+"""Engines that misbehave on purpose, each around a real one."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from agent_memory.adapters.storage.committer import Engine
+from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
+from tests.contract.stores import TIMEOUT
+
+
+class Wrapped:
+    """Passes everything on."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        return self.inner.get(family, key)
+
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        return self.inner.get_many(family, keys)
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
+    ) -> Iterator[Row]:
+        return self.inner.scan(family, start, end, limit=limit, reverse=reverse)
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        self.inner.write(operations)
+
+    def flush(self) -> None:
+        self.inner.flush()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class HeldEngine(Wrapped):
+    """Stops in `flush`, after the write, until released; then flushes, or fails as it was told."""
+
+    def __init__(self, inner: Engine, *, failure: BaseException | None = None) -> None:
+        super().__init__(inner)
+        self.flushes = 0
+        self._failure = failure
+        self._entered = threading.Event()
+        self._released = threading.Event()
+
+    def flush(self) -> None:
+        self.flushes += 1
+        self._entered.set()
+        wait_for(self._released)
+        if self._failure is not None:
+            raise self._failure
+        self.inner.flush()
+
+    def wait_until_held(self) -> None:
+        wait_for(self._entered)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+class RefusingEngine(Wrapped):
+    """Answers its first writes with the given errors, having written nothing."""
+
+    def __init__(self, inner: Engine, errors: Iterable[Exception]) -> None:
+        super().__init__(inner)
+        self.errors = deque(errors)
+        self.flushes = 0
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        if self.errors:
+            raise self.errors.popleft()
+        self.inner.write(operations)
+
+    def flush(self) -> None:
+        self.flushes += 1
+        self.inner.flush()
+
+
+class StallingEngine(Wrapped):
+    """Takes no write until relieved."""
+
+    def __init__(self, inner: Engine, stalled: Exception) -> None:
+        super().__init__(inner)
+        self._stalled = stalled
+        self._entered = threading.Event()
+        self._relieved = threading.Event()
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        self._entered.set()
+        if not self._relieved.is_set():
+            raise self._stalled
+        self.inner.write(operations)
+
+    def wait_until_stalled(self) -> None:
+        wait_for(self._entered)
+
+    def relieve(self) -> None:
+        self._relieved.set()
+
+
+class SlowScanEngine(Wrapped):
+    """Opens a scan's view at once, but gives no row until released."""
+
+    def __init__(self, inner: Engine) -> None:
+        super().__init__(inner)
+        self._entered = threading.Event()
+        self._released = threading.Event()
+
+    def scan(
+        self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
+    ) -> Iterator[Row]:
+        return self._slowly(self.inner.scan(family, start, end, limit=limit, reverse=reverse))
+
+    def wait_until_scanning(self) -> None:
+        wait_for(self._entered)
+
+    def release(self) -> None:
+        self._released.set()
+
+    def _slowly(self, rows: Iterator[Row]) -> Iterator[Row]:
+        self._entered.set()
+        wait_for(self._released)
+        yield from rows
+
+
+def wait_for(event: threading.Event) -> None:
+    if not event.wait(TIMEOUT):
+        raise AssertionError("what the test waits for did not happen")

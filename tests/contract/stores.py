@@ -1,0 +1,46 @@
+"""Every implementation of the OrderedStore port, and what their tests share."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.domain.batches import Batch, Outcome, Row
+from agent_memory.domain.ports import OrderedStore
+
+TIMEOUT = 20.0  # for what must happen: it is only ever waited out by a failing test
+HIGHEST = b"\xff" * 8
+
+OpenStore = Callable[[Path], OrderedStore]
+
+
+def unexpected(exc: BaseException) -> None:
+    """No flush fails here: raised in the committer's thread, this fails the test."""
+    raise AssertionError("a flush failed") from exc
+
+
+def rocks(path: Path) -> OrderedStore:
+    return CommittedStore(RocksEngine(path), on_flush_failure=unexpected)
+
+
+def memory(_: Path) -> OrderedStore:
+    return CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+
+
+# A new implementation is one line here, and one below if it keeps its data when closed.
+STORES: Mapping[str, OpenStore] = {
+    "rocks": rocks,
+    "memory": memory,
+}
+DURABLE: Mapping[str, OpenStore] = {
+    "rocks": rocks,
+}
+
+
+def commit(store: OrderedStore, *batches: Batch) -> list[Outcome]:
+    return store.submit(batches).result(TIMEOUT)
+
+
+def everything(store: OrderedStore, family: str) -> list[Row]:
+    return store.scan(family, b"", HIGHEST, limit=100_000)

@@ -1,0 +1,249 @@
+"""The contract of the EventLog port, over every store."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from agent_memory.adapters.storage import codec, families, keys
+from agent_memory.adapters.storage.event_log import PAGE_BYTES, StoredEventLog
+from agent_memory.domain.events import (
+    MAX_MILLIS,
+    MAX_TEXT_BYTES,
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    Page,
+    Position,
+    SessionId,
+)
+from agent_memory.domain.ports import EventLog, OrderedStore
+from tests.contract.stores import TIMEOUT, everything
+
+ALL_TIME = Millis(0), Millis(MAX_MILLIS)
+
+
+@pytest.fixture
+def log(store: OrderedStore) -> EventLog:
+    return StoredEventLog(store)
+
+
+def event(name: str, at_ms: int = 1, *, session: str = "s", text: str = "") -> Event:
+    return Event(
+        event_id=EventId(name),
+        session_id=SessionId(session),
+        at_ms=Millis(at_ms),
+        type=EventType.USER_MESSAGE,
+        role=EventRole.USER,
+        text=text,
+        metadata={"from": name},
+    )
+
+
+def append(log: EventLog, *events: Event) -> list[bool]:
+    return log.append(events).result(TIMEOUT)
+
+
+def names(events: Sequence[Event]) -> list[str]:
+    return [event.event_id for event in events]
+
+
+def between(log: EventLog, start: int, end: int) -> list[str]:
+    page = log.between(Millis(start), Millis(end), after=None, limit=1_000)
+    assert page.next is None
+    return names(page.events)
+
+
+def of_session(log: EventLog, session: str) -> list[str]:
+    page = log.of_session(SessionId(session), after=None, limit=1_000)
+    assert page.next is None
+    return names(page.events)
+
+
+ReadPage = Callable[[Position | None], Page]
+
+
+def pages(read: ReadPage) -> list[Page]:
+    """All pages, each asked for with what the one before gave."""
+    found = [read(None)]
+    while (after := found[-1].next) is not None:
+        page = read(after)
+        assert page.next != after, "a page leads back to itself"
+        found.append(page)
+    return found
+
+
+def by_time(log: EventLog, limit: int) -> ReadPage:
+    return lambda after: log.between(*ALL_TIME, after=after, limit=limit)
+
+
+def by_session(log: EventLog, limit: int) -> ReadPage:
+    return lambda after: log.of_session(SessionId("s"), after=after, limit=limit)
+
+
+both_ways = pytest.mark.parametrize("way", [by_time, by_session])
+
+
+class TestAppending:
+    def test_a_new_event_is_new_and_comes_back_as_it_was(self, log: EventLog) -> None:
+        given = event("e", 5, text="Grüße 😀\n")
+        assert append(log, given) == [True]
+        assert log.get(EventId("e")) == given
+        assert log.between(*ALL_TIME, after=None, limit=9) == Page(events=(given,))
+        assert log.of_session(SessionId("s"), after=None, limit=9) == Page(events=(given,))
+
+    def test_an_event_sent_again_is_not_new(self, log: EventLog) -> None:
+        append(log, event("e"))
+        assert append(log, event("e")) == [False]
+        assert between(log, *ALL_TIME) == ["e"]
+
+    def test_an_event_sent_twice_in_one_call_is_new_once(self, log: EventLog) -> None:
+        assert append(log, event("a"), event("a"), event("b")) == [True, False, True]
+
+    def test_of_two_events_with_one_id_the_first_stands(self, log: EventLog) -> None:
+        first = event("e", 5, text="first")
+        append(log, first)
+        assert append(log, event("e", 6, session="other", text="second")) == [False]
+        assert log.get(EventId("e")) == first
+        assert between(log, 6, 6) == []
+        assert of_session(log, "other") == []
+
+    def test_appending_nothing_gives_nothing(self, log: EventLog) -> None:
+        assert append(log) == []
+
+    def test_an_event_that_was_never_appended_is_none(self, log: EventLog) -> None:
+        append(log, event("e"), event("e:1"))
+        assert log.get(EventId("e:")) is None
+
+
+class TestBetween:
+    def test_both_ends_are_included(self, log: EventLog) -> None:
+        append(log, *(event(str(at), at) for at in range(5)))
+        assert between(log, 1, 3) == ["1", "2", "3"]
+        assert between(log, 2, 2) == ["2"]
+
+    def test_the_first_and_the_last_millisecond_are_included(self, log: EventLog) -> None:
+        append(log, event("last", MAX_MILLIS), event("~", MAX_MILLIS), event("first", 0))
+        assert between(log, 0, MAX_MILLIS) == ["first", "last", "~"]
+        assert between(log, 0, 0) == ["first"]
+        assert between(log, MAX_MILLIS, MAX_MILLIS) == ["last", "~"]
+        assert between(log, 1, MAX_MILLIS - 1) == []
+
+    def test_order_is_time_then_id_whatever_the_order_of_arrival(self, log: EventLog) -> None:
+        append(log, event("b", 10), event("z", 9), event("a", 10), event("é", 10), event("c", 100))
+        assert between(log, 0, MAX_MILLIS) == ["z", "a", "b", "é", "c"]
+
+    def test_a_page_before_the_range_starts_at_the_range(self, log: EventLog) -> None:
+        append(log, *(event(str(at), at) for at in range(5)))
+        early = Position(at_ms=Millis(0), event_id=EventId("0"))
+        page = log.between(Millis(2), Millis(3), after=early, limit=9)
+        assert names(page.events) == ["2", "3"]
+
+    def test_a_page_after_the_range_is_empty(self, log: EventLog) -> None:
+        append(log, *(event(str(at), at) for at in range(5)))
+        late = Position(at_ms=Millis(4), event_id=EventId("4"))
+        page = log.between(Millis(2), Millis(3), after=late, limit=9)
+        assert page == Page(events=())
+
+
+class TestSessions:
+    def test_sessions_with_similar_names_are_apart(self, log: EventLog) -> None:
+        similar = ["a", "a:b", "a%3Ab", "a%", "a:"]
+        append(log, *(event(f"in {name}", session=name) for name in similar))
+        assert {name: of_session(log, name) for name in similar} == {
+            name: [f"in {name}"] for name in similar
+        }
+
+    def test_order_is_time_then_id(self, log: EventLog) -> None:
+        append(log, event("b", 10), event("z", 9), event("a", 10), event("other", 9, session="t"))
+        assert of_session(log, "s") == ["z", "a", "b"]
+
+    def test_an_unknown_session_is_empty(self, log: EventLog) -> None:
+        append(log, event("e", session="ab"))
+        assert of_session(log, "a") == []
+
+
+class TestPaging:
+    @both_ways
+    @pytest.mark.parametrize("limit", [1, 7, 63, 64, 65, 128, 129, 130, 131])
+    def test_pages_neither_repeat_nor_lose_events_of_one_millisecond(
+        self, log: EventLog, way: Callable[[EventLog, int], ReadPage], limit: int
+    ) -> None:
+        expected = [f"{n:03}" for n in range(130)]
+        append(log, *(event(name, 7) for name in reversed(expected)))
+        found = pages(way(log, limit))
+        assert [name for page in found for name in names(page.events)] == expected
+        assert {len(page.events) for page in found[:-1]} <= {limit}
+        assert found[-1].events
+
+    @both_ways
+    def test_an_id_that_continues_another_is_not_skipped(
+        self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
+    ) -> None:
+        append(log, event("a"), event("a "), event("a:"), event("aa"))
+        found = pages(way(log, 1))
+        assert [names(page.events) for page in found] == [["a"], ["a "], ["a:"], ["aa"]]
+
+    @both_ways
+    def test_what_arrives_behind_a_page_is_on_the_next(
+        self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
+    ) -> None:
+        append(log, event("1", 1), event("3", 3), event("5", 5))
+        read = way(log, 2)
+        first = read(None)
+        append(log, event("2", 2), event("4", 4))
+        second = read(first.next)
+        assert names(first.events) == ["1", "3"]
+        assert names(second.events) == ["4", "5"]
+
+    @both_ways
+    def test_long_texts_end_a_page_early_and_none_is_lost(
+        self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
+    ) -> None:
+        long = "a" * MAX_TEXT_BYTES
+        for n in range(7):
+            append(log, event(str(n), n, text=long))
+        found = pages(way(log, 1_000))
+        assert [name for page in found for name in names(page.events)] == list("0123456")
+        assert all(page.events for page in found)
+        assert all(sum(len(e.text) for e in page.events) <= PAGE_BYTES for page in found)
+        assert len(found) < 7, "a page holds as much as fits"
+
+    @both_ways
+    def test_an_empty_log_is_one_empty_page(
+        self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
+    ) -> None:
+        assert pages(way(log, 1)) == [Page(events=())]
+
+
+class TestOutbox:
+    def test_every_new_event_has_one_entry_that_leads_to_it(
+        self, log: EventLog, store: OrderedStore
+    ) -> None:
+        append(log, event("b", 2), event("a", 1))
+        append(log, event("c", 3))
+        entries = [codec.decode_key(value) for _, value in everything(store, families.OUTBOX)]
+        assert entries == [
+            keys.event(Millis(at), EventId(name)) for name, at in [("b", 2), ("a", 1), ("c", 3)]
+        ]
+        assert all(store.get_many(families.EVENTS, entries))
+
+    def test_entries_are_numbered_from_1(self, log: EventLog, store: OrderedStore) -> None:
+        append(log, event("a"), event("b"))
+        found = [key for key, _ in everything(store, families.OUTBOX)]
+        assert found == [b"outbox:00000000000000000001", b"outbox:00000000000000000002"]
+
+    def test_a_duplicate_has_none(self, log: EventLog, store: OrderedStore) -> None:
+        append(log, event("a"), event("a"))
+        append(log, event("a", 9, text="other"))
+        assert len(everything(store, families.OUTBOX)) == 1
+
+    def test_the_watermark_counts_new_events(self, log: EventLog) -> None:
+        assert log.watermark() == 0
+        append(log, event("a"), event("b"), event("a"))
+        assert log.watermark() == 2
+        append(log, event("b"))
+        assert log.watermark() == 2
+        append(log, event("c"))
+        assert log.watermark() == 3

@@ -1,0 +1,141 @@
+"""The store's schema version: given, kept, migrated, refused."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agent_memory.adapters.storage import families, schema
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.schema import Migration
+from agent_memory.domain.batches import Append, Batch, Put
+from agent_memory.domain.errors import StorageFailed, StorageTooNew
+from agent_memory.domain.ports import OrderedStore
+
+KEY = b"schema"
+
+
+class Crash(Exception):
+    """The process ends here."""
+
+
+def unexpected(exc: BaseException) -> None:
+    raise AssertionError("a flush failed") from exc
+
+
+@pytest.fixture
+def store() -> Iterator[OrderedStore]:
+    opened = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    yield opened
+    opened.close()
+
+
+def recorded(store: OrderedStore) -> bytes | None:
+    return store.get(families.META, KEY)
+
+
+def record(store: OrderedStore, version: bytes) -> None:
+    store.submit([Batch((Put(families.META, KEY, version),))]).result()
+
+
+def noting(version: int) -> Migration:
+    """Leaves a note that it ran, and what was recorded then."""
+
+    def migrate(store: OrderedStore) -> None:
+        note = b"%d after %s" % (version, recorded(store) or b"nothing")
+        store.submit([Batch((Append(families.TOC_NODES, b"note:", note),))]).result()
+
+    return migrate
+
+
+def crashing(version: int) -> Migration:
+    """Does all its work, and dies before anyone can record it."""
+
+    def migrate(store: OrderedStore) -> None:
+        noting(version)(store)
+        raise Crash
+
+    return migrate
+
+
+def notes(store: OrderedStore) -> list[bytes]:
+    return [value for _, value in store.scan(families.TOC_NODES, b"", b"\xff", limit=100)]
+
+
+def test_a_fresh_store_gets_our_version(store: OrderedStore) -> None:
+    schema.prepare(store)
+    assert recorded(store) == b"%d" % schema.VERSION
+
+
+def test_a_fresh_store_needs_no_migration(store: OrderedStore) -> None:
+    schema.prepare(store, version=3, migrations={2: noting(2), 3: noting(3)})
+    assert recorded(store) == b"3"
+    assert notes(store) == []
+
+
+def test_a_store_of_our_version_is_left_as_it_is(store: OrderedStore) -> None:
+    schema.prepare(store, version=2)
+    schema.prepare(store, version=2, migrations={1: noting(1), 2: noting(2), 3: noting(3)})
+    assert recorded(store) == b"2"
+    assert notes(store) == []
+
+
+def test_every_version_of_ours_can_be_reached() -> None:
+    assert sorted(schema.MIGRATIONS) == list(range(2, schema.VERSION + 1))
+
+
+def test_an_older_store_is_migrated_step_by_step(store: OrderedStore) -> None:
+    schema.prepare(store, version=1)
+    schema.prepare(store, version=3, migrations={2: noting(2), 3: noting(3)})
+    assert notes(store) == [b"2 after 1", b"3 after 2"]
+    assert recorded(store) == b"3"
+
+
+def test_versions_are_compared_as_numbers(store: OrderedStore) -> None:
+    schema.prepare(store, version=9)
+    schema.prepare(store, version=10, migrations={10: noting(10)})
+    assert recorded(store) == b"10"
+    with pytest.raises(StorageTooNew):
+        schema.prepare(store, version=9)
+
+
+def test_a_newer_store_is_refused_and_not_touched(store: OrderedStore) -> None:
+    schema.prepare(store, version=3)
+    with pytest.raises(StorageTooNew, match=r"schema 3, .* knows 2: upgrade"):
+        schema.prepare(store, version=2, migrations={2: noting(2)})
+    assert recorded(store) == b"3"
+    assert notes(store) == []
+
+
+def test_a_crash_before_the_record_runs_that_migration_again(store: OrderedStore) -> None:
+    schema.prepare(store, version=1)
+    with pytest.raises(Crash):
+        schema.prepare(store, version=3, migrations={2: noting(2), 3: crashing(3)})
+    assert recorded(store) == b"2"
+
+    schema.prepare(store, version=3, migrations={2: noting(2), 3: noting(3)})
+    assert recorded(store) == b"3"
+    assert notes(store) == [b"2 after 1", b"3 after 2", b"3 after 2"]
+
+
+def test_a_missing_migration_fails_with_the_steps_before_it_recorded(store: OrderedStore) -> None:
+    schema.prepare(store, version=1)
+    with pytest.raises(StorageFailed, match="no migration leads to schema 3"):
+        schema.prepare(store, version=4, migrations={2: noting(2), 4: noting(4)})
+    assert recorded(store) == b"2"
+    assert notes(store) == [b"2 after 1"]
+
+
+def test_a_record_that_changes_meanwhile_fails(store: OrderedStore) -> None:
+    schema.prepare(store, version=1)
+    with pytest.raises(StorageFailed, match="changed while the store was being opened"):
+        schema.prepare(store, version=2, migrations={2: lambda store: record(store, b"7")})
+    assert recorded(store) == b"7"
+
+
+@pytest.mark.parametrize("damaged", [b"", b"x", b"1.0", b"-1"])
+def test_a_damaged_record_fails(store: OrderedStore, damaged: bytes) -> None:
+    record(store, damaged)
+    with pytest.raises(StorageFailed):
+        schema.prepare(store, version=2, migrations={})
+    assert recorded(store) == damaged

@@ -1,0 +1,187 @@
+"""Values to and from the wire."""
+
+import base64
+from http import HTTPStatus
+
+import grpc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.domain import errors
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput
+from agent_memory.domain.events import (
+    MAX_MILLIS,
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    Page,
+    Position,
+    SessionId,
+)
+from agent_memory.interfaces import wire
+from agent_memory.proto import memory_pb2 as pb
+
+
+def event(
+    kind: EventType = EventType.USER_MESSAGE, role: EventRole = EventRole.USER, name: str = "e"
+) -> Event:
+    return Event(
+        event_id=EventId(name),
+        session_id=SessionId("s:1"),
+        at_ms=Millis(1_700_000_000_000),
+        type=kind,
+        role=role,
+        text="Grüße 😀\n",
+        metadata={"cwd": "/work", "leer": ""},
+    )
+
+
+def kinds(of: type[AgentMemoryError]) -> list[type[AgentMemoryError]]:
+    return [of, *(deeper for kind in of.__subclasses__() for deeper in kinds(kind))]
+
+
+class TestErrors:
+    @pytest.mark.parametrize("kind", kinds(AgentMemoryError))
+    def test_every_error_has_codes_that_exist(self, kind: type[AgentMemoryError]) -> None:
+        codes = wire.codes(kind("why"))
+        assert 0 < codes.exit < 126
+        assert codes.grpc in grpc.StatusCode.__members__
+        assert HTTPStatus(codes.http) >= HTTPStatus.BAD_REQUEST
+
+    @pytest.mark.parametrize(
+        ("kind", "codes"),
+        [
+            (errors.InvalidInput, (11, "INVALID_ARGUMENT", 422)),
+            (errors.NotFound, (10, "NOT_FOUND", 404)),
+            (errors.ContentBlocked, (12, "FAILED_PRECONDITION", 422)),
+            (errors.Overloaded, (1, "RESOURCE_EXHAUSTED", 503)),
+            (errors.StorageFailed, (4, "INTERNAL", 500)),
+            (errors.StorageClosed, (4, "UNAVAILABLE", 503)),
+        ],
+    )
+    def test_codes_are_kept(
+        self, kind: type[AgentMemoryError], codes: tuple[int, str, int]
+    ) -> None:
+        assert tuple(wire.codes(kind("why"))) == codes
+
+    def test_an_error_that_is_not_listed_has_the_codes_of_its_nearest_parent(self) -> None:
+        assert errors.StorageLocked not in wire.ERRORS
+        locked = wire.codes(errors.StorageLocked("why"))
+        assert locked == wire.codes(errors.StorageFailed("why"))
+
+
+class TestEvents:
+    @pytest.mark.parametrize("role", EventRole)
+    @pytest.mark.parametrize("kind", EventType)
+    def test_an_event_comes_back_as_it_was(self, kind: EventType, role: EventRole) -> None:
+        sent = wire.event_out(event(kind, role)).SerializeToString()
+        assert wire.event_in(pb.Event.FromString(sent)) == event(kind, role)
+
+    @pytest.mark.parametrize("kind", EventType)
+    def test_types_have_the_numbers_of_the_wire(self, kind: EventType) -> None:
+        assert pb.EventType.Value(f"EVENT_TYPE_{kind.name}") == kind
+
+    @pytest.mark.parametrize("role", EventRole)
+    def test_roles_have_the_numbers_of_the_wire(self, role: EventRole) -> None:
+        assert pb.EventRole.Value(f"EVENT_ROLE_{role.name}") == role
+
+    def test_we_know_every_type_and_role_of_the_wire(self) -> None:
+        assert sorted(pb.EventType.values()) == [0, *sorted(EventType)]
+        assert sorted(pb.EventRole.values()) == [0, *sorted(EventRole)]
+
+    def test_an_unspecified_role_is_the_user(self) -> None:
+        message = wire.event_out(event(role=EventRole.TOOL))
+        message.ClearField("role")
+        assert wire.event_in(message).role is EventRole.USER
+
+    @pytest.mark.parametrize("number", [0, 9, 99, -1])
+    def test_an_unknown_type_is_refused_with_those_that_are_known(self, number: int) -> None:
+        message = wire.event_out(event())
+        message.event_type = number  # type: ignore[assignment]
+        with pytest.raises(InvalidInput, match=rf"^event_type is {number};.*8 \(SESSION_END\)"):
+            wire.event_in(message)
+
+    @pytest.mark.parametrize("number", [5, 99, -1])
+    def test_an_unknown_role_is_refused_with_those_that_are_known(self, number: int) -> None:
+        message = wire.event_out(event())
+        message.role = number  # type: ignore[assignment]
+        with pytest.raises(InvalidInput, match=rf"^role is {number};.*4 \(TOOL\)"):
+            wire.event_in(message)
+
+    def test_an_event_beyond_a_limit_is_refused(self) -> None:
+        message = wire.event_out(event())
+        message.timestamp_ms = MAX_MILLIS + 1
+        with pytest.raises(InvalidInput, match="timestamp_ms"):
+            wire.event_in(message)
+
+
+class TestPages:
+    def test_a_last_page_has_no_token(self) -> None:
+        sent = wire.page_out(Page(events=(event(name="1"), event(name="2"))))
+        assert [message.event_id for message in sent.events] == ["1", "2"]
+        assert not sent.has_more
+        assert not sent.HasField("continuation_token")
+
+    def test_an_unfinished_page_has_a_token_that_leads_on(self) -> None:
+        at = Position(at_ms=Millis(7), event_id=EventId("1"))
+        sent = wire.page_out(Page(events=(event(name="1"),), next=at))
+        assert sent.has_more
+        assert wire.token_in(sent.continuation_token) == at
+
+    def test_outcomes_keep_their_order_and_say_new_known_or_why_not(self) -> None:
+        sent = wire.outcomes_out([("a", True), ("b", False), ("c", "too long")])
+        assert [(o.event_id, o.created, o.error, o.HasField("error")) for o in sent.outcomes] == [
+            ("a", True, "", False),
+            ("b", False, "", False),
+            ("c", False, "too long", True),
+        ]
+
+
+def encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode()
+
+
+class TestTokens:
+    @given(
+        at_ms=st.integers(0, MAX_MILLIS),
+        event_id=st.text(min_size=1),
+    )
+    def test_a_token_comes_back_as_it_was(self, at_ms: int, event_id: str) -> None:
+        at = Position(at_ms=Millis(at_ms), event_id=EventId(event_id))
+        assert wire.token_in(wire.token_out(at)) == at
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            "",
+            "!!!!",
+            "MTpl\n",
+            "MTp",
+            "é",
+            "\ud800",
+            encoded(b"no colon"),
+            encoded(b"1:"),
+            encoded(b":e"),
+            encoded(b"one:e"),
+            encoded(b"1:\xff"),
+            encoded(b"-1:e"),
+            encoded(b"%d:e" % (MAX_MILLIS + 1)),
+            encoded(b"1" * 5_000 + b":e"),
+        ],
+        ids=ascii,
+    )
+    def test_garbage_is_refused(self, token: str) -> None:
+        with pytest.raises(InvalidInput, match="continuation_token"):
+            wire.token_in(token)
+
+    @given(token=st.text())
+    def test_any_text_is_a_position_or_refused(self, token: str) -> None:
+        try:
+            at = wire.token_in(token)
+        except InvalidInput:
+            return
+        assert 0 <= at.at_ms <= MAX_MILLIS
+        assert at.event_id
