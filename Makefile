@@ -1,5 +1,5 @@
 # make demo   see what it does          make test   everything CI runs
-# make check  lint, types, contracts    make proto  regenerate the wire code
+# make check  lint, types, contracts    make proto reference  regenerate
 # make bench  measure (DATA=folder)     make soak   long runs    make interop  outside tools
 
 PYTHON ?= python3
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test check proto bench soak interop clean
+.PHONY: demo test check proto reference bench soak interop clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
@@ -22,12 +22,17 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/proto.py --check
+	$(BIN)/python tools/reference.py --check
 
 proto: $(READY)
 	$(BIN)/python tools/proto.py
 
+reference: $(READY)
+	$(BIN)/python tools/reference.py
+
 bench: $(READY)
 	$(BIN)/python -m bench.ingest
+	$(BIN)/python -m bench.launch
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak

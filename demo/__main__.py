@@ -3,110 +3,76 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-import grpc
-
-from agent_memory.proto import memory_pb2 as pb
+from agent_memory.client import Event, EventRole, EventType, MemoryClient
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
-START_SECONDS = 20
+COMMANDS = Path(sys.executable).parent
 
 
-def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="agent-memory-demo-"))
-    try:
-        with daemon(folder) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-            play(channel)
-    finally:
-        shutil.rmtree(folder)
+def main() -> int:
+    with daemon() as shell:
+        say("A coding agent's conversations over one week go in: three lines of Python.")
+        with MemoryClient.connect_default() as memory:
+            created = memory.ingest_batch(conversation())
+            show(f"{created} events recorded, each on disk before it was answered")
+            say("The same conversation once more: nothing is stored twice.")
+            show(f"{memory.ingest_batch(conversation())} new events")
+        say("The daemon, as you meet it in a shell:")
+        shell("memory-daemon", "status")
+        say("What was said on 4 March 2026, between 13:40 and 13:50?")
+        start, end = millis("2026-03-04T13:40:00Z"), millis("2026-03-04T13:50:00Z")
+        shell("memory-daemon", "query", "events", "--from", str(start), "--to", str(end))
+    return 0
 
 
-def play(channel: grpc.Channel) -> None:
-    say("A coding agent's conversations over one week go in, while the daemon keeps them on disk.")
-    events = list(conversation())
-    outcomes = ingest(channel, events)
-    created = sum(outcome.created for outcome in outcomes)
-    sessions = len({event.session_id for event in events})
-    show(f"{created} events of {sessions} sessions recorded, each on disk before it was answered")
+class Shell:
+    """Types commands as a person would."""
 
-    say("The same conversation once more: nothing is stored twice.")
-    again = sum(outcome.created for outcome in ingest(channel, events))
-    show(f"{again} new events")
-
-    say("What was said on 4 March 2026, between 13:40 and 13:50?")
-    for event in between(channel, "2026-03-04T13:40:00Z", "2026-03-04T13:50:00Z"):
-        at = datetime.fromtimestamp(event.timestamp_ms / 1000, UTC)
-        role = pb.EventRole.Name(event.role).removeprefix("EVENT_ROLE_").lower()
-        show(f"{at:%H:%M} {role:>9}  {event.text or '(' + event.session_id + ')'}")
+    def __call__(self, program: str, *arguments: str) -> None:
+        sys.stdout.write(f"\n    $ {program} {' '.join(arguments)}\n")
+        done = subprocess.run(
+            [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
+        )
+        for line in done.stdout.splitlines():
+            show(line)
 
 
 @contextmanager
-def daemon(folder: Path) -> Iterator[int]:
-    """A daemon that keeps to `folder`; gives its port."""
-    environ = os.environ | {
-        "XDG_DATA_HOME": str(folder / "data"),
-        "XDG_RUNTIME_DIR": str(folder / "run"),
-        "MEMORY_GRPC__PORT": "0",
-    }
-    errors = folder / "log"
-    with errors.open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agent_memory.daemon"], env=environ, stderr=log
-        )
+def daemon() -> Iterator[Shell]:
+    """A daemon that keeps to a folder of its own, started and stopped by our commands."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-demo-"))
+    for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR"):
+        os.environ[f"XDG_{name}"] = str(folder / name.lower())
+    os.environ["MEMORY_GRPC__PORT"] = os.environ["MEMORY_HTTP__PORT"] = "0"
+    os.environ.pop("MEMORY_ENDPOINT", None)
     try:
-        record = folder / "data/agent-memory/daemon.json"
-        deadline = time.monotonic() + START_SECONDS
-        while not record.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                sys.exit(f"the daemon did not start:\n{errors.read_text()}")
-            time.sleep(0.05)
-        yield json.loads(record.read_text())["grpc_port"]
+        subprocess.run([COMMANDS / "memory-daemon", "start"], check=True, capture_output=True)
+        yield Shell()
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+        subprocess.run([COMMANDS / "memory-daemon", "stop"], check=False, capture_output=True)
+        shutil.rmtree(folder)
 
 
-def conversation() -> Iterator[pb.Event]:
+def conversation() -> Iterator[Event]:
     for number, line in enumerate(CONVERSATION.read_text().splitlines(), 1):
         record = json.loads(line)
-        yield pb.Event(
+        yield Event(
             event_id=f"demo-{number:03}",
             session_id=record["session_id"],
-            timestamp_ms=millis(record["at"]),
-            event_type="EVENT_TYPE_" + record["type"].upper(),
-            role="EVENT_ROLE_" + record["role"].upper(),
+            timestamp=datetime.fromisoformat(record["at"]),
+            event_type=EventType[record["type"].upper()],
+            role=EventRole[record["role"].upper()],
             text=record["text"],
             metadata=record.get("metadata", {}),
         )
-
-
-def ingest(channel: grpc.Channel, events: list[pb.Event]) -> list[pb.IngestOutcome]:
-    call = channel.stream_stream(
-        "/memory.MemoryService/IngestEvents",
-        request_serializer=pb.IngestEventsRequest.SerializeToString,
-        response_deserializer=pb.IngestEventsResponse.FromString,
-    )
-    answers = call(iter([pb.IngestEventsRequest(events=events)]))
-    return [outcome for answer in answers for outcome in answer.outcomes]
-
-
-def between(channel: grpc.Channel, start: str, end: str) -> list[pb.Event]:
-    call = channel.unary_unary(
-        "/memory.MemoryService/GetEvents",
-        request_serializer=pb.GetEventsRequest.SerializeToString,
-        response_deserializer=pb.GetEventsResponse.FromString,
-    )
-    request = pb.GetEventsRequest(from_timestamp_ms=millis(start), to_timestamp_ms=millis(end))
-    return list(call(request).events)
 
 
 def millis(iso: str) -> int:
@@ -122,4 +88,4 @@ def show(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -36,6 +36,7 @@ class Daemon:
             "XDG_CACHE_HOME": str(home / "cache"),
             "XDG_RUNTIME_DIR": str(self._runtime),
             "MEMORY_GRPC__PORT": "0",
+            "MEMORY_HTTP__PORT": "0",
         }
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0

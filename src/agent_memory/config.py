@@ -1,29 +1,475 @@
-"""Settings: read once at the start, frozen, handed on as values."""
+"""Settings: files, environment and flags become frozen values, read once and handed on.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Later layers win: defaults, the user's config.toml, memory.toml at the project's root, MEMORY_*
+variables, flags. The daemon reads at its start, without a project. A caller's command reads each
+time, and there the project's file may not touch what belongs to the daemon.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from agent_memory.domain.errors import ConfigError
+
+PROJECT_FILE = "memory.toml"
+ENVIRONMENT_PREFIX = "MEMORY_"
+LEVELS = ("trace", "debug", "info", "warn", "error")
+
+Applies = Literal["restart", "live"]
+
+
+def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
+    """A field of a section. `limits`: `minimum`, `maximum`, `choices`."""
+    metadata = {"doc": doc, "applies": applies, **limits}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def live(default: Any, doc: str, **limits: Any) -> Any:
+    """A setting that acts on each command and hook, and that a project may set."""
+    return setting(default, doc, applies="live", **limits)
+
+
+def port(default: int, doc: str) -> Any:
+    return setting(default, doc, minimum=0, maximum=65535)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    path: str = setting(
+        "", "Folder of the database, in the data folder unless absolute; empty: `db`."
+    )
+    url: str = setting("", "A server database in place of `storage.path`.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grpc:
+    host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
+    port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
+    require_key: bool = setting(False, "Ask for a bearer key on `memory.*` too.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
+    port: int = port(8000, "Port of REST, streams and MCP; 0 picks a free one.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    level: str = setting("info", "Least severe level that is logged.", choices=LEVELS)
+    max_bytes: int = setting(10 << 20, "Size at which the log file is rotated.", minimum=1 << 16)
+    files: int = setting(5, "How many rotated log files are kept.", minimum=1, maximum=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    enabled: bool = setting(True, "Run background jobs.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    secrets: str = setting(
+        "redact",
+        "What happens to a secret: `redact` it, `block` the content, `warn`, or `off`.",
+        choices=("redact", "block", "warn", "off"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cli:
+    default_format: str = live(
+        "text",
+        "Output format where `--format` is not given.",
+        choices=("text", "json", "yaml", "markdown", "quiet"),
+    )
+    color: bool = live(True, "Colour on a terminal.")
+    progress: bool = live(True, "Progress bars on a terminal.")
+    pager: bool = live(True, "Page what is longer than the terminal.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toc:
+    time_gap_ms: int = setting(1_800_000, "A pause this long ends a segment.", minimum=1)
+    max_tokens: int = setting(4096, "Size at which a segment is cut.", minimum=1)
+    overlap_ms: int = setting(300_000, "How far back a segment's context reaches.", minimum=0)
+    overlap_tokens: int = setting(500, "The most context a segment takes over.", minimum=0)
+    max_tool_result_chars: int = setting(2000, "How much of a tool result counts.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarizer:
+    provider: str = setting(
+        "extractive",
+        "Who writes the table of contents; all but `extractive` need a model.",
+        choices=("extractive", "llama", "openai", "anthropic"),
+    )
+    base_url: str = setting("", "Address of the provider's API; empty: its own.")
+    model: str = setting("", "The provider's name of the model.")
+    api_key_env: str = setting("", "Environment variable that holds the API key.")
+    daily_token_budget: int = setting(500_000, "Tokens a day; 0 is no limit.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedder:
+    provider: str = setting(
+        "minilm",
+        "Who embeds: the packaged MiniLM, an OpenAI-compatible endpoint, or `none`.",
+        choices=("minilm", "openai", "none"),
+    )
+    model: str = setting("", "The provider's name of the model; empty: its default.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Llama:
+    server: str = setting("", "The llama-server program; empty: found on PATH.")
+    model_dir: str = setting("~/models", "Folder of GGUF models.")
+    context_size: int = setting(4096, "Tokens of context.", minimum=256)
+    endpoint: str = setting("", "An OpenAI-compatible server to use; none is started then.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mcp:
+    server_name: str = setting("memory", "Name told to MCP clients.")
+    subscriptions: bool = setting(True, "Offer resource subscriptions.")
+    prompts_enabled: bool = setting(True, "Offer prompts.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streaming:
+    sse_keepalive_seconds: int = setting(15, "Pause between SSE keep-alives.", minimum=1)
+    ws_ping_seconds: int = setting(30, "Pause between WebSocket pings.", minimum=1)
+    max_connections: int = setting(100, "Connections per transport.", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStartHook:
+    enabled: bool = live(True, "Give context when a session starts.")
+    fetch_remote: bool = live(False, "Fetch the team's memories first.")
+    context_token_budget: int = live(2000, "The most tokens of context.", minimum=0)
+    include_guidance: bool = live(True, "Tell the agent how to use its memory.")
+    guidance_detail: str = live(
+        "standard", "How much of that.", choices=("minimal", "standard", "detailed")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserPromptHook:
+    enabled: bool = live(True, "Look for signals in prompts.")
+    signal_patterns: list[str] = live(
+        ["[decision]", "[learned]", "[blocker]", "[progress]"], "Markers that ask for a capture."
+    )
+    recall: bool = live(False, "Add up to three related memories.")
+    auto_capture: bool = live(False, "Capture by itself where the signal is clear.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostToolUseHook:
+    enabled: bool = live(True, "Give related memories after a tool has run.")
+    trigger_tools: list[str] = live(["Read", "Edit", "Write"], "The tools that do so.")
+    exclude_patterns: list[str] = live(["*.lock", "node_modules/*"], "Files that do not.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreCompactHook:
+    enabled: bool = live(True, "Capture what matters before compaction.")
+    confidence_threshold: float = live(0.8, "How sure it must be.", minimum=0, maximum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopHook:
+    enabled: bool = live(True, "Look back when a session stops.")
+    push_remote: bool = live(False, "Push memories to the remote.")
+    session_analysis: bool = live(True, "Say what was learned.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    enabled: bool = live(True, "Record and answer hooks.")
+    session_start: SessionStartHook = field(default_factory=SessionStartHook)
+    user_prompt: UserPromptHook = field(default_factory=UserPromptHook)
+    post_tool_use: PostToolUseHook = field(default_factory=PostToolUseHook)
+    pre_compact: PreCompactHook = field(default_factory=PreCompactHook)
+    stop: StopHook = field(default_factory=StopHook)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    data_dir: Path
-    db_path: Path
-    runtime_dir: Path
-    grpc_hosts: tuple[str, ...]
-    grpc_port: int
+    storage: Storage = field(default_factory=Storage)
+    grpc: Grpc = field(default_factory=Grpc)
+    http: Http = field(default_factory=Http)
+    log: Log = field(default_factory=Log)
+    toc: Toc = field(default_factory=Toc)
+    summarizer: Summarizer = field(default_factory=Summarizer)
+    embedder: Embedder = field(default_factory=Embedder)
+    llama: Llama = field(default_factory=Llama)
+    scheduler: Scheduler = field(default_factory=Scheduler)
+    security: Security = field(default_factory=Security)
+    cli: Cli = field(default_factory=Cli)
+    mcp: Mcp = field(default_factory=Mcp)
+    streaming: Streaming = field(default_factory=Streaming)
+    hooks: Hooks = field(default_factory=Hooks)
 
 
-def load(environ: Mapping[str, str]) -> Settings:
-    home = Path(environ.get("HOME", "/"))
-    data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "agent-memory"
-    cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "agent-memory"
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    host = environ.get("MEMORY_GRPC__HOST", "localhost")
-    return Settings(
-        data_dir=data,
-        db_path=Path(environ.get("MEMORY_STORAGE__PATH") or data / "db"),
-        runtime_dir=Path(runtime) / "agent-memory" if runtime else cache / "run",
-        grpc_hosts=("127.0.0.1", "::1") if host == "localhost" else (host,),
-        grpc_port=int(environ.get("MEMORY_GRPC__PORT", "50051")),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One known setting."""
+
+    name: str
+    type: Any
+    default: Any
+    doc: str
+    applies: Applies
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+
+    def expects(self) -> str:
+        """What a value must be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is bool:
+            return "true or false"
+        if self.type in (int, float):
+            kind = "a whole number" if self.type is int else "a number"
+            if self.maximum is not None:
+                return f"{kind} from {self.minimum} to {self.maximum}"
+            return f"{kind} of at least {self.minimum}"
+        if get_origin(self.type) is list:
+            return "a list of strings"
+        return "a string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The settings in force, and for each key that is not at its default, where it came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+    ignored: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Any:
+        key = known(name)
+        found: Any = self.settings
+        for part in key.name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """Where everything lives, by the XDG variables."""
+
+    config: Path
+    data: Path
+    cache: Path
+    runtime: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
+
+def folders(environ: Mapping[str, str]) -> Folders:
+    home = Path(environ.get("HOME") or "/")
+
+    def base(name: str, fallback: str) -> Path:
+        # The XDG rules: a relative path is to be ignored.
+        value = environ.get(name, "")
+        return (Path(value) if value.startswith("/") else home / fallback) / "agent-memory"
+
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    cache = base("XDG_CACHE_HOME", ".cache")
+    return Folders(
+        config=base("XDG_CONFIG_HOME", ".config"),
+        data=base("XDG_DATA_HOME", ".local/share"),
+        cache=cache,
+        runtime=Path(runtime) / "agent-memory" if runtime.startswith("/") else cache / "run",
     )
+
+
+def load(
+    environ: Mapping[str, str],
+    *,
+    file: Path | None = None,
+    project_dir: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """All layers that apply. `file` replaces the user's config.toml and must exist."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    ignored: list[str] = []
+
+    def overlay(name: str, value: Any, source: str) -> None:
+        values[name] = value
+        sources[name] = source
+
+    user_file = file or folders(environ).config_file
+    if file is not None or user_file.exists():
+        for name, value in _read(user_file):
+            overlay(name, value, str(user_file))
+    project_file = None if project_dir is None else find_project_file(project_dir)
+    if project_file is not None:
+        for name, value in _read(project_file):
+            if KEYS[name].applies == "live":
+                overlay(name, value, str(project_file))
+            else:
+                ignored.append(f"{name} in {project_file}: only the user may set it")
+    for variable, name, text in _variables(environ):
+        overlay(name, _from_text(KEYS[name], text, variable), variable)
+    for name, value in (flags or {}).items():
+        if value is not None:
+            overlay(name, _checked(known(name), value, "the command line"), "flag")
+    return Loaded(settings=_build(Settings, "", values), sources=sources, ignored=tuple(ignored))
+
+
+def parse(name: str, text: str) -> Any:
+    """The value that `text` gives for this key."""
+    return _from_text(known(name), text, "the value")
+
+
+def known(name: str) -> Key:
+    """The key of this name, or an error that names the nearest."""
+    try:
+        return KEYS[name]
+    except KeyError:
+        raise ConfigError(f"unknown setting {name!r}{_nearest(name)}") from None
+
+
+def find_project_file(start: Path) -> Path | None:
+    """memory.toml in this folder or the nearest above it, up to the repository's root.
+
+    Outside a repository only this folder counts: what lies above may be anyone's.
+    """
+    folders = [start, *start.parents]
+    depth = next((n for n, each in enumerate(folders) if (each / ".git").exists()), 0)
+    candidates = [folder / PROJECT_FILE for folder in folders[: depth + 1]]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _keys(section: type, prefix: str) -> Iterator[Key]:
+    for item in fields(section):
+        name = prefix + item.name
+        if is_dataclass(item.type):
+            yield from _keys(item.type, name + ".")  # type: ignore[arg-type]  # a section class
+            continue
+        default = item.default_factory() if callable(item.default_factory) else item.default
+        yield Key(name=name, type=item.type, default=default, **item.metadata)
+
+
+def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
+    chosen: dict[str, Any] = {}
+    for item in fields(section):
+        name = prefix + item.name
+        if is_dataclass(item.type):
+            chosen[item.name] = _build(item.type, name + ".", values)  # type: ignore[arg-type]
+        elif name in values:
+            chosen[item.name] = values[name]
+    return section(**chosen)
+
+
+def _read(path: Path) -> Iterator[tuple[str, Any]]:
+    try:
+        text = path.read_text()
+        table = tomllib.loads(text)
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
+    for name, value in _flatten(table, ""):
+        where = f"{path}:{_line(text, name)}"
+        if name not in KEYS:
+            raise ConfigError(f"{where}: unknown setting {name!r}{_nearest(name)}")
+        yield name, _checked(KEYS[name], value, where)
+
+
+def _flatten(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        name = prefix + key
+        if isinstance(value, dict) and name not in KEYS:
+            if not value and not _is_section(name):
+                yield name, value
+            yield from _flatten(value, name + ".")
+        else:
+            yield name, value
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """MEMORY_GRPC__PORT is grpc.port. Variables outside the known sections are someone else's."""
+    for variable, text in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".")
+        if name in KEYS:
+            yield variable, name, text
+        elif _is_section(name.split(".", maxsplit=1)[0]):
+            raise ConfigError(f"{variable}: unknown setting {name!r}{_nearest(name)}")
+
+
+def _is_section(name: str) -> bool:
+    return any(key.startswith(name + ".") for key in KEYS)
+
+
+def _from_text(key: Key, text: str, where: str) -> Any:
+    if key.type is bool:
+        value: Any = {"true": True, "1": True, "yes": True, "on": True}.get(text.lower())
+        if value is None and text.lower() in ("false", "0", "no", "off"):
+            value = False
+        return _checked(key, text if value is None else value, where)
+    if key.type is int:
+        return _checked(key, int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text, where)
+    if key.type is float:
+        return _checked(key, float(text) if re.fullmatch(r"\d*\.?\d+", text) else text, where)
+    if get_origin(key.type) is list:
+        return _checked(key, [part.strip() for part in text.split(",") if part.strip()], where)
+    return _checked(key, text, where)
+
+
+def _checked(key: Key, value: Any, where: str) -> Any:
+    if not _fits(key, value):
+        raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {value!r}")
+    return value
+
+
+def _fits(key: Key, value: Any) -> bool:
+    if get_origin(key.type) is list:
+        (member,) = get_args(key.type)
+        return isinstance(value, list) and all(type(each) is member for each in value)
+    if type(value) is not key.type and not (key.type is float and type(value) is int):
+        return False
+    if key.choices:
+        return value in key.choices
+    if key.minimum is not None and value < key.minimum:
+        return False
+    return key.maximum is None or value <= key.maximum
+
+
+def _nearest(name: str) -> str:
+    close = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else "; `memory config list` shows all"
+
+
+_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
+
+
+def _line(text: str, name: str) -> int:
+    """The line on which a key is set, as nearly as can be told without a second parser."""
+    section = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            section = header.group(1) + "."
+            if section == name + ".":
+                return number
+        elif "=" in line:
+            key = line.split("=", 1)[0].strip().replace('"', "").replace("'", "")
+            if f"{section}{key}" == name or name.startswith(f"{section}{key}."):
+                return number
+    return 1
+
+
+KEYS: Mapping[str, Key] = {key.name: key for key in _keys(Settings, "")}

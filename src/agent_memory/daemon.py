@@ -1,91 +1,252 @@
-"""The daemon process: lock, listeners, signals, ordered stop."""
+"""The daemon process: hygiene, lock, listeners, signals, ordered stop."""
 
 import asyncio
-import fcntl
-import json
+import contextlib
 import os
 import signal
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import structlog
 import uvloop
 
-from agent_memory import app, config
-from agent_memory.domain.errors import AgentMemoryError, StorageLocked
-from agent_memory.interfaces import wire
+from agent_memory import __version__, app, config, logs, places, relay
+from agent_memory.domain.errors import AgentMemoryError, ListenFailed, NotFound, StorageLocked
+from agent_memory.domain.events import Millis
+from agent_memory.domain.status import DaemonStatus
+from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces.cli.server import CommandServer
 
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 3.0
+LOCK_SECONDS = 10.0
+FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
-SWITCH_INTERVAL = 0.0005
+SWITCH_INTERVAL = 0.001
 
 
-def main() -> int:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    sys.setswitchinterval(SWITCH_INTERVAL)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How this daemon was started."""
+
+    config_file: Path | None = None
+    flags: Mapping[str, Any]
+    ready_fd: int | None = None
+    by_itself: bool = False
+    replace: bool = False
+
+
+def run(start: Start) -> int:
+    """Be the daemon until told to stop. The exit code."""
     os.umask(0o077)
+    os.chdir("/")
+    if start.ready_fd is not None:
+        os.setsid()
+        _close_inherited(start.ready_fd)
+    _reduce_environment()
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        uvloop.run(_serve(config.load(os.environ)))
+        loaded = config.load(os.environ, file=start.config_file, flags=start.flags)
+        folders = config.folders(os.environ)
+        places.prepare(folders.data)
+        lock = places.lock(folders, LOCK_SECONDS, lambda: not start.replace and _served(folders))
+    except StorageLocked as exc:
+        # Another one was quicker, and serves whoever wanted this one.
+        sys.stderr.write(f"note: {exc}\n")
+        _say_ready(start)
+        return 0
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
         return wire.codes(exc).exit
+    try:
+        uvloop.run(_Daemon(start, loaded, folders).live())
+    except AgentMemoryError as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        log.error("daemon.failed", error=str(exc))
+        return wire.codes(exc).exit
+    except OSError as exc:
+        sys.stderr.write(f"error: {exc.filename or folders.data}: {exc.strerror}\n")
+        log.exception("daemon.failed")
+        return app.EXIT_STORAGE
+    finally:
+        os.close(lock)
     return 0
 
 
-async def _serve(settings: config.Settings) -> None:
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.runtime_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _lock(settings.data_dir)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    built = app.build(settings)
-    try:
-        # Ours to unlink: we hold the lock.
-        socket = settings.runtime_dir / "grpc.sock"
-        socket.unlink(missing_ok=True)
-        built.grpc.listen(settings.grpc_hosts, settings.grpc_port, socket)
+class _Daemon:
+    def __init__(self, start: Start, loaded: config.Loaded, folders: config.Folders) -> None:
+        self._start = start
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._folders = folders
+        self._sockets = places.socket_folder(folders)
+        self._started = time.monotonic()
+        self._warnings: list[str] = list(loaded.ignored)
+        self._http_addresses: list[str] = []
+        self._http_port = 0
+        self._stop = asyncio.Event()
+        self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
+        self._log_path = folders.data / "logs/daemon.log"
+
+    async def live(self) -> None:
+        self._open_log()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        built = app.build(self._settings, self._db_path)
+        commands = CommandServer(
+            built.runner(self._db_path, lambda: self._status(built)).run,
+            version=__version__,
+            on_newer=self._stop.set,
+        )
+        try:
+            self._first_key(built)
+            await self._listen(built, commands)
+            self._announce(built)
+            _say_ready(self._start)
+            log.info("daemon.ready", pid=os.getpid(), version=__version__)
+            await self._stop.wait()
+            log.info("daemon.stopping")
+        finally:
+            # In this order: nobody new finds us, those here are answered, then the store closes.
+            places.withdraw(self._folders, self._sockets)
+            await asyncio.gather(
+                commands.stop(DRAIN_SECONDS),
+                built.grpc.stop(DRAIN_SECONDS),
+                built.http.stop(),
+            )
+            await asyncio.to_thread(built.close)
+            log.info("daemon.stopped")
+
+    def _open_log(self) -> None:
+        chosen = self._settings.log
+        logs.configure(
+            self._log_path,
+            level=chosen.level,
+            max_bytes=chosen.max_bytes,
+            files=chosen.files,
+            also_stderr=self._start.ready_fd is None,
+        )
+
+    async def _listen(self, built: app.App, commands: CommandServer) -> None:
+        """The command socket must work; a busy port fails only a start by hand."""
+        places.withdraw(self._folders, self._sockets)  # what a crashed one left; we hold the lock
+        built.grpc.listen_on_socket(self._sockets / "grpc.sock")
+        chosen = self._settings.grpc
+        hosts = listening.hosts("grpc.host", chosen.host)
+        with self._tolerating_busy_ports("grpc"):
+            built.grpc.listen(hosts, chosen.port)
+        http = self._settings.http
+        http_hosts = listening.hosts("http.host", http.host)
+        with self._tolerating_busy_ports("http"):
+            sockets = listening.bind(http_hosts, http.port)
+            self._http_port = sockets[0].getsockname()[1]
+            self._http_addresses = [
+                listening.shown(each.getsockname()[0], self._http_port) for each in sockets
+            ]
+            built.http.start(sockets)
         await built.grpc.start()
-        _announce(settings.data_dir, port=built.grpc.port, socket=socket)
-        log.info("daemon.ready", pid=os.getpid(), grpc_port=built.grpc.port)
-        await stop.wait()
-        log.info("daemon.stopping")
-        await built.grpc.stop(DRAIN_SECONDS)
-    finally:
-        await asyncio.to_thread(built.close)
-        (settings.data_dir / "daemon.json").unlink(missing_ok=True)
-        os.close(lock)
+        await commands.listen(self._sockets / "daemon.sock")
+
+    @contextlib.contextmanager
+    def _tolerating_busy_ports(self, section: str) -> Iterator[None]:
+        try:
+            yield
+        except ListenFailed as exc:
+            message = f"{exc}; set {section}.port, or 0 for a free one"
+            if not self._start.by_itself:
+                raise ListenFailed(message) from exc
+            self._warnings.append(message)
+            log.warning("daemon.port_taken", section=section, error=str(exc))
+
+    def _announce(self, built: app.App) -> None:
+        places.announce(
+            self._folders,
+            places.Record(
+                pid=os.getpid(),
+                version=__version__,
+                grpc_port=built.grpc.port,
+                http_port=self._http_port,
+                socket=str(self._sockets / "daemon.sock"),
+                grpc_socket=str(self._sockets / "grpc.sock"),
+            ),
+        )
+
+    def _first_key(self, built: app.App) -> None:
+        """Programs need a key to begin with: the first start makes one, for its owner to read."""
+        path = self._folders.data / "key"
+        draft = path.with_name("key.new")
+        # A draft is left where a start was cut off between making the key and writing it down.
+        cut_off = draft.exists()
+        if not cut_off and (path.exists() or built.access.list()):
+            return
+        draft.touch(mode=0o600)
+        if cut_off:
+            with contextlib.suppress(NotFound):
+                built.access.revoke(FIRST_KEY)
+        places.write_whole(path, built.access.create(FIRST_KEY) + "\n")
+        log.info("daemon.first_key", path=str(path))
+        if not self._start.by_itself:
+            sys.stderr.write(f"note: the key for programs is in {path}\n")
+
+    def _status(self, built: app.App) -> DaemonStatus:
+        stats = built.admin.stats()
+        uptime = time.monotonic() - self._started
+        return DaemonStatus(
+            pid=os.getpid(),
+            version=__version__,
+            started_ms=Millis(built.clock.now() - int(uptime * 1000)),
+            uptime_seconds=round(uptime, 3),
+            grpc_addresses=tuple(built.grpc.addresses),
+            http_addresses=tuple(self._http_addresses),
+            grpc_port=built.grpc.port,
+            http_port=self._http_port,
+            socket=str(self._sockets / "daemon.sock"),
+            grpc_socket=str(self._sockets / "grpc.sock"),
+            data_dir=str(self._folders.data),
+            db_path=str(self._db_path),
+            log_path=str(self._log_path),
+            events=stats.entries("events"),
+            db_bytes=stats.size_bytes,
+            warnings=tuple(self._warnings),
+            sources=self._loaded.sources,
+        )
 
 
-def _lock(data_dir: Path) -> int:
-    """Hold the data folder's lock until the process ends."""
-    descriptor = os.open(data_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise StorageLocked(f"a daemon is already running on {data_dir}") from None
-    return descriptor
+def _served(folders: config.Folders) -> bool:
+    connection = relay.connect(str(folders.data))
+    if connection is None:
+        return False
+    connection.close()
+    return True
 
 
-def _announce(data_dir: Path, *, port: int, socket: Path) -> None:
-    """Tell clients where we are; written whole or not at all."""
-    path = data_dir / "daemon.json"
-    draft = path.with_suffix(".new")
-    draft.write_text(
-        json.dumps({"pid": os.getpid(), "grpc_port": port, "grpc_socket": str(socket)})
-    )
-    draft.replace(path)
+def _say_ready(start: Start) -> None:
+    """Tell the launcher that we serve, and let go of its pipe."""
+    if start.ready_fd is not None:
+        with contextlib.suppress(OSError):
+            os.write(start.ready_fd, b"\0")
+        os.close(start.ready_fd)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 2)
+        os.close(null)
+
+
+def _close_inherited(keep: int) -> None:
+    limit = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, keep)
+    os.closerange(keep + 1, limit if 0 < limit < 1 << 20 else 1 << 16)
+
+
+def _reduce_environment() -> None:
+    kept = relay.daemon_environment(os.environ)
+    for name in os.environ.keys() - kept.keys():
+        del os.environ[name]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(Start(flags={})))

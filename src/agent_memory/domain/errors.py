@@ -2,8 +2,13 @@
 
 AgentMemoryError
 ├── InvalidInput        the caller sent something we refuse; the message says what to change
-├── NotFound            no such event, node, grip or memory
+├── NotFound            no such event, node, grip, memory or key
+├── Unauthorized        no key, or one that is not known
 ├── ContentBlocked      the secrets filter refused the content
+├── FeatureUnavailable  what was asked for is switched off or not there
+├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
+├── WorkerFailed        a background job crashed or hung
+├── RemoteUnavailable   nobody answers at the other end of a network
 ├── ListenFailed        an address could not be listened on
 ├── Overloaded          too much unfinished work; try again
 └── StorageFailed       the store could not read or write
@@ -22,19 +27,39 @@ class InvalidInput(AgentMemoryError):
 
 
 class NotFound(AgentMemoryError):
-    """No such event, node, grip or memory."""
+    """No such event, node, grip, memory or key."""
+
+
+class Unauthorized(AgentMemoryError):
+    """A bearer key is needed."""
 
 
 class ContentBlocked(AgentMemoryError):
     """The content holds a secret and was not stored."""
 
 
-class Overloaded(AgentMemoryError):
-    """Too much unfinished work; try again in a moment."""
+class FeatureUnavailable(AgentMemoryError):
+    """What was asked for is switched off or not there."""
+
+
+class ConfigError(AgentMemoryError):
+    """A setting is wrong."""
+
+
+class WorkerFailed(AgentMemoryError):
+    """A background job crashed or hung."""
+
+
+class RemoteUnavailable(AgentMemoryError):
+    """Nobody answers at the other end of a network."""
 
 
 class ListenFailed(AgentMemoryError):
     """An address could not be listened on."""
+
+
+class Overloaded(AgentMemoryError):
+    """Too much unfinished work; try again in a moment."""
 
 
 class StorageFailed(AgentMemoryError):

@@ -1,11 +1,13 @@
 """Outbound ports: what the services need from the world, as small Protocols."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from agent_memory.domain.access import AccessKey
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.domain.status import StoreStats
 
 
 class OrderedStore(Protocol):
@@ -67,4 +69,44 @@ class SecretsFilter(Protocol):
 
     def clean(self, text: str, /) -> str:
         """The text without its secrets. Raises ContentBlocked where it may not be kept at all."""
+        ...
+
+
+class StoreMaintenance(Protocol):
+    """What an administrator asks of a store."""
+
+    def stats(self) -> StoreStats: ...
+
+    def compact(self, family: str, /) -> None:
+        """Rewrite a family's files without what was deleted or overwritten."""
+        ...
+
+
+class KeyRing(Protocol):
+    """The bearer keys, hashed."""
+
+    def add(self, key: AccessKey, /) -> bool:
+        """False if a key of this name is there already."""
+        ...
+
+    def all(self) -> list[AccessKey]: ...
+
+    def remove(self, name: str, /) -> bool:
+        """False if there is no such key."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> Millis: ...
+
+
+T = TypeVar("T")
+
+
+class Worker(Protocol):
+    """Runs pure functions in a process of their own, so that they cost the daemon no latency."""
+
+    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
+        """The function's result. Raises WorkerFailed where it crashed or took too long; what the
+        function itself raises comes out as it is."""
         ...

@@ -3,7 +3,8 @@
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from agent_memory.domain import errors
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
@@ -18,6 +19,7 @@ from agent_memory.domain.events import (
     SessionId,
     check_millis,
 )
+from agent_memory.domain.status import DaemonStatus, StoreStats
 from agent_memory.proto import memory_pb2 as pb
 
 
@@ -32,8 +34,12 @@ class Codes(NamedTuple):
 ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.InvalidInput: Codes(exit=11, grpc="INVALID_ARGUMENT", http=422),
     errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404),
+    errors.Unauthorized: Codes(exit=1, grpc="UNAUTHENTICATED", http=401),
     errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422),
+    errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
+    errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
+    errors.RemoteUnavailable: Codes(exit=5, grpc="UNAVAILABLE", http=502),
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
     errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
@@ -122,3 +128,34 @@ def token_in(token: str) -> Position:
             "continuation_token is not one that this server gave: pass it on unchanged,"
             " or leave it out to start over"
         ) from exc
+
+
+# JSON of ours: the protobuf's names, enums as lower-case names, numbers as numbers.
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "session_id": event.session_id,
+        "timestamp_ms": event.at_ms,
+        "event_type": event.type.name.lower(),
+        "role": event.role.name.lower(),
+        "text": event.text,
+        "metadata": dict(event.metadata),
+    }
+
+
+def page_json(page: Page) -> dict[str, Any]:
+    return {
+        "events": [event_json(event) for event in page.events],
+        "has_more": page.next is not None,
+        "continuation_token": None if page.next is None else token_out(page.next),
+    }
+
+
+def stats_json(stats: StoreStats) -> dict[str, Any]:
+    return asdict(stats)
+
+
+def status_json(status: DaemonStatus) -> dict[str, Any]:
+    return {"running": True, **asdict(status)}

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from agent_memory.domain.access import AccessKey
 from agent_memory.domain.errors import InvalidInput, StorageFailed
 from agent_memory.domain.events import (
     Event,
@@ -60,6 +61,26 @@ def decode_millis(value: bytes) -> Millis:
     if len(body) != 6:
         raise StorageFailed(f"a stored time has {len(body)} bytes, not 6")
     return Millis(int.from_bytes(body, "big"))
+
+
+class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
+    digest: bytes
+    created_ms: int
+
+
+_decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
+
+
+def encode_access_key(key: AccessKey) -> bytes:
+    return _HEAD + _encode((key.digest, key.created_ms))
+
+
+def decode_access_key(name: str, value: bytes) -> AccessKey:
+    try:
+        record = _decode_access_key(_body(value))
+    except msgspec.MsgspecError as exc:
+        raise StorageFailed(f"the stored key {name!r} is damaged") from exc
+    return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
 
 
 def encode_key(key: bytes) -> bytes:

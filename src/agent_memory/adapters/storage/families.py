@@ -8,6 +8,7 @@ TOC_LATEST = "toc_latest"
 GRIPS = "grips"
 OUTBOX = "outbox"  # outbox:{sequence:020} -> what changed
 CHECKPOINTS = "checkpoints"  # checkpoint:{job}
+ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -19,5 +20,6 @@ ALL = (
     GRIPS,
     OUTBOX,
     CHECKPOINTS,
+    ACCESS_KEYS,
     META,
 )

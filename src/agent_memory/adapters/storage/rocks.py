@@ -18,6 +18,7 @@ from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.committer import Stalled
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
 from agent_memory.domain.errors import StorageClosed, StorageFailed, StorageLocked
+from agent_memory.domain.status import FamilyStats, StoreStats
 
 MIB = 1 << 20
 CACHE_BYTES = 32 * MIB
@@ -126,6 +127,41 @@ class RocksEngine:
         except Exception as exc:
             raise self._failed("flush", exc) from exc
 
+    def stats(self) -> StoreStats:
+        database = self._opened()
+        sizes = [
+            FamilyStats(
+                name=name,
+                entries=_property(self._families[name], "rocksdb.estimate-num-keys"),
+                size_bytes=_property(self._families[name], "rocksdb.total-sst-files-size")
+                + _property(self._families[name], "rocksdb.cur-size-all-mem-tables"),
+            )
+            for name in families.ALL
+        ]
+        # A compaction may remove a file between listing and looking.
+        files = [(path, _file_size(path)) for path in self._path.iterdir()]
+        return StoreStats(
+            path=str(self._path),
+            size_bytes=sum(size for _, size in files),
+            families=tuple(sizes),
+            pending_compactions=sum(
+                _property(each, "rocksdb.compaction-pending") for each in self._families.values()
+            )
+            + _property(database, "rocksdb.num-running-compactions"),
+            wal_bytes=sum(size for path, size in files if path.suffix == ".log"),
+        )
+
+    def compact(self, family: str, /) -> None:
+        try:
+            opened = self._family(family)
+            opened.flush(True)
+            options = rocksdict.CompactOptions()
+            # Files that are at the bottom already are rewritten too: deletions must leave them.
+            options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
+            opened.compact_range(None, None, options)
+        except Exception as exc:
+            raise self._failed("compact", exc) from exc
+
     def close(self) -> None:
         if self._db is None:
             return
@@ -158,18 +194,32 @@ class RocksEngine:
         table = rocksdict.BlockBasedOptions()
         table.set_block_cache(self._cache)
         table.set_block_size(16 << 10)
-        options.set_compression_type(rocksdict.DBCompressionType.zstd())
+        # Quick on the way down, small at the bottom, where data stays.
+        options.set_compression_type(rocksdict.DBCompressionType.lz4())
+        options.set_bottommost_compression_type(rocksdict.DBCompressionType.zstd())
         options.set_write_buffer_size(MEMTABLE_BYTES // 4)
         match family:
             case families.EVENTS:
                 options.set_compaction_style(rocksdict.DBCompactionStyle.universal())
-                options.set_compression_options(-14, 3, 0, DICTIONARY_BYTES)
-                options.set_zstd_max_train_bytes(100 * DICTIONARY_BYTES)
+                options.set_write_buffer_size(MEMTABLE_BYTES // 2)
+                options.set_bottommost_compression_options(-14, 3, 0, DICTIONARY_BYTES, True)
+                options.set_bottommost_zstd_max_train_bytes(100 * DICTIONARY_BYTES, True)
             case families.EVENT_IDS:
                 # Every ingest asks for an id that is not there: the filter answers from memory.
                 table.set_bloom_filter(10, False)
         options.set_block_based_table_factory(table)
         return options
+
+
+def _property(database: rocksdict.Rdict, name: str) -> int:
+    return database.property_int_value(name) or 0
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _database_options() -> rocksdict.Options:

@@ -22,25 +22,37 @@ Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
 
 
+Guard = Callable[[str | None], Awaitable[None]]
+"""Takes a call's `authorization`, if any; raises Unauthorized."""
+
+
 def service(
-    descriptor: ServiceDescriptor, unary: dict[str, Unary], stream: dict[str, Stream]
+    descriptor: ServiceDescriptor,
+    *,
+    unary: dict[str, Unary],
+    stream: dict[str, Stream],
+    guard: Guard | None,
 ) -> Handler:
     """Handlers for the methods given by name; the others answer UNIMPLEMENTED.
 
     Requests are parsed here and not by gRPC, which would answer INTERNAL for a client's bad bytes.
+    A guard is asked before each call, except on the Unix socket: its file is access enough.
     """
+    known = descriptor.methods_by_name
     methods = {
-        **{name: _unary(descriptor.methods_by_name[name], call) for name, call in unary.items()},
-        **{name: _stream(descriptor.methods_by_name[name], call) for name, call in stream.items()},
+        **{name: _unary(known[name], call, guard) for name, call in unary.items()},
+        **{name: _stream(known[name], call, guard) for name, call in stream.items()},
     }
     return grpc.method_handlers_generic_handler(descriptor.full_name, methods)
 
 
-def _unary(method: MethodDescriptor, call: Unary) -> _Method:
+def _unary(method: MethodDescriptor, call: Unary, guard: Guard | None) -> _Method:
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: bytes, context: Context) -> Message:
         try:
+            if guard is not None:
+                await _admit(context, guard)
             return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -51,11 +63,13 @@ def _unary(method: MethodDescriptor, call: Unary) -> _Method:
     )
 
 
-def _stream(method: MethodDescriptor, call: Stream) -> _Method:
+def _stream(method: MethodDescriptor, call: Stream, guard: Guard | None) -> _Method:
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
+            if guard is not None:
+                await _admit(context, guard)
             async for message in call(_parse(request_class, each) async for each in raw):
                 yield message
         except AgentMemoryError as exc:
@@ -64,6 +78,12 @@ def _stream(method: MethodDescriptor, call: Stream) -> _Method:
     return grpc.stream_stream_rpc_method_handler(
         answer, response_serializer=lambda message: message.SerializeToString()
     )
+
+
+async def _admit(context: Context, guard: Guard) -> None:
+    if not context.peer().startswith("unix:"):
+        given = dict(context.invocation_metadata()).get("authorization")
+        await guard(given)
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

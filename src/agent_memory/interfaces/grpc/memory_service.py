@@ -24,12 +24,14 @@ class MemoryService:
     ingest: Ingest
     timeline: Timeline
     bridge: Bridge
+    guard: handlers.Guard | None
 
     def handler(self) -> handlers.Handler:
         return handlers.service(
             DESCRIPTOR,
             unary={"IngestEvent": self.ingest_event, "GetEvents": self.get_events},
             stream={"IngestEvents": self.ingest_events},
+            guard=self.guard,
         )
 
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:

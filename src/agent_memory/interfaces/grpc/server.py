@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import grpc
 import grpc.aio
@@ -53,10 +54,13 @@ class GrpcServer:
         self._reflect([*services, health.SERVICE_NAME, reflection.SERVICE_NAME])
         self._names = ["", *services]
         self.port = 0
+        self.addresses: list[str] = []
 
-    def listen(self, hosts: Sequence[str], port: int, socket: Path) -> None:
+    def listen_on_socket(self, socket: Path) -> None:
+        self._server.add_insecure_port(f"unix:{quote(str(socket))}")  # gRPC reads it as a URI
+
+    def listen(self, hosts: Sequence[str], port: int) -> None:
         """Bind all addresses; port 0 takes a free one, the same for every host."""
-        self._server.add_insecure_port(f"unix:{socket}")
         for host in hosts:
             address = f"[{host}]" if ":" in host else host
             try:
@@ -66,9 +70,10 @@ class GrpcServer:
                     log.warning("grpc.no_ipv6", error=str(exc))
                     continue
                 raise ListenFailed(
-                    f"cannot listen on {address}:{port}: {exc}; another program may have the port"
+                    f"cannot listen on {address}:{port}: another program may have the port"
                 ) from exc
             self.port = port
+            self.addresses.append(f"{address}:{port}")
 
     async def start(self) -> None:
         await self._server.start()

@@ -1,0 +1,91 @@
+"""A client that costs little: requests come serialized from a file, answers stay bytes.
+
+Asked by lines on stdin: {port, callers | 0 for the stream, first, seconds, limit}.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import uvloop
+
+from bench import processes
+from bench.conversation import Corpus
+
+EVENTS_PER_MESSAGE = 100
+CALLERS_PER_CHANNEL = 32
+
+
+async def unary(
+    corpus: Corpus, port: int, callers: int, first: int, seconds: float, limit: int
+) -> int:
+    """Send for some seconds or until the limit; how many were answered."""
+    channels = [_channel(port) for _ in range(-(-callers // CALLERS_PER_CHANNEL))]
+    end = min(first + limit, len(corpus))
+    deadline = time.monotonic() + seconds
+    turn = iter(range(first, end))
+    answered = 0
+
+    async def caller(channel: grpc.aio.Channel) -> None:
+        nonlocal answered
+        call: Any = channel.unary_unary("/memory.MemoryService/IngestEvent", None, None)
+        for number in turn:
+            await call(corpus.joined(number, 1))
+            answered += 1
+            if time.monotonic() > deadline:
+                return
+
+    await asyncio.gather(*(caller(channels[i % len(channels)]) for i in range(callers)))
+    await asyncio.gather(*(channel.close(None) for channel in channels))
+    return answered
+
+
+async def stream(corpus: Corpus, port: int, first: int, seconds: float, limit: int) -> int:
+    """The same over one stream, 100 events a message."""
+    end = min(first + limit, len(corpus))
+    deadline = time.monotonic() + seconds
+    sent = 0
+
+    async def messages() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for number in range(first, end, EVENTS_PER_MESSAGE):
+            count = min(EVENTS_PER_MESSAGE, end - number)
+            yield corpus.joined(number, count)
+            sent += count
+            if time.monotonic() > deadline:
+                return
+
+    async with _channel(port) as channel:
+        call: Any = channel.stream_stream("/memory.MemoryService/IngestEvents", None, None)
+        async for _ in call(messages()):
+            pass
+    return sent
+
+
+def _channel(port: int) -> grpc.aio.Channel:
+    # A pool of its own: channels to one address would otherwise share one connection.
+    return grpc.aio.insecure_channel(
+        f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)]
+    )
+
+
+async def _measure(corpus: Corpus, asked: dict[str, Any]) -> Mapping[str, object]:
+    callers = asked.pop("callers")
+    began = time.monotonic()
+    events = (
+        await unary(corpus, callers=callers, **asked) if callers else await stream(corpus, **asked)
+    )
+    return {"events": events, "seconds": time.monotonic() - began}
+
+
+def main() -> None:
+    corpus = Corpus(Path(sys.argv[1]))
+    processes.serve_lines(lambda asked: uvloop.run(_measure(corpus, asked)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The processes a benchmark talks to: started in a folder of their own, measured, stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+READY_SECONDS = 30.0
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Cpu(NamedTuple):
+    """Seconds of CPU since a process began; `background` is what RocksDB's own threads took."""
+
+    total: float
+    background: float
+
+    def __sub__(self, earlier: "Cpu") -> "Cpu":
+        return Cpu(self.total - earlier.total, self.background - earlier.background)
+
+
+class Process:
+    """One child in the repository's Python. Leaving the block ends it and waits."""
+
+    def __init__(
+        self, module: str, *arguments: str, environ: Mapping[str, str] | None = None
+    ) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, **(environ or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if environ is None else subprocess.DEVNULL,
+            text=True,
+        )
+        self.pid = self._child.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """One line of JSON in, one out."""
+        if self._child.stdin is None or self._child.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        self._child.stdin.write(json.dumps(request) + "\n")
+        self._child.stdin.flush()
+        line = self._child.stdout.readline()
+        if not line:
+            raise RuntimeError(f"process {self.pid} ended with {self._child.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def wait_for(self, read: Callable[[], int | None]) -> int:
+        """What `read` gives once it gives something."""
+        deadline = time.monotonic() + READY_SECONDS
+        while (found := read()) is None:
+            if self._child.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"process {self.pid} did not get ready")
+            time.sleep(0.02)
+        return found
+
+    def cpu(self) -> Cpu:
+        tasks = Path(f"/proc/{self.pid}/task")
+        background = sum(
+            _cpu_seconds(task / "stat")
+            for task in tasks.iterdir()
+            if (task / "comm").read_text().startswith("rocksdb")
+        )
+        return Cpu(_cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
+
+    def stop(self) -> None:
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
+            self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Daemon(Process):
+    """The real server, with all that it writes under `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.db = folder / "data/agent-memory/db"
+        places = {name: folder / name.lower() for name in ("CACHE", "CONFIG", "STATE", "RUNTIME")}
+        announced = folder / "data/agent-memory/daemon.json"
+        super().__init__(
+            "agent_memory.daemon",
+            environ={
+                "HOME": str(folder),
+                "XDG_DATA_HOME": str(folder / "data"),
+                "XDG_RUNTIME_DIR": str(places.pop("RUNTIME")),
+                **{f"XDG_{name}_HOME": str(place) for name, place in places.items()},
+                "MEMORY_GRPC__PORT": "0",
+                "MEMORY_HTTP__PORT": "0",
+            },
+        )
+        self.port = self.wait_for(
+            lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
+        )
+
+
+def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> None:
+    """The other end of `Process.ask`: until stdin ends."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+def _cpu_seconds(stat: Path) -> float:
+    # After the name, which may hold spaces and brackets: utime and stime are fields 14 and 15.
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * _TICK

@@ -1,0 +1,42 @@
+"""Messages between daemon and worker: 4 bytes of length, then a pickle.
+
+Both ends are ours and talk over a socket pair that nobody else can reach.
+"""
+
+import pickle
+import socket
+import time
+from typing import Any
+
+
+def send(channel: socket.socket, message: Any, deadline: float | None = None) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    _limit(channel, deadline)
+    channel.sendall(len(data).to_bytes(4, "big") + data)
+
+
+def receive(channel: socket.socket, deadline: float | None = None) -> Any:
+    """Raises EOFError when the other end is gone, TimeoutError past the deadline."""
+    size = int.from_bytes(_exactly(channel, 4, deadline), "big")
+    return pickle.loads(_exactly(channel, size, deadline))
+
+
+def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        _limit(channel, deadline)
+        part = channel.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def _limit(channel: socket.socket, deadline: float | None) -> None:
+    if deadline is None:
+        channel.settimeout(None)
+        return
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    channel.settimeout(left)

@@ -1,0 +1,51 @@
+"""The client library: for programs that record events and read them back."""
+
+from agent_memory.client.asynchronous import AsyncMemoryClient
+from agent_memory.client.blocking import MemoryClient
+from agent_memory.client.endpoints import DEFAULT_ENDPOINT
+from agent_memory.client.errors import (
+    ClientError,
+    ConnectionFailed,
+    EventsRefused,
+    InvalidEndpoint,
+    RpcError,
+    SerializationError,
+)
+from agent_memory.client.hooks import HookEvent, HookEventType, map_hook_event
+from agent_memory.client.values import (
+    BrowseTocResult,
+    Event,
+    EventRole,
+    EventType,
+    ExpandGripResult,
+    GetEventsResult,
+    Grip,
+    TocBullet,
+    TocLevel,
+    TocNode,
+)
+
+__all__ = [
+    "DEFAULT_ENDPOINT",
+    "AsyncMemoryClient",
+    "BrowseTocResult",
+    "ClientError",
+    "ConnectionFailed",
+    "Event",
+    "EventRole",
+    "EventType",
+    "EventsRefused",
+    "ExpandGripResult",
+    "GetEventsResult",
+    "Grip",
+    "HookEvent",
+    "HookEventType",
+    "InvalidEndpoint",
+    "MemoryClient",
+    "RpcError",
+    "SerializationError",
+    "TocBullet",
+    "TocLevel",
+    "TocNode",
+    "map_hook_event",
+]

@@ -1,0 +1,173 @@
+"""The client for asyncio programs: the same calls, awaited."""
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Self, TypeVar
+
+import grpc
+import grpc.aio
+
+from agent_memory.client import batches, calls, endpoints
+from agent_memory.client.endpoints import Endpoint
+from agent_memory.client.errors import RpcError
+from agent_memory.client.values import (
+    BrowseTocResult,
+    Event,
+    ExpandGripResult,
+    GetEventsResult,
+    TocNode,
+)
+
+Value = TypeVar("Value")
+
+
+class AsyncMemoryClient:
+    """A connection to the daemon. Tasks may share it. Built by `connect` or `connect_default`."""
+
+    def __init__(self, endpoint: Endpoint, *, key: str | None, timeout_seconds: float) -> None:
+        self._metadata = calls.metadata(key)
+        self._seconds = timeout_seconds
+        self._closed = False
+        self._channel = (
+            grpc.aio.secure_channel(
+                endpoint.target, grpc.ssl_channel_credentials(), endpoint.options
+            )
+            if endpoint.tls
+            else grpc.aio.insecure_channel(endpoint.target, endpoint.options)
+        )
+
+    @classmethod
+    async def connect(
+        cls,
+        endpoint: str,
+        *,
+        key: str | None = None,
+        timeout_seconds: float = calls.CALL_SECONDS,
+        connect_seconds: float = calls.CONNECT_SECONDS,
+    ) -> Self:
+        """Connect and make sure that a daemon answers. `timeout_seconds` is for each later call."""
+        return await cls._open([endpoints.parse(endpoint)], key, timeout_seconds, connect_seconds)
+
+    @classmethod
+    async def connect_default(
+        cls,
+        *,
+        key: str | None = None,
+        timeout_seconds: float = calls.CALL_SECONDS,
+        connect_seconds: float = calls.CONNECT_SECONDS,
+    ) -> Self:
+        """Connect to the daemon that MEMORY_ENDPOINT names, or to the one that runs here."""
+        return await cls._open(
+            endpoints.discover(os.environ), key, timeout_seconds, connect_seconds
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._channel.close(None)
+
+    async def ingest(self, event: Event) -> tuple[str, bool]:
+        """Store an event: its id, and whether it is new. When this returns, it is on disk."""
+        return await self._unary(calls.ingest(event))
+
+    async def ingest_batch(self, events: Iterable[Event]) -> int:
+        """Store many events, any number of them: how many are new.
+
+        Raises EventsRefused for those that the daemon refuses, after all others are stored.
+        """
+        return batches.total([await self._stream(each) for each in batches.rounds(events)])
+
+    async def get_events(
+        self, from_ms: int, to_ms: int, limit: int = 50, continuation_token: str | None = None
+    ) -> GetEventsResult:
+        """One page of the events from `from_ms` to `to_ms`, both included, by time."""
+        call = calls.get_events(from_ms, to_ms, limit, continuation_token)
+        return await self._unary(call)
+
+    async def iter_events(self, from_ms: int, to_ms: int) -> AsyncIterator[Event]:
+        """All events from `from_ms` to `to_ms`, both included, by time; read page by page."""
+        call: calls.Unary[GetEventsResult] | None = calls.first_page(from_ms, to_ms)
+        while call is not None:
+            page = await self._unary(call)
+            for event in page.events:
+                yield event
+            call = calls.next_page(from_ms, to_ms, page)
+
+    async def get_toc_root(self) -> list[TocNode]:
+        """The years of the table of contents, newest first."""
+        return await self._unary(calls.get_toc_root())
+
+    async def get_node(self, node_id: str) -> TocNode | None:
+        """A node of the table of contents; None if there is no such node."""
+        return await self._unary(calls.get_node(node_id))
+
+    async def browse_toc(
+        self, parent_id: str, limit: int = 20, continuation_token: str | None = None
+    ) -> BrowseTocResult:
+        """One page of a node's children."""
+        return await self._unary(calls.browse_toc(parent_id, limit, continuation_token))
+
+    async def expand_grip(
+        self, grip_id: str, events_before: int | None = None, events_after: int | None = None
+    ) -> ExpandGripResult:
+        """The events of an excerpt and some around it; None leaves the number to the daemon."""
+        return await self._unary(calls.expand_grip(grip_id, events_before, events_after))
+
+    @classmethod
+    async def _open(
+        cls,
+        candidates: Iterable[Endpoint],
+        key: str | None,
+        timeout_seconds: float,
+        connect_seconds: float,
+    ) -> Self:
+        failures: dict[str, RpcError] = {}
+        for endpoint in candidates:
+            client = cls(endpoint, key=key, timeout_seconds=timeout_seconds)
+            failure = await client._probe(connect_seconds)
+            if failure is None:
+                return client
+            await client.close()
+            failures[endpoint.name] = failure
+        raise calls.unreachable(failures)
+
+    async def _probe(self, seconds: float) -> RpcError | None:
+        try:
+            await self._unary(calls.PROBE, seconds)
+        except RpcError as exc:
+            return calls.unreached(exc)
+        return None
+
+    async def _unary(self, call: calls.Unary[Value], seconds: float | None = None) -> Value:
+        if self._closed:
+            raise calls.closed()
+        send = self._channel.unary_unary(call.path, None, None)
+        try:
+            answer: bytes = await send(
+                call.request, timeout=seconds or self._seconds, metadata=self._metadata
+            )
+        except grpc.RpcError as exc:
+            raise calls.failure(exc) from exc
+        return call.parse(answer)
+
+    async def _stream(self, call: calls.Stream[Value]) -> Value:
+        if self._closed:
+            raise calls.closed()
+        send = self._channel.stream_stream(call.path, None, None)
+        try:
+            stream = send(iter(call.requests), timeout=self._seconds, metadata=self._metadata)
+            answers: list[bytes] = [answer async for answer in stream]
+        except grpc.RpcError as exc:
+            raise calls.failure(exc) from exc
+        return call.parse(answers)

@@ -1,0 +1,167 @@
+"""What is sent and what comes back: plain frozen values, none of the wire's own types."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+
+from agent_memory.client.ids import new_ulid
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class EventType(IntEnum):
+    """What happened. The numbers are those of the wire."""
+
+    SESSION_START = 1
+    USER_MESSAGE = 2
+    ASSISTANT_MESSAGE = 3
+    TOOL_RESULT = 4
+    ASSISTANT_STOP = 5
+    SUBAGENT_START = 6
+    SUBAGENT_STOP = 7
+    SESSION_END = 8
+
+
+class EventRole(IntEnum):
+    """Who spoke. The numbers are those of the wire."""
+
+    USER = 1
+    ASSISTANT = 2
+    SYSTEM = 3
+    TOOL = 4
+
+
+class TocLevel(IntEnum):
+    """How long the time is that a node covers. The numbers are those of the wire."""
+
+    YEAR = 1
+    MONTH = 2
+    WEEK = 3
+    DAY = 4
+    SEGMENT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class Event:
+    """One event of a conversation; `event_id` is a new ULID unless given.
+
+    `timestamp` is an aware datetime or Unix milliseconds. It is kept in UTC to the millisecond, as
+    the daemon keeps it, so that an event read back equals the one sent.
+    """
+
+    event_id: str
+    session_id: str
+    timestamp: datetime
+    event_type: EventType
+    role: EventRole
+    text: str
+    metadata: Mapping[str, str] = field(hash=False)
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        timestamp: datetime | int,
+        event_type: EventType,
+        role: EventRole,
+        text: str = "",
+        metadata: Mapping[str, str] | None = None,
+        event_id: str | None = None,
+    ) -> None:
+        put = object.__setattr__  # the class is frozen
+        put(self, "event_id", new_ulid() if event_id is None else event_id)
+        put(self, "session_id", session_id)
+        put(self, "timestamp", moment(timestamp))
+        put(self, "event_type", EventType(event_type))
+        put(self, "role", EventRole(role))
+        put(self, "text", text)
+        put(self, "metadata", dict(metadata or {}))
+
+    @property
+    def timestamp_ms(self) -> int:
+        """`timestamp` as Unix milliseconds."""
+        return millis(self.timestamp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetEventsResult:
+    """A page of events by time; pass `continuation_token` on for the next."""
+
+    events: tuple[Event, ...] = ()
+    has_more: bool = False
+    continuation_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TocBullet:
+    """A point of a summary, and the grips that prove it."""
+
+    text: str
+    grip_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TocNode:
+    """A year, month, week, day or segment of the table of contents."""
+
+    node_id: str
+    level: TocLevel
+    title: str
+    summary: str | None = None
+    bullets: tuple[TocBullet, ...] = ()
+    keywords: tuple[str, ...] = ()
+    child_node_ids: tuple[str, ...] = ()
+    start_time_ms: int = 0
+    end_time_ms: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowseTocResult:
+    """A page of child nodes; pass `continuation_token` on for the next."""
+
+    children: tuple[TocNode, ...] = ()
+    has_more: bool = False
+    continuation_token: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grip:
+    """An excerpt that anchors a summary in the events it was made from."""
+
+    grip_id: str
+    excerpt: str
+    event_id_start: str
+    event_id_end: str
+    timestamp_ms: int
+    source: str
+    toc_node_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandGripResult:
+    """A grip with its events and those around them; `grip` is None when there is no such grip."""
+
+    grip: Grip | None = None
+    events_before: tuple[Event, ...] = ()
+    excerpt_events: tuple[Event, ...] = ()
+    events_after: tuple[Event, ...] = ()
+
+
+def moment(at: datetime | int) -> datetime:
+    """In UTC, to the millisecond. A datetime must know its time zone."""
+    if isinstance(at, datetime):
+        if at.utcoffset() is None:
+            raise ValueError("the timestamp has no time zone: give one, such as datetime.now(UTC)")
+        at = millis(at)
+    try:
+        return _EPOCH + at * _MILLISECOND
+    except OverflowError as exc:
+        raise ValueError(f"timestamp {at} is not in Unix milliseconds: it is out of range") from exc
+
+
+def millis(at: datetime) -> int:
+    """Unix milliseconds of an aware datetime."""
+    return (at - _EPOCH) // _MILLISECOND

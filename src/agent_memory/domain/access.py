@@ -1,0 +1,40 @@
+"""Bearer keys: what is kept of them, which is never the key itself."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.events import Millis
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    name: str
+    digest: bytes
+    created_ms: Millis
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                f"{self.name!r} is no name for a key: use 1 to 64 letters, digits, dots, dashes or"
+                " underscores"
+            )
+
+
+def digest(secret: str) -> bytes:
+    # The secrets are 256 random bits, so a plain hash cannot be searched.
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def matching(secret: str, keys: Iterable[AccessKey]) -> AccessKey | None:
+    """The key of this secret. Takes as long for a wrong one as for a right one."""
+    found, wanted = None, digest(secret)
+    for key in keys:
+        if hmac.compare_digest(key.digest, wanted):
+            found = key
+    return found

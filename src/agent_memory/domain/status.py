@@ -1,0 +1,46 @@
+"""What there is to say about the daemon and its store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent_memory.domain.events import Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyStats:
+    name: str
+    entries: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    path: str
+    size_bytes: int
+    families: tuple[FamilyStats, ...]
+    pending_compactions: int
+    wal_bytes: int
+
+    def entries(self, family: str) -> int:
+        return sum(each.entries for each in self.families if each.name == family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStatus:
+    pid: int
+    version: str
+    started_ms: Millis
+    uptime_seconds: float
+    grpc_addresses: tuple[str, ...]
+    http_addresses: tuple[str, ...]
+    grpc_port: int
+    http_port: int
+    socket: str
+    grpc_socket: str
+    data_dir: str
+    db_path: str
+    log_path: str
+    events: int
+    db_bytes: int
+    warnings: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)

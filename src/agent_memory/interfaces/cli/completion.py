@@ -1,0 +1,20 @@
+"""`completion`: what a shell loads to complete our commands."""
+
+import click
+
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.runner import completion_script
+
+
+@click.command(
+    cls=Command,
+    needs_config=False,
+    examples=('eval "$(memory completion bash)"', "memory completion fish | source"),
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@invocation
+@click.pass_context
+def completion(ctx: click.Context, run: Invocation, shell: str) -> None:
+    """Print the completion script of a shell."""
+    root = ctx.find_root()
+    run.terminal.write(completion_script(root.command, run.program, shell))

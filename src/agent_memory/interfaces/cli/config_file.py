@@ -1,0 +1,72 @@
+"""Changing one key of a config file, and nothing else in it."""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from agent_memory.domain.errors import ConfigError
+
+
+def change(path: Path, key: str, value: Any) -> None:
+    """Written whole or not at all; a file that is not there is made, readable by its owner only."""
+    try:
+        before = path.read_text() if path.exists() else ""
+        wanted = tomllib.loads(before)
+        _put(wanted, key, value)
+        # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.
+        text = next((each for each in _drafts(before, key, value) if _reads_as(each, wanted)), None)
+        if text is None:
+            raise ConfigError(f"{path}: {key} finds no place there; please set it by hand")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Follow a link: a config file kept among someone's dotfiles stays there.
+        target = path.resolve()
+        draft = target.with_name(target.name + ".new")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
+    except OSError as exc:
+        raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def _drafts(before: str, key: str, value: Any) -> Iterator[str]:
+    """The key in its section, or else as a dotted key in front of all sections."""
+    try:
+        document = tomlkit.parse(before)
+        _put(document, key, value)
+        yield tomlkit.dumps(document)
+    except TOMLKitError:
+        pass
+    # A line like a header may stand inside a text or a list; then what follows is no draft.
+    starts = [match.start() for match in re.finditer(r"^[ \t]*\[", before, re.MULTILINE)]
+    setting = f"{key} = {tomlkit.item(value).as_string()}\n"
+    for start in (*starts, len(before)):
+        head = before[:start]
+        yield head + ("\n" if head and not head.endswith("\n") else "") + setting + before[start:]
+
+
+def _put(table: Any, key: str, value: Any) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        if section not in table:
+            table[section] = {} if type(table) is dict else tomlkit.table()
+        table = table[section]
+    table[name] = value
+
+
+def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
+    try:
+        text.encode()
+        return tomllib.loads(text) == wanted
+    except ValueError:
+        return False

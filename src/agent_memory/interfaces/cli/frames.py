@@ -1,0 +1,88 @@
+"""Frames between launcher and daemon: kind (1 byte), length (4 bytes, big-endian), payload.
+
+The launcher has these constants too, because it imports nothing; a test keeps them equal. The
+format of the first frame never changes: it is how versions find out about each other.
+"""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_memory.domain.errors import InvalidInput
+
+PROTOCOL = b"1"
+HELLO, INPUT, LINE, CANCEL = b"H", b"I", b"L", b"C"
+OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE = (
+    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U",
+)  # fmt: skip
+
+MAX_PAYLOAD = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A command as someone typed it: what, where, and on what kind of terminal."""
+
+    program: str
+    arguments: tuple[str, ...]
+    cwd: Path
+    environ: dict[str, str] = field(repr=False)
+    input_is_terminal: bool
+    output_is_terminal: bool
+    errors_are_terminal: bool
+    columns: int = 0
+    lines: int = 0
+    nonce: str = ""
+    version: str = ""
+
+
+def encode(kind: bytes, payload: bytes = b"") -> bytes:
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The next frame. Raises IncompleteReadError when the other side is gone."""
+    head = await reader.readexactly(5)
+    size = int.from_bytes(head[1:], "big")
+    if size > MAX_PAYLOAD:
+        raise InvalidInput(f"a frame of {size:,} bytes; the limit is {MAX_PAYLOAD:,}")
+    return head[:1], await reader.readexactly(size)
+
+
+def call(payload: bytes) -> Call:
+    """The call that a hello describes."""
+    try:
+        _protocol, version, program, cwd, terminals, columns, lines, nonce, count, *rest = (
+            os.fsdecode(part) for part in _fields(payload)
+        )
+        if not 0 <= int(count) <= len(rest):
+            raise ValueError("arguments are missing")
+        arguments, environment = rest[: int(count)], rest[int(count) :]
+        return Call(
+            program=program,
+            arguments=tuple(arguments),
+            cwd=Path(cwd),
+            environ=dict(each.split("=", 1) for each in environment),
+            input_is_terminal=terminals[0] == "1",
+            output_is_terminal=terminals[1] == "1",
+            errors_are_terminal=terminals[2] == "1",
+            columns=int(columns),
+            lines=int(lines),
+            nonce=nonce,
+            version=version,
+        )
+    except (ValueError, IndexError) as exc:
+        raise InvalidInput("the first frame is not a call") from exc
+
+
+def _fields(payload: bytes) -> list[bytes]:
+    fields, position = [], 0
+    while position < len(payload):
+        size = int.from_bytes(payload[position : position + 4], "big")
+        position += 4
+        if position + size > len(payload):
+            raise ValueError("a field is cut short")
+        fields.append(payload[position : position + size])
+        position += size
+    return fields

@@ -1,0 +1,112 @@
+"""The `memory` command: what a person or an agent asks of the memory."""
+
+import click
+
+from agent_memory import config
+from agent_memory.interfaces.cli import config_file
+from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.completion import completion
+
+
+@click.group(
+    cls=Group,
+    examples=("memory config list", "memory config set cli.color false"),
+)
+@global_options
+@click.option("-v", "--verbose", count=True, help="Say more; repeat for more still.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing that is not essential.")
+@invocation
+def memory(run: Invocation, verbose: int, quiet: bool) -> None:
+    """Memory for AI agents: what was said, decided and learned, found again."""
+    run.verbose = verbose
+    run.quiet = quiet
+
+
+@memory.group(
+    "config",
+    examples=(
+        "memory config list",
+        "memory config get grpc.port",
+        "memory config set hooks.enabled false",
+        "memory config path",
+    ),
+)
+def config_group() -> None:
+    """Read and change settings."""
+
+
+@config_group.command("get", examples=("memory config get grpc.port",))
+@click.argument("key")
+@invocation
+def get_config(run: Invocation, key: str) -> None:
+    """Show the value in force for this caller."""
+    value = run.loaded.value(key)
+    run.show(value, lambda: _as_text(value))
+
+
+@config_group.command(
+    "set",
+    examples=("memory config set cli.color false", "memory config set toc.max_tokens 8192"),
+)
+@click.argument("key")
+@click.argument("value")
+@invocation
+def set_config(run: Invocation, key: str, value: str) -> None:
+    """Write a setting into the user's config file; its comments and order stay."""
+    known = config.known(key)
+    parsed = config.parse(key, value)
+    path = run.config_file or config.folders(run.terminal.call.environ).config_file
+    config_file.change(path, key, parsed)
+    restart = known.applies == "restart"
+    run.show(
+        {"key": key, "value": parsed, "path": str(path), "restart_needed": restart},
+        lambda: (
+            f"{key} = {_as_text(parsed)}  ({path})"
+            + ("\nIt acts when the daemon is next started." if restart else "")
+        ),
+    )
+
+
+@config_group.command("list", examples=("memory config list --format json",))
+@invocation
+def list_config(run: Invocation) -> None:
+    """List every setting: its value, where that comes from, and when a change acts."""
+    loaded = run.loaded
+    rows = [
+        {
+            "key": key.name,
+            "value": loaded.value(key.name),
+            "source": loaded.sources.get(key.name, "default"),
+            "applies": key.applies,
+        }
+        for key in config.KEYS.values()
+    ]
+    width = max(len(str(row["key"])) for row in rows)
+    run.show(
+        rows,
+        lambda: "\n".join(
+            f"{row['key']:<{width}}  {_as_text(row['value'])}  ({row['source']})" for row in rows
+        ),
+        page=True,
+    )
+    for each in loaded.ignored:
+        run.terminal.warn(f"note: ignored {each}\n")
+
+
+@config_group.command("path", needs_config=False, examples=("$EDITOR $(memory config path)",))
+@invocation
+def config_path(run: Invocation) -> None:
+    """Print where the user's config file is, whether or not it exists."""
+    path = run.config_file or config.folders(run.terminal.call.environ).config_file
+    run.terminal.write(f"{path}\n")
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    return str(value)
+
+
+memory.add_command(completion)

@@ -1,0 +1,378 @@
+"""The `memory-daemon` command: the daemon's life, queries, administration."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from agent_memory import config
+from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.domain.events import Page
+from agent_memory.domain.status import DaemonStatus, StoreStats
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering, service_unit
+from agent_memory.interfaces.cli.backend import Events, StartOptions
+from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.completion import completion
+from agent_memory.services.admin import Admin
+
+NOT_RUNNING = 1
+EXCERPT = 200
+
+
+@click.group(
+    cls=Group,
+    name="memory-daemon",
+    examples=(
+        "memory-daemon start",
+        "memory-daemon status --format json",
+        "memory-daemon query events --from 1738278000000 --to 1738281600000",
+    ),
+)
+@global_options
+@click.option(
+    "-l",
+    "--log-level",
+    type=click.Choice(config.LEVELS),
+    help="Least severe level that the daemon logs.",
+)
+@click.pass_context
+def memory_daemon(ctx: click.Context, log_level: str | None) -> None:
+    """Run and look after the memory daemon.
+
+    It records every conversation event durably and gives it back to agents and people. Commands
+    that need it start it; there is no need to do so by hand.
+    """
+    ctx.meta["log_level"] = log_level
+
+
+@memory_daemon.command(
+    needs_config=False,
+    examples=(
+        "memory-daemon start",
+        "memory-daemon start --foreground -p 9999",
+        "memory-daemon start --db-path /var/lib/agent-memory/db",
+    ),
+)
+@click.option("-f", "--foreground", is_flag=True, help="Be the daemon, and stay in this terminal.")
+@click.option("-p", "--port", type=click.IntRange(0, 65535), help="gRPC port; 0 takes a free one.")
+@click.option("--http-port", type=click.IntRange(0, 65535), help="HTTP port; 0 takes a free one.")
+@click.option("--db-path", type=click.Path(path_type=Path), help="Folder of the database.")
+@click.option(
+    "-l", "--log-level", type=click.Choice(config.LEVELS), help="Least severe level to log."
+)
+@click.option("--ready-fd", type=int, hidden=True)
+@click.option("--auto", is_flag=True, hidden=True)
+@click.option("--replace", is_flag=True, hidden=True)
+@invocation
+@click.pass_context
+def start(
+    ctx: click.Context,
+    run: Invocation,
+    foreground: bool,
+    port: int | None,
+    http_port: int | None,
+    db_path: Path | None,
+    log_level: str | None,
+    ready_fd: int | None,
+    auto: bool,
+    replace: bool,
+) -> int:
+    """Start the daemon and return when it serves."""
+    options = StartOptions(
+        foreground=foreground,
+        grpc_port=port,
+        http_port=http_port,
+        db_path=None if db_path is None else run.path(db_path),
+        log_level=log_level or ctx.meta["log_level"],
+        config=run.config_file,
+        ready_fd=ready_fd,
+        auto=auto,
+        replace=replace,
+    )
+    if run.backend.control is None:
+        raise FeatureUnavailable("a daemon is running already")
+    return run.backend.control.start(options, run.terminal.write)
+
+
+@memory_daemon.command(needs_config=False, examples=("memory-daemon stop",))
+@invocation
+def stop(run: Invocation) -> int:
+    """Stop the daemon: finish what it is doing, then end."""
+    if run.backend.control is None:
+        raise FeatureUnavailable("a daemon cannot stop itself by this command")
+    return run.backend.control.stop(run.terminal.write)
+
+
+@memory_daemon.command(
+    examples=("memory-daemon status", "memory-daemon status --format json | jq .grpc_port")
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also addresses, paths, and settings' sources.")
+@invocation
+def status(run: Invocation, verbose: bool) -> int:
+    """Say whether a daemon runs, where, and what it holds."""
+    if run.backend.services is None:
+        run.show({"running": False}, lambda: "Daemon Status: Not running\n")
+        return NOT_RUNNING
+    found = run.backend.services.status()
+    run.show(wire.status_json(found), lambda: _status_text(found, verbose=verbose))
+    return 0
+
+
+def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
+    lines = [
+        "Daemon Status: Running",
+        f"  PID: {found.pid}",
+        f"  Port: {found.grpc_port or 'none'}",
+        f"  Uptime: {rendering.duration(found.uptime_seconds)}",
+        f"  Events stored: {found.events:,}",
+        f"  Database size: {rendering.size(found.db_bytes)}",
+        *(f"  Warning: {warning}" for warning in found.warnings),
+    ]
+    if verbose:
+        lines += [
+            f"  Version: {found.version}",
+            f"  gRPC: {', '.join(found.grpc_addresses) or 'not served'}",
+            f"  HTTP: {', '.join(found.http_addresses) or 'not served'}",
+            f"  Socket: {found.socket}",
+            f"  gRPC socket: {found.grpc_socket}",
+            f"  Data: {found.data_dir}",
+            f"  Database: {found.db_path}",
+            f"  Log: {found.log_path}",
+            "  Settings not at their default:",
+            *([f"    {name}: from {source}" for name, source in sorted(found.sources.items())]
+              or ["    none"]),
+        ]  # fmt: skip
+    return "\n".join(lines)
+
+
+@memory_daemon.group(examples=("memory-daemon query events --from 0 --to 9999999999999 -l 10",))
+@click.option(
+    "-e",
+    "--endpoint",
+    help="Ask this daemon over gRPC, e.g. http://[::1]:50051. MEMORY_KEY may hold a bearer key.",
+)
+@click.pass_context
+def query(ctx: click.Context, endpoint: str | None) -> None:
+    """Read what was recorded."""
+    ctx.meta["endpoint"] = endpoint
+
+
+@query.command(
+    examples=(
+        "memory-daemon query events --from 1738278000000 --to 1738281600000",
+        "memory-daemon query events --from 0 --to 9999999999999 -l 5 --format json",
+    )
+)
+@click.option("--from", "start", type=int, required=True, metavar="MS", help="First time, Unix ms.")
+@click.option("--to", "end", type=int, required=True, metavar="MS", help="Last time, Unix ms.")
+@click.option("-l", "--limit", type=int, default=50, show_default=True, help="Most events.")
+@click.option("-t", "--token", help="Continuation token of the page before.")
+@click.option("--full", is_flag=True, help="Whole texts, not just their beginning.")
+@invocation
+@click.pass_context
+def events(
+    ctx: click.Context,
+    run: Invocation,
+    start: int,
+    end: int,
+    limit: int,
+    token: str | None,
+    full: bool,
+) -> None:
+    """Show the events of a time range."""
+    after = None if token is None else wire.token_in(token)
+    with _events(run, ctx.meta["endpoint"]) as source:
+        page = source.events(start, end, limit=limit, after=after)
+    run.show(wire.page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
+
+
+@contextmanager
+def _events(run: Invocation, endpoint: str | None) -> Iterator[Events]:
+    if endpoint is None:
+        yield run.backend.here().timeline
+    else:
+        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+            yield remote
+
+
+def _events_text(page: Page, start: int, end: int, *, full: bool) -> str:
+    lines = [f"Events ({start} - {end}):"]
+    for number, event in enumerate(page.events, 1):
+        at = rendering.moment(event.at_ms)
+        lines.append(f"  {number}. {event.event_id} [{event.role.name}] {at}")
+        if full:
+            lines += [f"     {rendering.plain(line)}" for line in event.text.splitlines()]
+        elif event.text:
+            lines.append(f'     "{rendering.excerpt(event.text, EXCERPT)}"')
+    more = "true" if page.next else "false"
+    lines += ["", f"Total: {len(page.events)} events (has_more: {more})"]
+    if page.next:
+        lines.append(f"Next page: --token {wire.token_out(page.next)}")
+    return "\n".join(lines)
+
+
+@memory_daemon.group(examples=("memory-daemon admin stats", "memory-daemon admin compact"))
+@click.option(
+    "--db-path",
+    type=click.Path(path_type=Path),
+    help="Another database, opened offline: no daemon may be using it.",
+)
+@click.pass_context
+def admin(ctx: click.Context, db_path: Path | None) -> None:
+    """Look after the database."""
+    ctx.meta["db_path"] = db_path
+
+
+@admin.command(
+    examples=("memory-daemon admin stats", "memory-daemon admin --db-path /mnt/db stats")
+)
+@invocation
+@click.pass_context
+def stats(ctx: click.Context, run: Invocation) -> None:
+    """Show what the database holds, by column family."""
+    with _admin(run, ctx.meta["db_path"]) as opened:
+        found = opened.stats()
+    run.show(wire.stats_json(found), lambda: _stats_text(found))
+
+
+@admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))
+@click.option("--cf", "family", metavar="NAME", help="Only this column family.")
+@invocation
+@click.pass_context
+def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
+    """Rewrite the database's files without what is no longer needed."""
+    with _admin(run, ctx.meta["db_path"]) as opened:
+        before = opened.stats()
+        total = len(before.families) if family is None else 1
+        with run.terminal.progress("Compacting", total) as advance:
+            after = opened.compact(family, advance)
+    run.show(
+        {"size_bytes_before": before.size_bytes, "size_bytes": after.size_bytes},
+        lambda: (
+            f"Compacted {family or 'all column families'}:"
+            f" {rendering.size(before.size_bytes)} -> {rendering.size(after.size_bytes)}"
+        ),
+    )
+
+
+@contextmanager
+def _admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
+    services = run.backend.services
+    wanted = None if db_path is None else run.path(db_path).resolve()
+    if wanted is None or wanted == run.backend.own_db:
+        if services is None and wanted is not None:
+            with run.backend.offline(wanted) as opened:
+                yield opened
+        else:
+            yield run.backend.here().admin
+    else:
+        with run.backend.offline(wanted) as opened:
+            yield opened
+
+
+def _stats_text(found: StoreStats) -> str:
+    return "\n".join(
+        [
+            "Database Statistics:",
+            f"  Path: {found.path}",
+            f"  Size: {rendering.size(found.size_bytes)}",
+            "",
+            "  Column Families:",
+            *(
+                f"    {each.name}: {each.entries:,} entries, {rendering.size(each.size_bytes)}"
+                for each in found.families
+            ),
+            "",
+            "  RocksDB Info:",
+            f"    Compaction: {found.pending_compactions} pending",
+            f"    WAL: {rendering.size(found.wal_bytes)}",
+        ]
+    )
+
+
+@memory_daemon.group(examples=("memory-daemon token create dashboard", "memory-daemon token list"))
+def token() -> None:
+    """Make, list and revoke the bearer keys of programs that use the daemon."""
+
+
+@token.command("create", examples=("memory-daemon token create dashboard",))
+@click.argument("name")
+@invocation
+def create_token(run: Invocation, name: str) -> None:
+    """Make a key. It is shown this once; only its hash is kept."""
+    secret = run.backend.here().access.create(name)
+    run.show({"name": name, "token": secret}, lambda: secret, essential=secret)
+
+
+@token.command("list", examples=("memory-daemon token list --format json",))
+@invocation
+def list_tokens(run: Invocation) -> None:
+    """List the keys by name, without the keys themselves."""
+    found = run.backend.here().access.list()
+    run.show(
+        [{"name": key.name, "created_ms": key.created_ms} for key in found],
+        lambda: (
+            "\n".join(f"{key.name}  created {rendering.moment(key.created_ms)}" for key in found)
+            or "No keys."
+        ),
+    )
+
+
+@token.command("revoke", examples=("memory-daemon token revoke dashboard",))
+@click.argument("name")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@invocation
+def revoke_token(run: Invocation, name: str, yes: bool) -> int:
+    """Revoke a key: whoever uses it is refused from now on."""
+    asks = not yes and run.terminal.call.input_is_terminal
+    if asks and not run.terminal.confirm(f"Revoke the key {name!r}?"):
+        run.terminal.warn("Not revoked.\n")
+        return 1
+    run.backend.here().access.revoke(name)
+    run.show({"revoked": name}, lambda: f"Revoked {name}")
+    return 0
+
+
+@memory_daemon.group(
+    examples=("memory-daemon service install", "memory-daemon service install --dry-run")
+)
+def service() -> None:
+    """Have the daemon started at login, by systemd or launchd."""
+
+
+@service.command("install", needs_config=False, examples=("memory-daemon service install",))
+@click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
+@invocation
+def install_service(run: Invocation, dry_run: bool) -> None:
+    """Write the unit that starts the daemon, and say how to activate it."""
+    unit = service_unit.for_platform(run.terminal.call)
+    if not dry_run:
+        unit.write()
+    run.show(
+        {"path": str(unit.path), "written": not dry_run, "activate": unit.activate},
+        lambda: (
+            (f"{unit.path}\n\n{unit.text}" if dry_run else f"Wrote {unit.path}")
+            + f"\nActivate it with: {' '.join(unit.activate)}"
+        ),
+    )
+
+
+@service.command("remove", needs_config=False, examples=("memory-daemon service remove",))
+@invocation
+def remove_service(run: Invocation) -> None:
+    """Remove that unit again."""
+    unit = service_unit.for_platform(run.terminal.call)
+    removed = unit.remove()
+    run.show(
+        {"path": str(unit.path), "removed": removed},
+        lambda: (
+            f"Removed {unit.path}\nDeactivate it with: {' '.join(unit.deactivate)}"
+            if removed
+            else "There was none."
+        ),
+    )
+
+
+memory_daemon.add_command(completion)

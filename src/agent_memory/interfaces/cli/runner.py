@@ -1,0 +1,103 @@
+"""Running a command: the same in the daemon and in a process of its own."""
+
+from collections.abc import Mapping
+
+import click
+from click.shell_completion import get_completion_class, split_arg_string
+
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli.backend import Backend
+from agent_memory.interfaces.cli.commands import Invocation
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.terminal import Cancelled, Terminal
+
+USAGE = 2
+CANCELLED = 130
+
+
+class Runner:
+    """Runs the programs it is given by name."""
+
+    def __init__(
+        self, programs: Mapping[str, click.Command], backend: Backend, version: str
+    ) -> None:
+        self._programs = programs
+        self._backend = backend
+        self._version = version
+
+    def run(self, call: Call, terminal: Terminal) -> int:
+        """The exit code, after everything has been said."""
+        program = self._programs.get(call.program)
+        if program is None:
+            terminal.warn(f"error: no command {call.program!r}\n")
+            return USAGE
+        if _completion_variable(call) in call.environ:
+            terminal.write(_completions(program, call))
+            return 0
+        invocation = Invocation(
+            program=call.program, version=self._version, terminal=terminal, backend=self._backend
+        )
+        try:
+            code = program.main(
+                list(call.arguments),
+                prog_name=call.program,
+                standalone_mode=False,
+                obj=invocation,
+                terminal_width=terminal.columns,
+                color=terminal.color,
+            )
+            return code if isinstance(code, int) else 0
+        except click.exceptions.NoArgsIsHelpError as exc:
+            terminal.write(exc.format_message() + "\n")
+            return USAGE
+        except click.ClickException as exc:
+            terminal.warn(_usage(exc))
+            return exc.exit_code
+        except (Cancelled, click.Abort):
+            return CANCELLED
+        except AgentMemoryError as exc:
+            terminal.warn(f"error: {str(exc) or type(exc).__doc__}\n")
+            return wire.codes(exc).exit
+
+
+def _usage(exc: click.ClickException) -> str:
+    lines = []
+    if isinstance(exc, click.UsageError) and exc.ctx is not None:
+        lines += [exc.ctx.get_usage(), f"Try '{exc.ctx.command_path} --help' for help.", ""]
+    return "\n".join([*lines, f"error: {exc.format_message()}"]) + "\n"
+
+
+def _completion_variable(call: Call) -> str:
+    return f"_{call.program.upper().replace('-', '_')}_COMPLETE"
+
+
+def completion_script(program: click.Command, name: str, shell: str) -> str:
+    """What a shell must load to complete this program's words."""
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"no completion for {shell!r}: use bash, zsh or fish")
+    variable = f"_{name.upper().replace('-', '_')}_COMPLETE"
+    complete = found(program, {}, name, variable)
+    # Not `complete.source()`: it asks the shell for its version, in the daemon's environment.
+    return complete.source_template % complete.source_vars()
+
+
+def _completions(program: click.Command, call: Call) -> str:
+    shell = call.environ[_completion_variable(call)].partition("_")[0]
+    found = get_completion_class(shell)
+    if found is None:
+        return ""
+    words = split_arg_string(call.environ.get("COMP_WORDS", ""))
+    if shell == "fish":
+        arguments, incomplete = words[1:], call.environ.get("COMP_CWORD", "")
+        if incomplete and arguments and arguments[-1] == incomplete:
+            arguments.pop()
+    else:
+        given = call.environ.get("COMP_CWORD", "")
+        position = int(given) if given.isdecimal() else 0
+        arguments = words[1:position]
+        incomplete = words[position] if position < len(words) else ""
+    complete = found(program, {}, call.program, _completion_variable(call))
+    items = complete.get_completions(arguments, incomplete)
+    return "".join(f"{complete.format_completion(item)}\n" for item in items)

@@ -1,0 +1,218 @@
+"""The command server: launchers connect over a Unix socket, commands run in threads here.
+
+Reading and sending happen on the loop; a command only queues what it says. It waits when a caller
+has not taken the last few megabytes, so a stalled reader holds its own thread and nobody else's.
+"""
+
+import asyncio
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.interfaces.cli import frames
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.terminal import Cancelled, Terminal
+
+log = structlog.get_logger()
+
+UNSENT_BYTES = 8 << 20
+MAX_COMMANDS = 256
+BUSY = 1
+
+Run = Callable[[Call, Terminal], int]
+
+
+class CommandServer:
+    """Runs `run` for every call. `on_newer` is told when a launcher of a newer version calls."""
+
+    def __init__(self, run: Run, *, version: str, on_newer: Callable[[], None]) -> None:
+        self._run = run
+        self._version = version
+        self._on_newer = on_newer
+        self._server: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def listen(self, socket: Path) -> None:
+        self._server = await asyncio.start_unix_server(self._serve, socket)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Take no more calls; let those that run finish, then cancel them."""
+        if self._server is not None:
+            self._server.close()
+        await asyncio.sleep(0)  # one that was accepted just now gets its turn
+        for _ in range(2):
+            try:
+                await asyncio.wait_for(self._idle.wait(), grace_seconds)
+                return
+            except TimeoutError:
+                for connection in list(self._connections):
+                    connection.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Connection(asyncio.get_running_loop())
+        self._connections.add(connection)
+        self._idle.clear()
+        try:
+            await self._answer(connection, reader, writer)
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the caller has gone; its command was told
+        except InvalidInput as exc:
+            log.warning("command.bad_frame", error=str(exc))
+        finally:
+            connection.cancel()
+            writer.close()
+            self._connections.discard(connection)
+            if not self._connections:
+                self._idle.set()
+
+    async def _answer(
+        self, connection: "_Connection", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        kind, payload = await frames.read(reader)
+        if kind != frames.HELLO:
+            raise InvalidInput("the first frame is not a hello")
+        call = frames.call(payload)
+        if _release(call.version) > _release(self._version):
+            log.info("daemon.outdated", ours=self._version, callers=call.version)
+            writer.write(frames.encode(frames.UPGRADE))
+            await writer.drain()
+            self._on_newer()
+            return
+        if len(self._connections) > MAX_COMMANDS:
+            busy = f"error: {MAX_COMMANDS} commands are running; try again\n"
+            writer.write(frames.encode(frames.ERR, busy.encode()))
+            writer.write(frames.encode(frames.EXIT, bytes([BUSY])))
+            await writer.drain()
+            return
+        watch = asyncio.create_task(self._watch(connection, reader))
+        threading.Thread(
+            target=self._command, args=(connection, call), name="command", daemon=True
+        ).start()
+        try:
+            await connection.send_all(writer)
+        finally:
+            watch.cancel()
+
+    async def _watch(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
+        """Pass on what the caller answers; a cancel, or its end, cancels the command."""
+        try:
+            while True:
+                kind, payload = await frames.read(reader)
+                if kind == frames.CANCEL:
+                    connection.cancel()
+                elif kind in (frames.INPUT, frames.LINE):
+                    connection.answers.put(payload)
+        except (OSError, asyncio.IncompleteReadError, InvalidInput):
+            connection.leave()
+
+    def _command(self, connection: "_Connection", call: Call) -> None:
+        """One command, in a thread of its own."""
+        code = 1
+        try:
+            code = self._run(call, Terminal(call, connection, connection.cancelled))
+        except Cancelled:
+            code = 130
+        except Exception:
+            log.exception("command.crashed", program=call.program, command=call.arguments[:2])
+            with contextlib.suppress(Cancelled):
+                connection.err(b"error: the command failed in the daemon; its log says why\n")
+        finally:
+            connection.finish(code)
+
+
+class _Connection:
+    """One caller: what is still to be sent, and what it has answered."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.cancelled = threading.Event()
+        self.answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._loop = loop
+        self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Condition()
+        self._waiting_bytes = 0
+        self._gone = False
+
+    # From the command's thread.
+
+    def out(self, data: bytes, /) -> None:
+        self._send(frames.OUT, data)
+
+    def err(self, data: bytes, /) -> None:
+        self._send(frames.ERR, data)
+
+    def page(self, data: bytes, /) -> None:
+        self._send_whole(frames.PAGE, data)  # in parts it would be a pager for each
+
+    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
+        self._send(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
+        return self._answer()
+
+    def read(self) -> bytes:
+        self._send(frames.READ, b"")
+        return self._answer()
+
+    def finish(self, code: int) -> None:
+        self._queue(frames.encode(frames.EXIT, bytes([code & 0xFF])))
+        self._queue(None)
+
+    def _answer(self) -> bytes:
+        answer = self.answers.get()
+        if answer is None:
+            raise Cancelled
+        return answer
+
+    def _send(self, kind: bytes, data: bytes) -> None:
+        for start in range(0, len(data), frames.MAX_PAYLOAD) or (0,):
+            self._send_whole(kind, data[start : start + frames.MAX_PAYLOAD])
+
+    def _send_whole(self, kind: bytes, data: bytes) -> None:
+        with self._room:
+            self._room.wait_for(lambda: self._waiting_bytes < UNSENT_BYTES or self._gone)
+            if self._gone:
+                raise Cancelled
+        self._queue(frames.encode(kind, data))
+
+    def _queue(self, part: bytes | None) -> None:
+        with self._room:
+            self._waiting_bytes += len(part or b"")
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon has stopped
+            self._loop.call_soon_threadsafe(self._unsent.put_nowait, part)
+
+    # On the loop.
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        self.answers.put(None)
+
+    def leave(self) -> None:
+        """The caller is gone: nothing more can be sent to it."""
+        self.cancel()
+        with self._room:
+            self._gone = True
+            self._room.notify_all()
+
+    async def send_all(self, writer: asyncio.StreamWriter) -> None:
+        while (part := await self._unsent.get()) is not None:
+            writer.write(part)
+            await writer.drain()
+            with self._room:
+                self._waiting_bytes -= len(part)
+                self._room.notify_all()
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """1.2.3 as numbers; what follows a release number does not count."""
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)

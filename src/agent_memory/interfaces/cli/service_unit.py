@@ -1,0 +1,111 @@
+"""The unit by which systemd or launchd starts the daemon at login."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from agent_memory.domain.errors import ConfigError
+from agent_memory.interfaces.cli.frames import Call
+
+LABEL = "dev.agent-memory.daemon"
+_PLAIN = re.compile(r"[\w@:./=+-]+")
+ARGUMENTS = ("-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    path: Path
+    text: str
+    activate: tuple[str, ...]
+    deactivate: tuple[str, ...]
+
+    def write(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(self.text)
+        except OSError as exc:
+            raise ConfigError(f"cannot write {self.path}: {exc.strerror}") from exc
+
+    def remove(self) -> bool:
+        """Whether there was one."""
+        try:
+            existed = self.path.exists()
+            self.path.unlink(missing_ok=True)
+        except OSError as exc:
+            raise ConfigError(f"cannot remove {self.path}: {exc.strerror}") from exc
+        return existed
+
+
+def for_platform(call: Call, platform: str = sys.platform) -> Unit:
+    home = Path(call.environ.get("HOME") or "/")
+    moved = {
+        name: value
+        for name, value in sorted(call.environ.items())
+        if name.startswith("XDG_") and name.endswith(("_HOME", "_RUNTIME_DIR"))
+    }
+    if platform == "darwin":
+        return _launchd(home, moved)
+    base = call.environ.get("XDG_CONFIG_HOME", "")
+    return _systemd(Path(base) if base.startswith("/") else home / ".config", moved)
+
+
+def _systemd(config_home: Path, moved: dict[str, str]) -> Unit:
+    command = " ".join((_quoted(sys.executable), *ARGUMENTS))
+    environment = "".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in moved.items())
+    name = "agent-memory.service"
+    return Unit(
+        path=config_home / "systemd/user" / name,
+        text=(
+            "[Unit]\n"
+            "Description=Agent Memory daemon\n"
+            "\n"
+            "[Service]\n"
+            f"ExecStart={command}\n"
+            f"{environment}"
+            "Restart=on-failure\n"
+            "RestartSec=5\n"
+            "TimeoutStopSec=10\n"
+            "\n"
+            "[Install]\n"
+            "WantedBy=default.target\n"
+        ),
+        activate=("systemctl", "--user", "enable", "--now", name),
+        deactivate=("systemctl", "--user", "disable", "--now", name),
+    )
+
+
+def _launchd(home: Path, moved: dict[str, str]) -> Unit:
+    path = home / "Library/LaunchAgents" / f"{LABEL}.plist"
+    arguments = "".join(
+        f"    <string>{escape(part)}</string>\n" for part in (sys.executable, *ARGUMENTS)
+    )
+    variables = "".join(
+        f"    <key>{escape(k)}</key><string>{escape(v)}</string>\n" for k, v in moved.items()
+    )
+    return Unit(
+        path=path,
+        text=(
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            '<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN"'
+            ' "http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n'
+            '<plist version="1.0">\n<dict>\n'
+            f"  <key>Label</key><string>{LABEL}</string>\n"
+            f"  <key>ProgramArguments</key>\n  <array>\n{arguments}  </array>\n"
+            f"  <key>EnvironmentVariables</key>\n  <dict>\n{variables}  </dict>\n"
+            "  <key>RunAtLoad</key><true/>\n"
+            "  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n"
+            "</dict>\n</plist>\n"
+        ),
+        activate=("launchctl", "load", "-w", str(path)),
+        deactivate=("launchctl", "unload", "-w", str(path)),
+    )
+
+
+def _quoted(word: str) -> str:
+    """A word of a systemd unit that has no variables replaced: Environment=, and the program of
+    ExecStart=. Quoted where needed, with specifiers made literal."""
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    text = text.replace("\t", "\\t").replace("\n", "\\n")
+    return word if _PLAIN.fullmatch(word) else f'"{text}"'

@@ -1,0 +1,147 @@
+"""A command in a process of its own: the daemon itself, and what must work without one."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agent_memory import app, config, daemon, places, relay
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.interfaces.cli.backend import StartOptions
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.terminal import Terminal
+
+STOP_SECONDS = 15.0
+
+
+class ProcessControl:
+    """Starts and stops the daemon of this user's data folder."""
+
+    def start(self, options: StartOptions, say: Callable[[str], None], /) -> int:
+        folders = config.folders(os.environ)
+        if options.foreground:
+            return daemon.run(_start(options))
+        running = relay.connect(str(folders.data))
+        if running is not None:
+            running.close()
+            say(f"Daemon is already running (PID {places.holder(folders)})\n")
+            return 0
+        code = relay.start(
+            None if options.config is None else str(options.config),
+            by_hand=True,
+            options=_as_arguments(options),
+        )
+        if code == 0:
+            say(f"Daemon started (PID {places.holder(folders)})\n")
+        return code
+
+    def stop(self, say: Callable[[str], None], /) -> int:
+        folders = config.folders(os.environ)
+        pid = places.holder(folders)
+        if pid is None:
+            say("No daemon is running\n")
+            return 0
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while places.holder(folders) == pid:
+            if time.monotonic() > deadline:
+                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop: see its log")
+            time.sleep(places.POLL_SECONDS)
+        say("Daemon stopped\n")
+        return 0
+
+
+class ProcessChannel:
+    """The caller is this process's own terminal."""
+
+    def out(self, data: bytes, /) -> None:
+        relay.write(1, data)
+
+    def err(self, data: bytes, /) -> None:
+        relay.write(2, data)
+
+    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
+        return relay.ask(prompt, hidden)
+
+    def read(self) -> bytes:
+        return os.read(0, relay.CHUNK)
+
+    def page(self, data: bytes, /) -> None:
+        relay.page(data)
+
+
+def main(program: str, arguments: list[str]) -> int:
+    columns, lines = _size()
+    call = Call(
+        program=program,
+        arguments=tuple(arguments),
+        cwd=_cwd(),
+        environ=dict(os.environ),
+        input_is_terminal=os.isatty(0),
+        output_is_terminal=os.isatty(1),
+        errors_are_terminal=os.isatty(2),
+        columns=columns,
+        lines=lines,
+    )
+    terminal = Terminal(call, ProcessChannel(), threading.Event())
+    try:
+        return app.local_runner(ProcessControl()).run(call, terminal)
+    except KeyboardInterrupt:
+        return relay.INTERRUPTED
+    except BrokenPipeError:
+        return relay.BROKEN_PIPE
+
+
+def _start(options: StartOptions) -> daemon.Start:
+    return daemon.Start(
+        config_file=options.config,
+        flags={
+            "grpc.port": options.grpc_port,
+            "http.port": options.http_port,
+            "storage.path": None if options.db_path is None else str(options.db_path),
+            "log.level": options.log_level,
+        },
+        ready_fd=options.ready_fd,
+        by_itself=options.auto,
+        replace=options.replace,
+    )
+
+
+def _as_arguments(options: StartOptions) -> tuple[str, ...]:
+    """The same options for the background process."""
+    arguments: list[str] = []
+    for name, value in (
+        ("--port", options.grpc_port),
+        ("--http-port", options.http_port),
+        ("--db-path", options.db_path),
+        ("--log-level", options.log_level),
+    ):
+        if value is not None:
+            arguments += [name, str(value)]
+    return tuple(arguments)
+
+
+def _cwd() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed
+        return Path("/")
+
+
+def _size() -> tuple[int, int]:
+    for descriptor in (1, 2, 0):
+        try:
+            size = os.get_terminal_size(descriptor)
+            return size.columns, size.lines
+        except OSError:
+            continue
+    return 0, 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

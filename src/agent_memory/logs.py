@@ -1,0 +1,63 @@
+"""Structured logs: one JSON object a line, in a file that rotates. Facts, never event text."""
+
+import logging
+import logging.handlers
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+TRACE = 5
+LEVELS = {
+    "trace": TRACE,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr: bool) -> None:
+    """Send what we and the libraries log to the file, and to a person in the foreground."""
+    logging.raiseExceptions = False  # a full disk: nobody wants a traceback per line then
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handlers: list[logging.Handler] = [
+        logging.handlers.RotatingFileHandler(path, maxBytes=max_bytes, backupCount=files)
+    ]
+    if also_stderr:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    formatter = structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        foreign_pre_chain=[structlog.stdlib.add_log_level, _timestamp],
+    )
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    root.setLevel(LEVELS[level])
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.add_log_level,
+            _timestamp,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+_stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+def _timestamp(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return _stamp(logger, name, event)

@@ -1,0 +1,508 @@
+"""The launcher: hands argv, stdin and terminal to the daemon and relays the answer.
+
+Starting Python is most of what a command costs, so this module imports `sys`, `os` and `_socket`
+only, and nothing of the package. `launch.py` and the installed commands run it as a module: a
+script is compiled anew at every start. Rare paths (no daemon yet, a hidden prompt, a pager) import
+what they need where they need it: the measured saving that allows imports inside functions here.
+
+Frames both ways: kind (1 byte), length (4 bytes, big-endian), payload.
+"""
+
+import os
+import sys
+
+import _socket
+
+VERSION = "0.1.0"  # of the package; the daemon gives way to a newer one
+PROTOCOL = b"1"
+
+# From us.
+HELLO, INPUT, LINE, CANCEL = b"H", b"I", b"L", b"C"
+# From the daemon.
+OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE = (
+    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U",
+)  # fmt: skip
+
+PROGRAMS = ("memory", "memory-daemon", "kontekst")
+ENVIRONMENT = (
+    "HOME", "USER", "PATH", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
+    "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
+    "COMP_WORDS", "COMP_CWORD",
+)  # fmt: skip
+ENVIRONMENT_PREFIXES = (
+    "MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_MEMORY_DAEMON_", "_KONTEKST_",
+)  # fmt: skip
+
+# All that a daemon inherits of whoever happens to start it.
+DAEMON_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "SHELL")
+DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
+
+CHUNK = 1 << 16
+START_MILLIS = 20_000
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+CONFIG_ERROR = 3
+STORAGE_ERROR = 4
+LONGEST_WAIT = 60
+
+# What is answered without a daemon when none runs, by first word; and what is always done here.
+WITHOUT_DAEMON = {
+    "memory": ("completion", "doctor"),
+    "memory-daemon": ("status", "service", "completion"),
+    "kontekst": ("completion",),
+}
+NEVER_RELAYED = {"memory": (), "memory-daemon": ("start", "stop"), "kontekst": ("start", "stop")}
+OPTIONS_WITH_VALUE = (
+    "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
+)  # fmt: skip
+
+
+class Lost(Exception):
+    """The connection to the daemon ended before its answer did."""
+
+
+class Unread(Lost):
+    """It ended, and the daemon has not read what we sent last."""
+
+
+def main() -> int:
+    open_standard_streams()
+    program, arguments = command(sys.argv)
+    try:
+        return run(program, arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; nothing may be written to it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BROKEN_PIPE
+
+
+def open_standard_streams() -> None:
+    """Where the caller has closed one, our own descriptors must not take its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
+def command(argv: list[str]) -> tuple[str, list[str]]:
+    """Which command this is: by our own name, or, run as launch.py, by the first argument."""
+    name = os.path.basename(argv[0])
+    if name in PROGRAMS:
+        return name, argv[1:]
+    if len(argv) > 1 and argv[1] in PROGRAMS:
+        return argv[1], argv[2:]
+    return "memory", argv[1:]
+
+
+def run(program: str, arguments: list[str]) -> int:
+    words, flags = outline(arguments)
+    first = words[0] if words else ""
+    if first in NEVER_RELAYED[program] or "-e" in flags or "--endpoint" in flags:
+        run_here(program, arguments)
+    folder = data_folder()
+    call = hello(program, arguments)
+    for _ in range(3):
+        seen = announced(folder)
+        connection = connect(folder)
+        if connection is None:
+            if (
+                not words
+                or first in WITHOUT_DAEMON[program]
+                or words[:2] == ["config", "path"]
+                or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
+                or completing(program)
+            ):
+                run_here(program, arguments)
+            code = start(config_file(arguments), by_hand=False)
+            if code:
+                return code
+            seen = announced(folder)
+            connection = connect(folder)
+        if connection is None:
+            continue
+        try:
+            answer = relay(connection, call)
+        except Unread:
+            continue  # it was stopping and has not seen our call: the next one shall
+        finally:
+            connection.close()
+        if answer is not None:
+            return answer
+        # An older daemon is on its way out: start ours as soon as it has let go.
+        code = start(config_file(arguments), by_hand=False, replace=seen)
+        if code:
+            return code
+    sys.stderr.write("error: the daemon does not answer; `memory-daemon status` may tell why\n")
+    return STORAGE_ERROR
+
+
+def outline(arguments: list[str]) -> tuple[list[str], set[str]]:
+    """The words that are no options, and the options' names."""
+    words: list[str] = []
+    flags: set[str] = set()
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument == "--":
+            break
+        elif argument.startswith("-") and len(argument) > 1:
+            name = argument.partition("=")[0]
+            flags.add(name)
+            skip = argument in OPTIONS_WITH_VALUE
+        else:
+            words.append(argument)
+    return words, flags
+
+
+def config_file(arguments: list[str]) -> str | None:
+    """The value of -c/--config, absolute: a daemon that we start must read it too."""
+    for position, argument in enumerate(arguments):
+        if argument in ("-c", "--config") and position + 1 < len(arguments):
+            return os.path.abspath(arguments[position + 1])
+        if argument.startswith("--config="):
+            return os.path.abspath(argument[9:])
+        if argument.startswith("-c") and len(argument) > 2:
+            return os.path.abspath(argument[2:])
+    return None
+
+
+def completing(program: str) -> bool:
+    return f"_{program.upper().replace('-', '_')}_COMPLETE" in os.environ
+
+
+def run_here(program: str, arguments: list[str]) -> None:
+    """Run the command in this process, with the whole package: slower, needs no daemon."""
+    python = sys.executable
+    os.execv(python, [python, "-I", "-m", "agent_memory.local", program, *arguments])
+
+
+def data_folder() -> str:
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if not base.startswith("/"):
+        base = os.path.join(os.environ.get("HOME") or "/", ".local/share")
+    return os.path.join(base, "agent-memory")
+
+
+def connect(folder: str) -> _socket.socket | None:
+    """A connection to the daemon of this data folder, or None. The folder records where it is."""
+    try:
+        address = os.readlink(os.path.join(folder, "daemon.sock"))
+    except OSError:
+        return None
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def announced(folder: str) -> tuple[int, int]:
+    """Tells one daemon's announcement from the next one's."""
+    try:
+        found = os.lstat(os.path.join(folder, "daemon.sock"))
+    except OSError:
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
+
+
+def hello(program: str, arguments: list[str]) -> bytes:
+    """The first frame: who calls, from where, and with what terminal."""
+    terminals = [b"1" if os.isatty(fd) else b"0" for fd in (0, 1, 2)]
+    columns = lines = 0
+    for fd in (1, 2, 0):
+        if terminals[fd] == b"1":
+            try:
+                columns, lines = os.get_terminal_size(fd)
+                break
+            except OSError:
+                continue
+    environment = [
+        f"{name}={value}"
+        for name, value in os.environ.items()
+        if name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)
+    ]
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = "/"
+    fields: list[str | bytes] = [
+        PROTOCOL,
+        VERSION,
+        program,
+        cwd,
+        b"".join(terminals),
+        str(columns),
+        str(lines),
+    ]
+    fields += [os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
+    encoded = [os.fsencode(each) for each in fields]
+    return frame(HELLO, b"".join(len(each).to_bytes(4, "big") + each for each in encoded))
+
+
+def frame(kind: bytes, payload: bytes) -> bytes:
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+def relay(connection: _socket.socket, call: bytes) -> int | None:
+    """Send the call, do what the daemon asks. The exit code, or None if it makes way for us.
+
+    Raises Unread where the daemon has not even seen the call.
+    """
+    answered = False
+    try:
+        send(connection, call)
+        while True:
+            kind, payload = receive(connection)
+            answered = True
+            if kind == OUT:
+                write(1, payload)
+            elif kind == ERR:
+                write(2, payload)
+            elif kind == READ:
+                send(connection, frame(INPUT, os.read(0, CHUNK)))
+            elif kind in (ASK, ASK_HIDDEN):
+                answer = ask(payload, hidden=kind == ASK_HIDDEN)
+                send(connection, frame(LINE, answer))
+            elif kind == PAGE:
+                page(payload)
+            elif kind == EXIT:
+                return payload[0]
+            elif kind == UPGRADE:
+                return None
+    except KeyboardInterrupt:
+        return cancel(connection)
+    except Lost as exc:
+        if isinstance(exc, Unread) and not answered:
+            raise
+        write(2, b"error: the daemon stopped before it had answered\n")
+        return 1
+
+
+def cancel(connection: _socket.socket) -> int:
+    """Ask the daemon to stop the command and show what it still says. A second Ctrl-C ends us."""
+    try:
+        send(connection, frame(CANCEL, b""))
+        connection.settimeout(5)
+        while True:
+            kind, payload = receive(connection)
+            if kind in (OUT, ERR):
+                write(1 if kind == OUT else 2, payload)
+            elif kind == EXIT:
+                break
+    except (Lost, OSError, KeyboardInterrupt):
+        pass
+    return INTERRUPTED
+
+
+def send(connection: _socket.socket, data: bytes) -> None:
+    try:
+        connection.sendall(data)
+    except ConnectionError as exc:
+        raise Unread from exc
+
+
+def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
+    head = receive_exactly(connection, 5)
+    return head[:1], receive_exactly(connection, int.from_bytes(head[1:], "big"))
+
+
+def receive_exactly(connection: _socket.socket, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        try:
+            part = connection.recv(min(size, CHUNK))
+        except ConnectionError as exc:  # closed with our words unread; otherwise it just ends
+            raise Unread from exc
+        if not part:
+            raise Lost
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def ask(prompt: bytes, hidden: bool) -> bytes:
+    """One line from the user, with its newline; empty at the end of input."""
+    write(2, prompt)
+    if not hidden or not os.isatty(0):
+        return read_line()
+    import termios
+
+    shown = termios.tcgetattr(0)
+    silent = list(shown)
+    silent[3] &= ~termios.ECHO
+    try:
+        termios.tcsetattr(0, termios.TCSAFLUSH, silent)
+        return read_line()
+    finally:
+        termios.tcsetattr(0, termios.TCSAFLUSH, shown)
+        write(2, b"\n")
+
+
+def read_line() -> bytes:
+    """Byte by byte: what follows the line belongs to whoever reads next."""
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(0, 1)
+        if not more:
+            break
+        line += more
+    return line
+
+
+def page(text: bytes) -> None:
+    """Show in the user's pager; plainly if there is none. Ctrl-C meanwhile is the pager's."""
+    import signal
+
+    words = os.environ.get("PAGER", "").split() or ["less"]
+    readable, writable = os.pipe()
+    environment = {"LESS": "FRX", **os.environ}
+    ours = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = os.posix_spawnp(
+            words[0],
+            words,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, readable, 0), (os.POSIX_SPAWN_CLOSE, writable)],
+            setsigdef=(signal.SIGINT, signal.SIGPIPE),
+        )
+        os.close(readable)
+        try:
+            write(writable, text)
+        except BrokenPipeError:
+            pass  # the user has seen enough
+        os.close(writable)
+        os.waitpid(child, 0)
+        return
+    except OSError:
+        pass  # there is no such program
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    write(1, text)
+
+
+def start(
+    config: str | None,
+    by_hand: bool,
+    replace: tuple[int, int] | None = None,
+    options: tuple[str, ...] = (),
+) -> int:
+    """Start a daemon and wait until it serves. 0, or an exit code after saying why.
+
+    `replace` is what an outdated daemon had announced: it is on its way out.
+    One starts, the others wait for it: a hundred commands at once must not load a hundred daemons.
+    A start that failed a moment ago is not tried again by a command, only by hand.
+    """
+    import fcntl
+    import time
+
+    folder = data_folder()
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        lock = os.open(os.path.join(folder, "start.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        sys.stderr.write(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
+        return STORAGE_ERROR
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = None if announced(folder) == replace else connect(folder)
+        if running is not None:
+            running.close()
+            return 0
+        marker = os.path.join(folder, "start-failed")
+        failures = 0
+        try:
+            with open(marker) as record:
+                failures, code = (int(each) for each in record.readline().split())
+                reason = record.read()
+            wait = os.stat(marker).st_mtime + min(2**failures, LONGEST_WAIT) - time.time()
+            # Longer than the longest: the clock was set back since.
+            if 0 < wait <= LONGEST_WAIT and not by_hand:
+                sys.stderr.write(
+                    f"{reason}(next try in {wait:.0f} s; by hand: memory-daemon start)\n"
+                )
+                return code
+        except (OSError, ValueError):
+            pass
+        code, reason = spawn(config, by_hand, replace is not None, options)
+        if not code:
+            if failures:
+                os.unlink(marker)
+            return 0
+        sys.stderr.write(reason)
+        if code == CONFIG_ERROR:
+            return code  # cheap to find, and perhaps only in this caller's settings
+        try:
+            with open(marker, "w") as record:
+                record.write(f"{failures + 1} {code}\n{reason}")
+        except OSError:
+            pass  # a full or read-only disk: then every command tries, and says why it fails
+        return code
+    finally:
+        os.close(lock)
+
+
+def daemon_environment(environ: "os._Environ[str]") -> dict[str, str]:
+    """What a daemon may keep of its caller's environment: it outlives the caller."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in DAEMON_ENVIRONMENT or name.startswith(DAEMON_ENVIRONMENT_PREFIXES)
+    }
+
+
+def spawn(
+    config: str | None, by_hand: bool, replace: bool, options: tuple[str, ...]
+) -> tuple[int, str]:
+    """A daemon in the background: its exit code and message, or 0 once it says that it serves."""
+    import select
+
+    readable, writable = os.pipe()
+    arguments = [sys.executable, "-I", "-m", "agent_memory.local"]
+    if config:
+        arguments += ["memory-daemon", "--config", config, "start"]
+    else:
+        arguments += ["memory-daemon", "start"]
+    arguments += ["--foreground", "--ready-fd", "3", *options]
+    if not by_hand:
+        arguments += ["--auto"]
+    if replace:
+        arguments += ["--replace"]
+    null = os.open(os.devnull, os.O_RDWR)
+    if writable == 3:
+        os.set_inheritable(3, True)
+    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
+    actions += [(os.POSIX_SPAWN_DUP2, writable, fd) for fd in (2, 3) if fd != writable]
+    # Without that, gRPC itself writes to stderr about a busy port.
+    environment = {**daemon_environment(os.environ), "GRPC_VERBOSITY": "NONE"}
+    child = os.posix_spawn(
+        sys.executable, arguments, environment, file_actions=actions, setsigmask=()
+    )
+    os.close(writable)
+    os.close(null)
+    said = b""
+    poll = select.poll()
+    poll.register(readable, select.POLLIN)
+    try:
+        while poll.poll(START_MILLIS):
+            more = os.read(readable, CHUNK)
+            said += more
+            if b"\0" in said:  # the daemon serves; what it said before are warnings
+                sys.stderr.write(said.partition(b"\0")[0].decode(errors="replace"))
+                return 0, ""
+            if not more:
+                _, status = os.waitpid(child, 0)
+                code = os.waitstatus_to_exitcode(status)
+                text = said.decode(errors="replace") or "error: the daemon ended at its start\n"
+                return code if code > 0 else 1, text
+        return 1, f"error: the daemon did not serve within {START_MILLIS // 1000} s\n"
+    finally:
+        os.close(readable)

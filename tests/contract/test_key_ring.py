@@ -1,0 +1,185 @@
+"""The KeyRing port over every engine, and what the service that uses it promises."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.storage import families
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.key_ring import StoredKeyRing
+from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.domain.access import AccessKey, digest
+from agent_memory.domain.errors import InvalidInput, NotFound
+from agent_memory.domain.events import Millis
+from agent_memory.domain.ports import KeyRing, OrderedStore
+from agent_memory.services.access import Access
+
+BEYOND_ALL_KEYS = b"\xff" * 8
+
+
+class TickingClock:
+    """A millisecond later every time."""
+
+    def __init__(self) -> None:
+        self._times = count(1_000)
+
+    def now(self) -> Millis:
+        return Millis(next(self._times))
+
+
+def opened(engine: RocksEngine | MemoryEngine) -> CommittedStore:
+    def unexpected(exc: BaseException) -> None:
+        raise AssertionError("a flush failed") from exc
+
+    return CommittedStore(engine, on_flush_failure=unexpected)
+
+
+@pytest.fixture(params=["rocks", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OrderedStore]:
+    found = opened(RocksEngine(tmp_path / "db") if request.param == "rocks" else MemoryEngine())
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def ring(store: OrderedStore) -> KeyRing:
+    return StoredKeyRing(store)
+
+
+@pytest.fixture
+def access(ring: KeyRing) -> Access:
+    numbers = count(1)
+    return Access(
+        keys=ring, clock=TickingClock(), new_secret=lambda: f"am_the-secret-{next(numbers)}"
+    )
+
+
+def key(name: str, secret: str = "secret") -> AccessKey:  # noqa: S107
+    return AccessKey(name=name, digest=digest(secret), created_ms=Millis(7))
+
+
+class TestKeyRing:
+    def test_an_empty_one_has_no_keys(self, ring: KeyRing) -> None:
+        assert ring.all() == []
+
+    def test_what_is_added_is_there_as_it_was(self, ring: KeyRing) -> None:
+        keys = [key(name, name) for name in ("b", "a", "a.b", "Z" * 64)]
+        assert [ring.add(each) for each in keys] == [True] * 4
+        assert sorted(ring.all(), key=lambda k: k.name) == sorted(keys, key=lambda k: k.name)
+
+    def test_a_second_of_the_same_name_is_refused_and_the_first_stands(self, ring: KeyRing) -> None:
+        assert ring.add(key("name", "first"))
+        assert not ring.add(key("name", "second"))
+        assert ring.all() == [key("name", "first")]
+
+    def test_what_is_removed_is_gone_and_the_rest_is_not(self, ring: KeyRing) -> None:
+        for name in ("a", "ab", "b"):
+            ring.add(key(name))
+        assert ring.remove("a")
+        assert {each.name for each in ring.all()} == {"ab", "b"}
+
+    @pytest.mark.parametrize("name", ["missing", "", "a b", "é", "\udcff"], ids=ascii)
+    def test_what_is_not_there_cannot_be_removed(self, ring: KeyRing, name: str) -> None:
+        ring.add(key("there"))
+        assert not ring.remove(name)
+        assert ring.all() == [key("there")]
+
+    def test_a_name_is_free_again_after_its_removal(self, ring: KeyRing) -> None:
+        ring.add(key("name", "first"))
+        assert ring.remove("name")
+        assert not ring.remove("name")
+        assert ring.add(key("name", "second"))
+        assert ring.all() == [key("name", "second")]
+
+
+class TestAccess:
+    def test_a_new_key_opens_by_the_secret_it_was_given(self, access: Access) -> None:
+        first, second = access.create("first"), access.create("second")
+        assert first != second
+        found = access.check(second)
+        assert found is not None
+        assert found.name == "second"
+
+    def test_no_other_secret_opens(self, access: Access) -> None:
+        secret = access.create("name")
+        assert [access.check(wrong) for wrong in ("", secret[:-1], secret + " ", "am_other")] == (
+            [None] * 4
+        )
+
+    def test_a_name_is_taken_once(self, access: Access) -> None:
+        secret = access.create("name")
+        with pytest.raises(InvalidInput, match="there is a key 'name' already"):
+            access.create("name")
+        assert access.check(secret) is not None
+        assert len(access.list()) == 1
+
+    def test_a_bad_name_is_refused_and_leaves_nothing(self, access: Access) -> None:
+        with pytest.raises(InvalidInput, match="no name for a key"):
+            access.create("a b")
+        assert access.list() == []
+
+    def test_all_are_listed_oldest_first(self, access: Access) -> None:
+        for name in ("z", "a", "m"):
+            access.create(name)
+        found = access.list()
+        assert [each.name for each in found] == ["z", "a", "m"]
+        assert [each.created_ms for each in found] == [1000, 1001, 1002]
+
+    def test_a_revoked_key_opens_no_longer_and_others_still_do(self, access: Access) -> None:
+        gone, kept = access.create("gone"), access.create("kept")
+        access.revoke("gone")
+        assert access.check(gone) is None
+        assert access.check(kept) is not None
+        assert [each.name for each in access.list()] == ["kept"]
+
+    def test_a_name_made_again_has_another_secret(self, access: Access) -> None:
+        first = access.create("name")
+        access.revoke("name")
+        second = access.create("name")
+        assert access.check(first) is None
+        assert access.check(second) is not None
+
+    @pytest.mark.parametrize("name", ["missing", "a b", "", "\udcff"], ids=ascii)
+    def test_an_unknown_name_cannot_be_revoked(self, access: Access, name: str) -> None:
+        with pytest.raises(NotFound, match=r"no key .*`memory-daemon token list` shows all"):
+            access.revoke(name)
+
+    def test_the_secret_is_in_no_key_or_value_of_the_store(
+        self, access: Access, store: OrderedStore
+    ) -> None:
+        secret = access.create("name").encode()
+        held = [
+            part
+            for family in families.ALL
+            for row in store.scan(family, b"", BEYOND_ALL_KEYS, limit=1000)
+            for part in row
+        ]
+        assert any(b"name" in part for part in held)
+        assert [part for part in held if secret in part] == []
+
+
+def test_keys_outlive_the_process_and_their_secrets_are_in_no_file(tmp_path: Path) -> None:
+    first = RocksEngine(tmp_path)
+    store = opened(first)
+    secret = "am_a-secret-like-no-other-bytes"  # noqa: S105
+    made = Access(keys=StoredKeyRing(store), clock=TickingClock(), new_secret=lambda: secret)
+    made.create("name")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    in_the_log = [path for path in files if b"name" in path.read_bytes()]
+    assert in_the_log
+    first.compact(families.ACCESS_KEYS)
+    store.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+    again = opened(RocksEngine(tmp_path))
+    try:
+        kept = Access(keys=StoredKeyRing(again), clock=TickingClock(), new_secret=lambda: "")
+        found = kept.check(secret)
+        assert found is not None
+        assert found.name == "name"
+    finally:
+        again.close()

@@ -1,0 +1,209 @@
+"""A command server of the real classes with programs made for tests, as a process of its own.
+
+    python -m tests.e2e.command_programs DATA_FOLDER
+
+The launcher finds it by the same link as the daemon. It says `ready` on standard output and serves
+until its standard input ends or it gets SIGTERM.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import click
+import uvloop
+
+from agent_memory import __version__
+from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.interfaces.cli.backend import Backend, Events
+from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.cli.terminal import Cancelled
+from agent_memory.services.admin import Admin
+
+GRACE_SECONDS = 0.5
+BATCH_SECONDS = 0.01
+PATTERN = bytes(range(32, 127)) * 11 + b"\n"
+
+
+@click.group(cls=Group)
+@global_options
+def programs() -> None:
+    """Commands that do one thing each, so that a test can see whether the launcher lets them.
+
+    This paragraph is long enough to be wrapped at every width that a terminal of a test may have.
+    """
+
+
+@programs.command()
+@click.argument("out")
+@click.argument("err")
+@click.argument("code", type=int)
+@invocation
+def say(run: Invocation, out: str, err: str, code: int) -> int:
+    """Say one thing on standard output, another on standard error, and end with a code."""
+    run.terminal.write(out)
+    run.terminal.warn(err)
+    return code
+
+
+@programs.command()
+@click.argument("words", nargs=-1)
+@invocation
+def echo(run: Invocation, words: tuple[str, ...]) -> None:
+    """Give the arguments back, each ended by a zero byte."""
+    run.terminal.write("".join(f"{word}\0" for word in words))
+
+
+@programs.command()
+@invocation
+def cat(run: Invocation) -> None:
+    """Give standard input back."""
+    run.terminal.write(run.terminal.read().decode(errors="surrogateescape"))
+
+
+@programs.command()
+@invocation
+def facts(run: Invocation) -> None:
+    """What is known of the caller."""
+    call = run.terminal.call
+    run.show(
+        {
+            "cwd": str(call.cwd),
+            "environ": call.environ,
+            "terminals": [
+                call.input_is_terminal,
+                call.output_is_terminal,
+                call.errors_are_terminal,
+            ],
+            "columns": run.terminal.columns,
+            "color": run.terminal.color,
+        },
+        lambda: "",
+    )
+
+
+@programs.command()
+@invocation
+def red(run: Invocation) -> None:
+    """A word in red on each stream."""
+    run.terminal.console().print("[red]out[/red]")
+    run.terminal.console(errors=True).print("[red]err[/red]")
+
+
+@programs.command()
+@click.option("--hidden", is_flag=True)
+@invocation
+def prompt(run: Invocation, hidden: bool) -> None:
+    """Ask for a word and give it back."""
+    word = run.terminal.ask("Word: ", hidden=hidden)
+    run.terminal.write(f"<{word}>\n")
+
+
+@programs.command()
+@invocation
+def confirm(run: Invocation) -> None:
+    """Ask yes or no."""
+    run.terminal.write("yes\n" if run.terminal.confirm("Sure?") else "no\n")
+
+
+@programs.command()
+@click.argument("count", type=int)
+@invocation
+def progress(run: Invocation, count: int) -> None:
+    """Show how work gets on."""
+    with run.terminal.progress("Working", count) as advance:
+        for done in range(1, count + 1):
+            advance(done)
+        # Of the server process, not of the caller: must not turn up on its terminal.
+        sys.stdout.write("of the server\n")
+        sys.stderr.write("of the server\n")
+    run.terminal.write("done\n")
+
+
+@programs.command()
+@click.argument("count", type=int)
+@invocation
+def page(run: Invocation, count: int) -> None:
+    """A long text."""
+    run.terminal.page("".join(f"line {number}\n" for number in range(count)))
+
+
+@programs.command()
+@click.argument("size", type=int)
+@invocation
+def flood(run: Invocation, size: int) -> None:
+    """This many bytes of a known pattern, in pieces."""
+    piece = PATTERN * 64
+    while size > 0:
+        run.terminal.write(piece[:size].decode())
+        size -= len(piece)
+
+
+@programs.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@invocation
+def work(run: Invocation, record: Path) -> None:
+    """Run until cancelled; the record tells when it began and that it was told."""
+    batch = threading.Event()
+    run.terminal.write("working\n")
+    record.write_text("working")
+    try:
+        with run.terminal.progress("Working", None) as advance:
+            while True:
+                advance(1)
+                batch.wait(BATCH_SECONDS)
+    except Cancelled:
+        record.write_text("cancelled")
+        raise
+
+
+@programs.command()
+@invocation
+def crash(_run: Invocation) -> None:
+    """A fault of ours."""
+    raise ZeroDivisionError("a fault")
+
+
+def main(data: Path) -> None:
+    os.umask(0o077)
+    data.mkdir(parents=True, exist_ok=True)
+    uvloop.run(_serve(data))
+
+
+async def _serve(data: Path) -> None:
+    backend = Backend(services=None, control=None, offline=_offline, remote=_remote)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    server = CommandServer(
+        Runner({"memory": programs}, backend, __version__).run,
+        version=__version__,
+        on_newer=stop.set,
+    )
+    socket = data / "commands.sock"
+    await server.listen(socket)
+    (data / "daemon.sock").symlink_to(socket)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    asyncio.get_running_loop().add_reader(0, stop.set)
+    await stop.wait()
+    (data / "daemon.sock").unlink()
+    await server.stop(GRACE_SECONDS)
+    sys.stdout.write("stopped\n")
+
+
+def _offline(path: Path, /) -> AbstractContextManager[Admin]:
+    raise FeatureUnavailable(f"no database at {path}")
+
+
+def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[Events]:
+    raise FeatureUnavailable(f"no daemon at {endpoint}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

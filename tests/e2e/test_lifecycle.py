@@ -1,0 +1,659 @@
+"""The daemon's life: how it is started, found, stopped, replaced, and what it survives."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agent_memory import __version__
+from tests.launching import SECONDS, Answer, Home, Running, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+STATS = ("memory-daemon", "admin", "stats")
+OLD_DAEMON = """
+import sys
+import agent_memory
+agent_memory.__version__ = "0.0.1"
+from agent_memory import daemon
+sys.exit(daemon.run(daemon.Start(flags={})))
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Home]:
+    """A home whose daemon runs, for tests that leave it running."""
+    with Home() as made:
+        made.started()
+        yield made
+
+
+def _works(home: Home, **kwargs: object) -> bool:
+    answer = home.run(*STATS, **kwargs)  # type: ignore[arg-type]
+    return answer.code == 0 and answer.text.startswith("Database Statistics:")
+
+
+# Starting and stopping.
+
+
+def test_start_returns_when_it_serves_and_leaves_nothing_of_the_caller_in_the_daemon(
+    home: Home,
+) -> None:
+    # A descriptor that the daemon would inherit, if nothing were done about it.
+    inherited = os.open(home.work, os.O_RDONLY)
+    os.set_inheritable(inherited, True)
+    try:
+        done = subprocess.run(
+            home.command("memory-daemon", "start"),
+            env={**home.environ, "SECRET_TOKEN": "s3cret"},
+            cwd=home.work,
+            close_fds=False,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    finally:
+        os.close(inherited)
+    pid = home.pid()
+
+    assert done.returncode == 0
+    assert done.stdout.decode() == f"Daemon started (PID {pid})\n"
+    assert home.status()["pid"] == pid
+    assert pid is not None
+    assert os.getsid(pid) == pid
+    process = Path(f"/proc/{pid}")
+    assert process.joinpath("cwd").readlink() == Path("/")
+    targets = {int(each.name): str(each.readlink()) for each in (process / "fd").iterdir()}
+    assert str(home.work) not in targets.values()
+    assert {targets[fd] for fd in (0, 1, 2)} == {"/dev/null"}
+    assert "Umask:\t0077" in process.joinpath("status").read_text()
+
+
+def test_the_callers_secrets_do_not_stay_in_the_daemons_environment(home: Home) -> None:
+    answer = home.run(*STATS, env={"SECRET_TOKEN": "s3cret", "MEMORY_LOG__LEVEL": "debug"})
+
+    assert answer.code == 0
+    environ = Path(f"/proc/{home.pid()}/environ").read_bytes().split(b"\0")
+    assert b"MEMORY_LOG__LEVEL=debug" in environ
+    assert not [each for each in environ if each.startswith(b"SECRET_TOKEN")]
+
+
+def test_a_second_start_says_that_one_runs(running: Home) -> None:
+    pid = running.pid()
+
+    answer = running.run("memory-daemon", "start")
+
+    assert answer == Answer(0, f"Daemon is already running (PID {pid})\n".encode(), b"")
+    assert running.pid() == pid
+
+
+def test_stopped_twice_it_says_so_and_is_content(home: Home) -> None:
+    home.started()
+
+    assert home.run("memory-daemon", "stop") == Answer(0, b"Daemon stopped\n", b"")
+    assert home.run("memory-daemon", "stop") == Answer(0, b"No daemon is running\n", b"")
+
+    assert home.pid() is None
+    assert not list((home.folder / "run/agent-memory").iterdir())
+    answer = home.run("memory-daemon", "status", "--format", "json")
+    assert (answer.code, answer.json()) == (1, {"running": False})
+    assert home.pid() is None, "asking for the status has started one"
+
+
+def test_kontekst_stops_it_too(home: Home) -> None:
+    assert _works(home)
+
+    assert home.run("kontekst", "stop") == Answer(0, b"Daemon stopped\n", b"")
+    assert home.run("kontekst", "stop") == Answer(0, b"No daemon is running\n", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_in_the_foreground_a_signal_ends_it_in_order(home: Home, number: signal.Signals) -> None:
+    process = home.begin("memory-daemon", "start", "--foreground")
+    with process:
+        until((home.data / "daemon.sock").is_symlink, "it serves")
+        assert home.pid() == process.pid
+
+        process.send_signal(number)
+        process.communicate(timeout=SECONDS)
+
+    assert process.returncode == 0
+    assert not (home.data / "daemon.json").exists()
+
+
+def test_status_tells_all_that_a_script_needs(running: Home) -> None:
+    found = running.status()
+
+    assert found["running"] is True
+    assert found["pid"] == running.pid()
+    assert found["version"] == __version__
+    for port in (found["grpc_port"], found["http_port"]):
+        with socket.create_connection(("127.0.0.1", port), SECONDS):
+            pass
+    assert stat.S_ISSOCK(Path(found["socket"]).stat().st_mode)
+    assert stat.S_ISSOCK(Path(found["grpc_socket"]).stat().st_mode)
+    assert found["data_dir"] == str(running.data)
+    assert found["db_path"] == str(running.data / "db")
+    assert Path(found["log_path"]).is_file()
+    assert found["uptime_seconds"] > 0
+    assert found["events"] == 0
+    assert found["db_bytes"] > 0
+    assert found["warnings"] == []
+
+
+def test_status_for_a_person_begins_with_whether_it_runs(running: Home) -> None:
+    answer = running.run("memory-daemon", "status", "-v")
+
+    assert answer.code == 0
+    assert answer.text.startswith(f"Daemon Status: Running\n  PID: {running.pid()}\n")
+    assert "grpc.port: from MEMORY_GRPC__PORT" in answer.text
+
+
+def test_what_it_writes_is_for_its_user_only(running: Home) -> None:
+    for base in (running.data, running.folder / "run/agent-memory"):
+        for path in (base, *base.rglob("*")):
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode):
+                assert not mode & 0o077, f"{path}: {stat.filemode(mode)}"
+
+
+def test_start_honours_its_options(home: Home) -> None:
+    with _free_port() as grpc_port, _free_port() as http_port:
+        ports = grpc_port.getsockname()[1], http_port.getsockname()[1]
+    custom = home.work / "custom.toml"
+    custom.write_text("[toc]\nmax_tokens = 77\n")
+
+    # Relative paths are the caller's.
+    home.started(
+        *("-p", str(ports[0]), "--http-port", str(ports[1]), "--db-path", "my db"),
+        *("-c", "custom.toml", "-l", "debug"),
+    )
+
+    found = home.status()
+    assert (found["grpc_port"], found["http_port"]) == ports
+    assert found["db_path"] == str(home.work / "my db")
+    assert (home.work / "my db/CURRENT").exists()
+    assert found["sources"]["toc.max_tokens"] == str(custom)
+    assert found["sources"]["log.level"] == "flag"
+
+
+def test_a_command_with_a_config_file_starts_the_daemon_with_it(home: Home) -> None:
+    (home.work / "custom.toml").write_text("[toc]\nmax_tokens = 77\n")
+
+    assert home.run(*STATS, "--config", "custom.toml").code == 0
+
+    assert home.status()["sources"]["toc.max_tokens"] == str(home.work / "custom.toml")
+
+
+@pytest.mark.parametrize("program", ["memory", "memory-daemon", "kontekst"])
+def test_the_version_starts_no_daemon(home: Home, program: str) -> None:
+    assert home.run(program, "-V") == Answer(0, f"{program} {__version__}\n".encode(), b"")
+
+    assert home.pid() is None
+    assert not home.data.exists()
+
+
+# Ports, sockets, folders.
+
+
+@contextlib.contextmanager
+def _free_port() -> Iterator[socket.socket]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken
+
+
+@pytest.mark.parametrize("section", ["grpc", "http"])
+def test_a_busy_port_fails_a_start_by_hand_and_is_named(home: Home, section: str) -> None:
+    with _free_port() as taken:
+        port = str(taken.getsockname()[1])
+
+        answer = home.run("memory-daemon", "start", env={f"MEMORY_{section.upper()}__PORT": port})
+
+    assert answer.code == 1
+    assert answer.out == b""
+    assert port in answer.errors
+    assert f"{section}.port" in answer.errors
+    assert home.pid() is None
+
+
+def test_a_busy_port_is_a_warning_where_a_command_starts_the_daemon(home: Home) -> None:
+    with _free_port() as grpc, _free_port() as http:
+        ports = [str(each.getsockname()[1]) for each in (grpc, http)]
+
+        answer = home.run(
+            *STATS, env={"MEMORY_GRPC__PORT": ports[0], "MEMORY_HTTP__PORT": ports[1]}
+        )
+
+        assert (answer.code, answer.err) == (0, b"")
+        warnings = home.status()["warnings"]
+    assert len(warnings) == 2
+    assert ports[0] in warnings[0]
+    assert ports[1] in warnings[1]
+
+
+def test_a_socket_path_that_is_too_long_goes_elsewhere(home: Home) -> None:
+    home.environ["XDG_RUNTIME_DIR"] = str(home.folder / ("long" * 40))
+
+    assert _works(home)
+
+    found = Path(home.status()["socket"])
+    assert len(os.fsencode(found)) <= 107
+    assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
+    home.stop()
+    shutil.rmtree(found.parent)
+
+
+@pytest.mark.parametrize("runtime", [None, "/nonexistent", "relative"])
+def test_the_daemon_is_found_without_its_runtime_folder(running: Home, runtime: str | None) -> None:
+    changed = dict(running.environ)
+    del changed["XDG_RUNTIME_DIR"]
+    if runtime is not None:
+        changed["XDG_RUNTIME_DIR"] = runtime
+
+    done = subprocess.run(
+        running.command("memory-daemon", "status", "--format", "json"),
+        env=changed,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+    assert Answer(done.returncode, done.stdout, done.stderr).json()["pid"] == running.pid()
+
+
+def test_without_a_runtime_folder_it_uses_the_cache_folder(home: Home) -> None:
+    del home.environ["XDG_RUNTIME_DIR"]
+
+    assert _works(home)
+
+    assert home.status()["socket"] == str(home.folder / "cache/agent-memory/run/daemon.sock")
+
+
+def test_two_homes_have_two_daemons(running: Home, home: Home) -> None:
+    assert _works(home)
+
+    assert home.pid() != running.pid()
+    assert _works(running)
+
+
+# Many at once, and replacing.
+
+
+def test_fifty_commands_at_once_start_one_daemon(home: Home) -> None:
+    with ThreadPoolExecutor(50) as pool:
+        commands = [home.begin(*STATS, "--format", "json") for _ in range(50)]
+        answers = list(pool.map(lambda each: each.communicate(timeout=SECONDS), commands))
+
+    assert [each.returncode for each in commands] == [0] * 50
+    assert {err for _, err in answers} == {b""}
+    assert {Answer(0, out, err).json()["path"] for out, err in answers} == {str(home.data / "db")}
+    assert home.ready_count() == 1
+    assert home.status()["pid"] == home.pid()
+
+
+def test_an_older_daemon_gives_way_to_a_newer_launcher(home: Home) -> None:
+    with _old_daemon(home) as old:
+        assert _works(home)
+
+        assert old.wait(SECONDS) == 0
+    found = home.status()
+    assert found["pid"] not in (None, old.pid)
+    assert found["version"] == __version__
+
+
+def test_many_newer_launchers_replace_an_older_daemon_once(home: Home) -> None:
+    with _old_daemon(home) as old:
+        commands = [home.begin(*STATS) for _ in range(4)]
+        answers = [each.communicate(timeout=SECONDS) for each in commands]
+
+        assert old.wait(SECONDS) == 0
+    assert [each.returncode for each in commands] == [0] * 4
+    assert {err for _, err in answers} == {b""}
+    assert home.ready_count() == 2  # the old one's and the new one's
+
+
+@contextlib.contextmanager
+def _old_daemon(home: Home) -> Iterator[Running]:
+    with Running(
+        [sys.executable, "-c", OLD_DAEMON], env=home.environ, stderr=subprocess.DEVNULL
+    ) as process:
+        until((home.data / "daemon.sock").is_symlink, "the old daemon serves")
+        yield process
+
+
+def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) -> None:
+    home.started()
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(home.run, *STATS) for _ in range(24)]
+        for _ in range(2):
+            until(lambda: home.pid() is not None, "a daemon runs")
+            home.stop()
+        found = [each.result() for each in answers]
+
+    assert [each for each in found if each.code or each.err] == []
+
+
+# Killed.
+
+MILESTONES = (
+    "data/agent-memory/daemon.lock",
+    "data/agent-memory/logs/daemon.log",
+    "data/agent-memory/db/LOCK",
+    "data/agent-memory/db/CURRENT",
+    "data/agent-memory/key",
+    "run/agent-memory/grpc.sock",
+    "run/agent-memory/daemon.sock",
+    "data/agent-memory/daemon.json",
+    "run/agent-memory/daemon.pid",
+    "data/agent-memory/daemon.sock",
+)
+
+
+def test_killed_at_any_milestone_of_its_start_it_heals(home: Home) -> None:
+    """All on one folder: what each dead daemon leaves is what the next one finds."""
+    for milestone in MILESTONES:
+        for path in (home.folder / each for each in MILESTONES):
+            if "/db/" not in str(path) and path.name != "key":
+                path.unlink(missing_ok=True)
+        process = home.begin("memory-daemon", "start", "--foreground")
+        with process:
+            until(lambda at=milestone: os.path.lexists(home.folder / at), milestone)  # type: ignore[misc]
+            process.kill()
+            process.communicate(timeout=SECONDS)
+    assert _works(home)
+    assert (home.data / "key").read_text().strip()
+
+
+def test_killed_after_any_time_of_its_start_it_heals(home: Home) -> None:
+    for millis in range(0, 1000, 140):
+        process = home.begin("memory-daemon", "start", "--foreground")
+        with process, contextlib.suppress(subprocess.TimeoutExpired):
+            try:
+                process.wait(millis / 1000)
+            finally:
+                process.kill()
+                process.communicate(timeout=SECONDS)
+    assert _works(home)
+
+
+def test_killed_under_its_launcher_it_is_told_of_and_started_again_by_hand(home: Home) -> None:
+    command = home.begin(*STATS)
+    with command:
+        until(lambda: home.pid() is not None, "the daemon holds its lock")
+        pid = home.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        _, err = command.communicate(timeout=SECONDS)
+
+    assert command.returncode == 1
+    assert err == b"error: the daemon ended at its start\n"
+    home.started()
+    assert _works(home)
+
+
+def test_killed_while_it_serves_it_is_started_again_by_the_next_command(home: Home) -> None:
+    first = home.started()
+
+    home.stop(signal.SIGKILL)
+
+    assert _works(home)
+    assert home.pid() != first
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_killed_between_making_the_first_key_and_writing_it_down_it_makes_another(
+    home: Home,
+) -> None:
+    draft = home.data / "key.new"
+    strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", str(draft)]
+    # Killed as it moves the finished file to its place: the key is in the store by then.
+    strace += ["-e", "inject=rename,renameat,renameat2:signal=SIGKILL"]
+    killed = home.run_words([*strace, *home.command("memory-daemon", "start", "--foreground")])
+    if "ptrace" in killed.errors:
+        pytest.skip("may not trace")
+    assert draft.exists(), killed
+    assert not (home.data / "key").exists()
+
+    assert _works(home)
+
+    assert (home.data / "key").read_text().strip()
+    names = home.run("memory-daemon", "token", "list", "--format", "json").json()
+    assert [each["name"] for each in names] == ["default"]
+
+
+# What the disk may be like.
+
+
+def test_a_file_in_place_of_the_data_folder_is_told_of(home: Home) -> None:
+    home.data.parent.mkdir()
+    home.data.write_text("")
+
+    for words in (STATS, ("memory-daemon", "start")):
+        answer = home.run(*words)
+
+        assert (answer.code, answer.out) == (4, b"")
+        assert str(home.data) in answer.errors
+        assert answer.errors.count("\n") == 1
+
+
+def test_a_file_in_place_of_the_database_is_told_of(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    (home.data / "db").write_text("")
+
+    answer = home.run("memory-daemon", "start")
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert str(home.data / "db") in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_a_data_folder_that_may_not_be_written_is_told_of(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    home.folder.chmod(0o755)
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*become, sys.executable, "-c", ""], check=False).returncode:
+        pytest.skip("another user may not run this Python")
+
+    answer = home.run_words([*become, *home.command(*STATS)], cwd=Path("/"))
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert answer.errors == f"error: cannot use the data folder {home.data}: Permission denied\n"
+
+
+@pytest.mark.parametrize("kilobytes", [0, 16])
+def test_a_full_disk_is_told_of(home: Home, kilobytes: int) -> None:
+    """A limit on the size of files stands for the disk: it can be set by everyone."""
+    answer = home.run_shell(f"ulimit -f {kilobytes}; $RUN memory-daemon start")
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert answer.errors.startswith("error: ")
+    assert str(home.data) in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a file system")
+def test_a_disk_without_room_is_told_of(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(home.data)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("may not mount")
+    try:
+        answer = home.run("memory-daemon", "start")
+        for path in home.data.rglob("*"):
+            if path.is_file():
+                path.unlink()
+    finally:
+        unmount = ["umount", "--lazy", str(home.data)]
+        subprocess.run(unmount, check=True)
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert str(home.data) in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+def test_a_folder_that_another_process_has_locked_is_told_of(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    with (home.data / "daemon.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        by_hand = home.run("memory-daemon", "start")
+        by_itself = home.run(*STATS)
+
+    assert (by_hand.code, by_hand.out) == (4, b"")
+    assert str(home.data) in by_hand.errors
+    assert (by_itself.code, by_itself.out) == (4, b"")
+    assert by_itself.errors
+
+
+def test_a_database_that_another_daemon_has_open_is_told_of(running: Home, home: Home) -> None:
+    answer = home.run("memory-daemon", "start", "--db-path", str(running.data / "db"))
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert str(running.data / "db") in answer.errors
+    assert _works(running)
+
+
+# Failed starts.
+
+
+def test_after_a_failed_start_commands_hold_back_and_a_start_by_hand_does_not(home: Home) -> None:
+    obstacle = home.data / "db"
+    home.data.mkdir(parents=True)
+    obstacle.write_text("")
+    first = home.run(*STATS)
+    assert first.code == 4
+    obstacle.unlink()
+    os.utime(home.data / "start-failed")  # it has failed just now, however slow this machine is
+
+    held_back = home.run(*STATS)
+    assert held_back.code == 4
+    assert held_back.errors.startswith(first.errors)
+    assert re.search(r"\(next try in \d s; by hand: memory-daemon start\)\n$", held_back.errors)
+    assert home.pid() is None
+
+    home.started()
+    assert not (home.data / "start-failed").exists()
+    assert _works(home)
+
+
+def test_a_command_tries_again_when_the_time_has_passed(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    marker = home.data / "start-failed"
+    marker.write_text("3 4\nerror: something\n")
+    os.utime(marker, (0, 0))
+
+    assert _works(home)
+    assert not marker.exists()
+
+
+def test_a_marker_from_the_future_holds_nobody_back(home: Home) -> None:
+    """A clock that was set back must not stop commands for as long as it was wrong."""
+    home.data.mkdir(parents=True)
+    marker = home.data / "start-failed"
+    marker.write_text("1 4\nerror: something\n")
+    os.utime(marker, (2**32, 2**32))
+
+    assert _works(home)
+
+
+def test_one_callers_wrong_config_file_does_not_stop_others(home: Home) -> None:
+    (home.work / "broken.toml").write_text("[grpc\n")
+
+    assert home.run(*STATS, "--config", "broken.toml").code == 3
+
+    assert _works(home)
+
+
+# Settings that are wrong.
+
+BROKEN = "[cli]\ncolor = true\n\n[grpc]\nprot = 50051\n"
+
+
+def _assert_names_the_line(answer: Answer, path: Path) -> None:
+    assert (answer.code, answer.out) == (3, b"")
+    assert f"{path}:5: unknown setting 'grpc.prot'; did you mean 'grpc.port'?" in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+def test_a_broken_config_file_stops_the_daemon_and_not_the_help(home: Home) -> None:
+    home.configure(BROKEN)
+
+    _assert_names_the_line(home.run(*STATS), home.config_file)
+    _assert_names_the_line(home.run("memory-daemon", "start"), home.config_file)
+    assert home.run("memory-daemon", "--help").code == 0
+    assert home.run("memory-daemon", "-V").code == 0
+    answer = home.run("memory", "config", "path")
+    assert answer == Answer(0, f"{home.config_file}\n".encode(), b"")
+    assert home.pid() is None
+
+
+def test_while_a_daemon_runs_a_broken_config_file_stops_commands_and_not_the_help(
+    home: Home,
+) -> None:
+    home.started()
+    home.configure(BROKEN)
+    project = home.work / "project"
+    project.mkdir()
+    (project / "memory.toml").write_text(BROKEN)
+    other = home.work / "other.toml"
+    other.write_text(BROKEN)
+
+    _assert_names_the_line(home.run(*STATS), home.config_file)
+    assert home.run("memory-daemon", "--help").code == 0
+    assert home.run("memory-daemon", "-V").code == 0
+    answer = home.run("memory", "config", "path")
+    assert answer == Answer(0, f"{home.config_file}\n".encode(), b"")
+    home.config_file.unlink()
+    _assert_names_the_line(home.run(*STATS, cwd=project), project / "memory.toml")
+    _assert_names_the_line(home.run(*STATS, "-c", str(other)), other)
+    assert _works(home)
+
+
+@pytest.mark.parametrize("text", ["[grpc\n", "x = \n", "\xff"])
+def test_a_file_that_is_not_toml_is_named_with_the_line(running: Home, text: str) -> None:
+    path = running.work / "not.toml"
+    path.write_bytes(b"\n\n" + text.encode("latin-1"))
+
+    answer = running.run(*STATS, "-c", str(path))
+
+    assert answer.code == 3
+    assert str(path) in answer.errors
+    if text != "\xff":
+        assert "line 3" in answer.errors
+
+
+def test_a_config_file_that_is_not_there_is_an_error(running: Home) -> None:
+    answer = running.run(*STATS, "--config=/no/such.toml")
+
+    assert (answer.code, answer.out) == (3, b"")
+    assert "/no/such.toml" in answer.errors
+
+
+def test_a_wrong_variable_is_an_error_and_a_foreign_one_is_not(running: Home) -> None:
+    wrong = running.run(*STATS, env={"MEMORY_GRPC__PROT": "1"})
+    foreign = running.run(*STATS, env={"MEMORY_ALPHA__BETA": "1", "MEMORY_LIMIT": "2"})
+
+    assert wrong.code == 3
+    assert "MEMORY_GRPC__PROT" in wrong.errors
+    assert foreign.code == 0

@@ -1,0 +1,382 @@
+"""Commands as a user runs them: through the launcher, in an isolated home, in pipes or on a pty."""
+
+import json
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from agent_memory import config, launch, places
+
+LAUNCHER = Path(launch.__file__).resolve()
+SECONDS = 40.0
+_TICK = 0.01
+
+# A session of its own whose controlling terminal is standard input: Ctrl-C then means something.
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+Word = str | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command said and how it ended; below 0 is a signal."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def errors(self) -> str:
+        return self.err.decode()
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+    """Wait for a condition that another process makes true."""
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        pause.wait(_TICK)
+
+
+class Running(subprocess.Popen[bytes]):
+    """A process that a failed test does not wait for."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+        super().__exit__(kind, error, trace)
+
+
+class Home:
+    """A user's folders, apart from all others. On exit its daemon is stopped and none is left."""
+
+    def __init__(self) -> None:
+        # Not pytest's folder: the path of a Unix socket may have 107 bytes.
+        self.folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
+        self.environ = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.folder),
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+            "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "MEMORY_GRPC__PORT": "0",
+            "MEMORY_HTTP__PORT": "0",
+        }
+        self.work = self.folder / "work"
+        self.work.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        log = ""
+        try:
+            self.stop()
+            until(lambda: error is not None or not self.processes(), "no process is left")
+            log = self.log()
+        finally:
+            for pid in self.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if error is None:
+            assert "Traceback" not in log, log[-4000:]
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data/agent-memory"
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "config/agent-memory/config.toml"
+
+    def configure(self, text: str) -> None:
+        self.config_file.parent.mkdir(parents=True, exist_ok=True)
+        self.config_file.write_text(text)
+
+    def command(self, program: str, *arguments: Word, launcher: Path = LAUNCHER) -> list[Word]:
+        return [sys.executable, "-I", "-S", str(launcher), program, *arguments]
+
+    def run(
+        self,
+        program: str,
+        *arguments: Word,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        launcher: Path = LAUNCHER,
+    ) -> Answer:
+        """One command, with pipes for its input and output."""
+        return self.run_words(
+            self.command(program, *arguments, launcher=launcher), given=given, env=env, cwd=cwd
+        )
+
+    def run_words(
+        self,
+        words: Sequence[Word],
+        *,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Answer:
+        done = subprocess.run(
+            words,
+            input=given,
+            env={**self.environ, **(env or {})},
+            cwd=cwd or self.work,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def run_shell(self, script: str, *, given: bytes = b"") -> Answer:
+        """A bash script in which `$RUN` is the launcher."""
+        run = " ".join(str(word) for word in self.command("")[:-1])
+        return self.run_words(["bash", "-c", script], given=given, env={"RUN": run})
+
+    def begin(
+        self, program: str, *arguments: Word, env: Mapping[str, str] | None = None
+    ) -> "Running":
+        """A command that is running; used as a context, it does not outlive it."""
+        return Running(
+            self.command(program, *arguments),
+            bufsize=0,  # a byte that was not asked for stays in the pipe
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environ, **(env or {})},
+            cwd=self.work,
+        )
+
+    def on_terminal(
+        self,
+        program: str,
+        *arguments: Word,
+        columns: int = 80,
+        lines: int = 24,
+        env: Mapping[str, str] | None = None,
+        stdout: IO[bytes] | None = None,
+    ) -> "Screen":
+        return Screen(
+            self.command(program, *arguments),
+            {**self.environ, **(env or {})},
+            self.work,
+            columns,
+            lines,
+            stdout,
+        )
+
+    def started(self, *options: Word) -> int:
+        """A daemon, started by hand: its process."""
+        answer = self.run("memory-daemon", "start", *options)
+        assert answer.code == 0, answer
+        pid = self.pid()
+        assert pid is not None
+        return pid
+
+    def status(self, **kwargs: Any) -> dict[str, Any]:
+        answer = self.run("memory-daemon", "status", "--format", "json", **kwargs)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def pid(self) -> int | None:
+        """The daemon's process, by the lock that it holds."""
+        return places.holder(config.folders(self.environ))
+
+    def log(self) -> str:
+        path = self.data / "logs/daemon.log"
+        return path.read_text() if path.exists() else ""
+
+    def ready_count(self) -> int:
+        return sum(json.loads(line)["event"] == "daemon.ready" for line in self.log().splitlines())
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the daemon, if one runs, and wait until it has let go of the folder."""
+        pid = self.pid()
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+            until(lambda: self.pid() != pid, "the daemon has let go of its lock")
+
+    def processes(self) -> list[int]:
+        """Every process whose environment says that it belongs to this home."""
+        mark = f"XDG_DATA_HOME={self.environ['XDG_DATA_HOME']}\0".encode()
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
+
+class Screen:
+    """A command on a real terminal: keys go in, and what it shows is read until a text appears."""
+
+    def __init__(
+        self,
+        words: Sequence[Word],
+        env: Mapping[str, str],
+        cwd: Path,
+        columns: int,
+        lines: int,
+        stdout: IO[bytes] | None,
+    ) -> None:
+        self._master, self._slave = pty.openpty()
+        termios.tcsetwinsize(self._slave, (lines, columns))
+        self.shown = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _TAKE_TERMINAL, *words],
+            stdin=self._slave,
+            stdout=self._slave if stdout is None else stdout,
+            stderr=self._slave,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.wait(SECONDS)
+        os.close(self._master)
+        os.close(self._slave)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def text(self) -> str:
+        """All that was shown, with plain newlines."""
+        return self.shown.decode(errors="replace").replace("\r\n", "\n")
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed."""
+        return bool(termios.tcgetattr(self._slave)[3] & termios.ECHO)
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C, as a key: the terminal makes a signal of it."""
+        self.type("\x03")
+
+    def read_until(self, text: str, seconds: float = SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.text:
+            left = deadline - time.monotonic()
+            assert left > 0, f"{text!r} was not shown: {self.text!r}"
+            self._read(left)
+
+    def finish(self, seconds: float = SECONDS) -> int:
+        """Read to the end; the exit code."""
+        deadline = time.monotonic() + seconds
+        while self._process.poll() is None:
+            assert time.monotonic() < deadline, f"it does not end: {self.text[-2000:]!r}"
+            self._read(_TICK)
+        while self._read(0):
+            pass
+        return self._process.returncode
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], seconds)
+        if ready:
+            self.shown += os.read(self._master, 1 << 16)
+        return bool(ready)
+
+
+class ProgramServer:
+    """The test programs of `tests/e2e/command_programs.py`, where this home's launcher looks."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.command_programs", str(home.data)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=home.environ,
+            cwd=LAUNCHER.parents[2],
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.returncode is None:
+            self.kill()
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def run(self, *arguments: Word, **kwargs: Any) -> Answer:
+        return self.home.run("memory", *arguments, **kwargs)
+
+    def begin(self, *arguments: Word) -> "Running":
+        return self.home.begin("memory", *arguments)
+
+    def on_terminal(self, *arguments: Word, **kwargs: Any) -> Screen:
+        return self.home.on_terminal("memory", *arguments, **kwargs)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=SECONDS)
+
+    def stop(self) -> bytes:
+        """Stop in order: what it wrote to its own standard output meanwhile."""
+        out, _ = self._process.communicate(timeout=SECONDS)
+        return out

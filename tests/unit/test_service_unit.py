@@ -1,0 +1,204 @@
+"""The units for systemd and launchd: what is in them, and that paths survive their quoting."""
+
+import plistlib
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_memory.interfaces.cli import service_unit
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.service_unit import Unit
+
+DAEMON = [
+    sys.executable, "-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground",
+]  # fmt: skip
+AWKWARD = [
+    "/data/plain",
+    "/data/with space",
+    "/data/100%h",
+    "/data/$HOME",
+    "/data/${x}",
+    '/data/"quoted"',
+    "/data/o'brien",
+    "/data/back\\slash",
+    "/data/a&b<c>",
+    "/data/日本 é",
+    "/data/tab\there",
+    "/data/;",
+    "/data/# no comment",
+]
+REFUSED = set("\"'\\\t")  # by systemd, in the name of a program, however quoted
+unhurried = settings(deadline=None)
+paths = st.text(st.sampled_from("ab/ %$\"'\\&<>;#={}é日\t"), max_size=12).map(
+    lambda text: "/" + text
+)
+
+
+def unit(platform: str, home: Path | str = "/home/someone", **environ: str) -> Unit:
+    call = Call(
+        program="memory-daemon",
+        arguments=("service", "install"),
+        cwd=Path("/"),
+        environ={"HOME": str(home), **environ},
+        input_is_terminal=False,
+        output_is_terminal=False,
+        errors_are_terminal=False,
+    )
+    return service_unit.for_platform(call, platform)
+
+
+class TestSystemd:
+    def test_it_goes_where_systemd_looks(self) -> None:
+        assert unit("linux").path == Path("/home/someone/.config/systemd/user/agent-memory.service")
+        assert unit("linux", XDG_CONFIG_HOME="/c").path == Path(
+            "/c/systemd/user/agent-memory.service"
+        )
+        assert unit("linux", XDG_CONFIG_HOME="relative").path == unit("linux").path
+
+    def test_it_starts_the_daemon_at_login_and_again_after_a_crash(self) -> None:
+        found = settings_of(unit("linux").text)
+        assert words(found["Service", "ExecStart"][0]) == DAEMON
+        assert found["Service", "Restart"] == ["on-failure"]
+        assert found["Install", "WantedBy"] == ["default.target"]
+        assert found["Unit", "Description"]
+
+    def test_it_is_activated_by_name(self) -> None:
+        made = unit("linux")
+        assert made.activate == (
+            "systemctl", "--user", "enable", "--now", "agent-memory.service",
+        )  # fmt: skip
+        assert made.deactivate[2] == "disable"
+
+    def test_it_has_the_folders_that_were_moved_and_nothing_else_of_the_environment(self) -> None:
+        text = unit(
+            "linux", XDG_DATA_HOME="/d", XDG_RUNTIME_DIR="/r", XDG_SESSION_ID="7", MEMORY_X="hush"
+        ).text
+        assert environment(text) == {"XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}
+        assert "hush" not in text
+
+    @pytest.mark.parametrize("path", AWKWARD)
+    def test_a_path_means_the_same_in_the_unit(self, path: str) -> None:
+        assert environment(unit("linux", XDG_DATA_HOME=path).text) == {"XDG_DATA_HOME": path}
+
+    @unhurried
+    @given(path=paths)
+    def test_any_path_means_the_same_in_the_unit(self, path: str) -> None:
+        assert environment(unit("linux", XDG_DATA_HOME=path).text) == {"XDG_DATA_HOME": path}
+
+    @pytest.mark.parametrize("path", [path for path in AWKWARD if not set(path) & REFUSED])
+    def test_python_may_be_installed_anywhere_that_systemd_allows(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", f"{path}/python")
+        found = settings_of(unit("linux").text)
+        assert words(found["Service", "ExecStart"][0]) == [f"{path}/python", *DAEMON[1:]]
+
+
+class TestLaunchd:
+    def test_it_goes_where_launchd_looks(self) -> None:
+        made = unit("darwin")
+        assert made.path == Path("/home/someone/Library/LaunchAgents/dev.agent-memory.daemon.plist")
+        assert made.activate == ("launchctl", "load", "-w", str(made.path))
+        assert made.deactivate == ("launchctl", "unload", "-w", str(made.path))
+
+    def test_it_starts_the_daemon_at_login_and_again_after_a_crash(self) -> None:
+        found = plistlib.loads(unit("darwin").text.encode())
+        assert found == {
+            "Label": "dev.agent-memory.daemon",
+            "ProgramArguments": DAEMON,
+            "EnvironmentVariables": {},
+            "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False},
+        }
+
+    @pytest.mark.parametrize("path", AWKWARD)
+    def test_a_path_means_the_same_in_the_unit(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "executable", f"{path}/python")
+        found = plistlib.loads(unit("darwin", XDG_DATA_HOME=path).text.encode())
+        assert found["EnvironmentVariables"] == {"XDG_DATA_HOME": path}
+        assert found["ProgramArguments"] == [f"{path}/python", *DAEMON[1:]]
+
+    @unhurried
+    @given(path=paths)
+    def test_any_path_means_the_same_in_the_unit(self, path: str) -> None:
+        found = plistlib.loads(unit("darwin", XDG_DATA_HOME=path).text.encode())
+        assert found["EnvironmentVariables"] == {"XDG_DATA_HOME": path}
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+class TestWriting:
+    def test_it_is_written_with_the_folders_it_needs(self, platform: str, tmp_path: Path) -> None:
+        made = unit(platform, tmp_path)
+        made.write()
+        assert made.path.read_text() == made.text
+
+    def test_it_is_removed_once(self, platform: str, tmp_path: Path) -> None:
+        made = unit(platform, tmp_path)
+        made.write()
+        assert made.remove()
+        assert not made.path.exists()
+        assert not made.remove()
+
+
+def settings_of(text: str) -> dict[tuple[str, str], list[str]]:
+    """A unit's settings by section and name; some may be given several times."""
+    found: dict[tuple[str, str], list[str]] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line and not line.startswith(("#", ";")):
+            name, _, value = line.partition("=")
+            found.setdefault((section, name), []).append(value)
+    return found
+
+
+def environment(text: str) -> dict[str, str]:
+    """What `Environment=` gives. A dollar sign means nothing there (systemd.exec)."""
+    pairs = [
+        word
+        for value in settings_of(text).get(("Service", "Environment"), [])
+        for word in unquoted(value)
+    ]
+    return dict(pair.replace("%%", "%").split("=", 1) for pair in pairs)
+
+
+def words(command: str) -> list[str]:
+    """What `ExecStart=` runs. The program is taken as it is written, its arguments have variables
+    replaced, in which `$$` is a dollar sign (systemd.service)."""
+    program, *arguments = (word.replace("%%", "%") for word in unquoted(command))
+    return [program, *(argument.replace("$$", "$") for argument in arguments)]
+
+
+def unquoted(text: str) -> list[str]:
+    """Words as systemd.syntax has them: blanks divide, either quote holds together, a backslash
+    begins an escape."""
+    escapes = {"t": "\t", "n": "\n", "s": " "}
+    found: list[str] = []
+    word: list[str] | None = None
+    quote = ""
+    letters = iter(text)
+    for letter in letters:
+        if letter == "\\":
+            escaped = next(letters)
+            word = [*(word or []), escapes.get(escaped, escaped)]
+        elif quote:
+            if letter == quote:
+                quote = ""
+            else:
+                word = [*(word or []), letter]
+        elif letter in "\"'":
+            quote, word = letter, word or []
+        elif letter in " \t":
+            if word is not None:
+                found.append("".join(word))
+            word = None
+        else:
+            word = [*(word or []), letter]
+    assert not quote, f"an open quote: {text}"
+    return found if word is None else [*found, "".join(word)]
