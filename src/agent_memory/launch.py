@@ -10,4 +10,4 @@ if __name__ == "__main__":
     import relay
 
     del sys.path[0]
-    sys.exit(relay.main())
+    relay.run_and_exit()
