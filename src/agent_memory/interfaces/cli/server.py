@@ -23,6 +23,7 @@ log = structlog.get_logger()
 UNSENT_BYTES = 8 << 20
 MAX_COMMANDS = 256
 BUSY = 1
+SETTLE_SECONDS = 0.02
 
 Run = Callable[[Call, Terminal], int]
 
@@ -46,7 +47,7 @@ class CommandServer:
         """Take no more calls; let those that run finish, then cancel them."""
         if self._server is not None:
             self._server.close()
-        await asyncio.sleep(0)  # one that was accepted just now gets its turn
+        await asyncio.sleep(SETTLE_SECONDS)  # those accepted just now get their turn
         for _ in range(2):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
