@@ -63,6 +63,16 @@ def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) ->
         pause.wait(_TICK)
 
 
+def changed_launcher(folder: Path, old: str, new: str) -> Path:
+    """A copy of the launcher with one line changed."""
+    source = LAUNCHER.with_name("relay.py").read_text()
+    assert source.count(old) == 1, old
+    copy = folder / LAUNCHER.name
+    copy.write_text(LAUNCHER.read_text())
+    copy.with_name("relay.py").write_text(source.replace(old, new))
+    return copy
+
+
 class Running(subprocess.Popen[bytes]):
     """A process that a failed test does not wait for."""
 
@@ -362,6 +372,10 @@ class ProgramServer:
     @property
     def runs(self) -> bool:
         return self._process.poll() is None
+
+    def resident_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     def run(self, *arguments: Word, **kwargs: Any) -> Answer:
         return self.home.run("memory", *arguments, **kwargs)

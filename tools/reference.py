@@ -110,7 +110,6 @@ def failures() -> str:
                     (0, "It is done."),
                     (1, "No daemon is running (`memory-daemon status`)."),
                     (runner.USAGE, "The command line is not valid."),
-                    (relay.INTERRUPTED, "Ctrl-C."),
                     (relay.BROKEN_PIPE, "Whoever read the output has gone."),
                 ],
             ),

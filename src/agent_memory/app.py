@@ -16,12 +16,14 @@ from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
+from agent_memory.adapters.storage.maintenance import GuardedMaintenance
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Settings
-from agent_memory.domain.errors import FeatureUnavailable
-from agent_memory.domain.ports import Clock, OrderedStore
+from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
+from agent_memory.domain.ports import Clock, OrderedStore, StoreMaintenance
 from agent_memory.domain.status import DaemonStatus
+from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import Backend, Control, Services
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -38,8 +40,6 @@ from agent_memory.services.ingest import Ingest
 from agent_memory.services.timeline import Timeline
 
 log = structlog.get_logger()
-
-EXIT_STORAGE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,17 @@ class App:
         return Runner(PROGRAMS, _backend(services, None, db_path), __version__)
 
     def close(self) -> None:
-        self.bridge.close()
-        self.worker.close()
-        self.store.close()
+        try:
+            self.bridge.close()
+            self.worker.close()
+        finally:
+            self.store.close()
 
 
 def build(settings: Settings, db_path: Path) -> App:
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
-    engine, store = _open(db_path)
+    store, maintenance = _open(db_path, _die)
     events = StoredEventLog(store)
     clock = SystemClock()
     bridge = Bridge()
@@ -86,7 +88,7 @@ def build(settings: Settings, db_path: Path) -> App:
     )
     return App(
         store=store,
-        admin=Admin(store=engine),
+        admin=Admin(store=maintenance),
         access=access,
         clock=clock,
         worker=ProcessWorker(),
@@ -117,22 +119,24 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
     """Another store, that no daemon uses."""
     if not (db_path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {db_path}")
-    engine, store = _open(db_path)
+    store, maintenance = _open(db_path, _log_failed_flush)
     try:
-        yield Admin(store=engine)
+        yield Admin(store=maintenance)
     finally:
         store.close()
 
 
-def _open(db_path: Path) -> tuple[RocksEngine, CommittedStore]:
+def _open(
+    db_path: Path, on_flush_failure: Callable[[BaseException], None]
+) -> tuple[OrderedStore, StoreMaintenance]:
     engine = RocksEngine(db_path)
-    store = CommittedStore(engine, on_flush_failure=_die)
+    store = CommittedStore(engine, on_flush_failure)
     try:
         schema.prepare(store)
     except BaseException:
         store.close()
         raise
-    return engine, store
+    return store, GuardedMaintenance(engine, store)
 
 
 def _new_secret() -> str:
@@ -142,4 +146,9 @@ def _new_secret() -> str:
 def _die(exc: BaseException) -> None:
     """After a failed flush the page cache may differ from the disk: only a new process knows."""
     log.critical("store.flush_failed", error=str(exc))
-    os._exit(EXIT_STORAGE)
+    os._exit(wire.ERRORS[StorageFailed].exit)
+
+
+def _log_failed_flush(exc: BaseException) -> None:
+    """A store that is not the daemon's: it refuses all further work, and the daemon goes on."""
+    log.error("other_store.flush_failed", error=str(exc))

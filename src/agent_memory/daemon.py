@@ -15,7 +15,13 @@ import structlog
 import uvloop
 
 from agent_memory import __version__, app, config, logs, places, relay
-from agent_memory.domain.errors import AgentMemoryError, ListenFailed, NotFound, StorageLocked
+from agent_memory.domain.errors import (
+    AgentMemoryError,
+    ListenFailed,
+    NotFound,
+    StorageFailed,
+    StorageLocked,
+)
 from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
@@ -72,9 +78,9 @@ def run(start: Start) -> int:
     except OSError as exc:
         sys.stderr.write(f"error: {exc.filename or folders.data}: {exc.strerror}\n")
         log.exception("daemon.failed")
-        return app.EXIT_STORAGE
+        return wire.ERRORS[StorageFailed].exit
     finally:
-        os.close(lock)
+        places.unlock(lock)
     return 0
 
 
@@ -113,13 +119,19 @@ class _Daemon:
             log.info("daemon.stopping")
         finally:
             # In this order: nobody new finds us, those here are answered, then the store closes.
-            places.withdraw(self._folders, self._sockets)
-            await asyncio.gather(
-                commands.stop(DRAIN_SECONDS),
-                built.grpc.stop(DRAIN_SECONDS),
-                built.http.stop(),
-            )
-            await asyncio.to_thread(built.close)
+            try:
+                places.withdraw(self._folders, self._sockets)
+                ended = await asyncio.gather(
+                    commands.stop(DRAIN_SECONDS),
+                    built.grpc.stop(DRAIN_SECONDS),
+                    built.http.stop(),
+                    return_exceptions=True,
+                )
+                for each in ended:
+                    if each is not None:
+                        log.error("daemon.stop_failed", exc_info=each)
+            finally:
+                await asyncio.to_thread(built.close)
             log.info("daemon.stopped")
 
     def _open_log(self) -> None:
@@ -148,9 +160,15 @@ class _Daemon:
             self._http_addresses = [
                 listening.shown(each.getsockname()[0], self._http_port) for each in sockets
             ]
-            built.http.start(sockets)
+            built.http.start(sockets, self._http_ended)
         await built.grpc.start()
         await commands.listen(self._sockets / "daemon.sock")
+
+    def _http_ended(self, reason: BaseException | None) -> None:
+        """It should not have: all else goes on, and `status` tells."""
+        self._http_addresses = []
+        self._warnings.append(f"HTTP is no longer served: {reason or 'its server ended'}")
+        log.error("daemon.http_ended", exc_info=reason)
 
     @contextlib.contextmanager
     def _tolerating_busy_ports(self, section: str) -> Iterator[None]:
@@ -179,16 +197,17 @@ class _Daemon:
     def _first_key(self, built: app.App) -> None:
         """Programs need a key to begin with: the first start makes one, for its owner to read."""
         path = self._folders.data / "key"
-        draft = path.with_name("key.new")
-        # A draft is left where a start was cut off between making the key and writing it down.
-        cut_off = draft.exists()
+        pending = path.with_name("key.pending")
+        # It is left where a start was cut off between making the key and writing it down.
+        cut_off = pending.exists()
         if not cut_off and (path.exists() or built.access.list()):
             return
-        draft.touch(mode=0o600)
+        pending.touch(mode=0o600)
         if cut_off:
             with contextlib.suppress(NotFound):
                 built.access.revoke(FIRST_KEY)
         places.write_whole(path, built.access.create(FIRST_KEY) + "\n")
+        pending.unlink()
         log.info("daemon.first_key", path=str(path))
         if not self._start.by_itself:
             sys.stderr.write(f"note: the key for programs is in {path}\n")

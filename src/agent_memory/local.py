@@ -55,6 +55,14 @@ class ProcessControl:
         say("Daemon stopped\n")
         return 0
 
+    def state(self) -> str:
+        folders = config.folders(os.environ)
+        pid = places.holder(folders)
+        if pid is not None:
+            return f"starting or stopping (PID {pid})"
+        _, _, message = relay.failed_start(str(folders.data / "start-failed"))
+        return message.rstrip("\n")
+
 
 class ProcessChannel:
     """The caller is this process's own terminal."""
@@ -76,6 +84,7 @@ class ProcessChannel:
 
 
 def main(program: str, arguments: list[str]) -> int:
+    os.umask(0o077)
     columns, lines = _size()
     call = Call(
         program=program,

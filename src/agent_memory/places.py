@@ -1,5 +1,6 @@
 """Files by which a daemon is found and guarded: lock, sockets, records."""
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -43,15 +44,24 @@ def prepare(folder: Path) -> None:
 
 def socket_folder(folders: Folders) -> Path:
     """Where sockets go: the runtime folder, or a hashed one where its path is too long for them."""
-    if len(os.fsencode(folders.runtime / "daemon.sock")) <= MAX_SOCKET_PATH:
-        prepare(folders.runtime)
-        return folders.runtime
-    name = hashlib.sha256(os.fsencode(folders.runtime)).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"agent-memory-{os.getuid()}-{name}"
-    prepare(folder)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
-        raise StorageFailed(f"{folder} is not ours: set XDG_RUNTIME_DIR to a folder of your own")
+    folder = folders.runtime
+    if len(os.fsencode(folder / "daemon.sock")) > MAX_SOCKET_PATH:
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+        folder = Path(tempfile.gettempdir()) / f"agent-memory-{os.getuid()}-{name}"
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        # Anyone may have made it, or a link in its place: looked at before it is touched.
+        found = folder.lstat()
+        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode):
+            raise StorageFailed(
+                f"{folder} is not a folder of ours: set XDG_RUNTIME_DIR to one of your own"
+            )
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            folder.chmod(0o700)
+    except OSError as exc:
+        raise StorageFailed(f"cannot use the folder {folder}: {exc.strerror}") from exc
     return folder
 
 
@@ -94,6 +104,13 @@ def lock(folders: Folders, wait_seconds: float, served: Callable[[], bool]) -> i
             f"cannot write to the data folder {folders.data}: {exc.strerror}"
         ) from exc
     return descriptor
+
+
+def unlock(descriptor: int) -> None:
+    """Let go of the data folder. Emptied first: the next holder shall not be taken for us."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+    os.close(descriptor)
 
 
 def holder(folders: Folders) -> int | None:

@@ -29,16 +29,18 @@ ENVIRONMENT = (
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
     "COMP_WORDS", "COMP_CWORD",
 )  # fmt: skip
-ENVIRONMENT_PREFIXES = (
-    "MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_MEMORY_DAEMON_", "_KONTEKST_",
-)  # fmt: skip
+ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
+# Of commands with --endpoint and of clients, which run in a process of their own: no daemon's.
+NOT_SENT = ("MEMORY_KEY", "MEMORY_ENDPOINT")
 
 # All that a daemon inherits of whoever happens to start it.
 DAEMON_ENVIRONMENT = ("HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "SHELL")
 DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
 
 CHUNK = 1 << 16
+CONNECT_SECONDS = 5
 START_MILLIS = 20_000
+POLL_SECONDS = 0.02
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 CONFIG_ERROR = 3
@@ -47,11 +49,15 @@ LONGEST_WAIT = 60
 
 # What is answered without a daemon when none runs, by first word; and what is always done here.
 WITHOUT_DAEMON = {
-    "memory": ("completion", "doctor"),
-    "memory-daemon": ("status", "service", "completion"),
+    "memory": ("completion",),
+    "memory-daemon": ("status", "completion"),
     "kontekst": ("completion",),
 }
-NEVER_RELAYED = {"memory": (), "memory-daemon": ("start", "stop"), "kontekst": ("start", "stop")}
+NEVER_RELAYED = {
+    "memory": (),
+    "memory-daemon": ("start", "stop", "service"),
+    "kontekst": ("start", "stop"),
+}
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
 )  # fmt: skip
@@ -103,7 +109,8 @@ def command(argv: list[str]) -> tuple[str, list[str]]:
 def run(program: str, arguments: list[str]) -> int:
     words, flags = outline(arguments)
     first = words[0] if words else ""
-    if first in NEVER_RELAYED[program] or "-e" in flags or "--endpoint" in flags:
+    remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
+    if first in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
     folder = data_folder()
     call = hello(program, arguments)
@@ -197,12 +204,24 @@ def connect(folder: str) -> _socket.socket | None:
     except OSError:
         return None
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        connection.connect(address)
-    except OSError:
+    connection.settimeout(CONNECT_SECONDS)
+    tries = CONNECT_SECONDS / POLL_SECONDS
+    while True:
+        try:
+            connection.connect(address)
+            connection.settimeout(None)  # an answer may take as long as it takes
+            return connection
+        except BlockingIOError:  # many call at once: its queue is full, and Linux does not wait
+            tries -= 1
+            if tries > 0:
+                import time
+
+                time.sleep(POLL_SECONDS)
+                continue
+        except OSError:
+            pass
         connection.close()
         return None
-    return connection
 
 
 def announced(folder: str) -> tuple[int, int]:
@@ -228,7 +247,7 @@ def hello(program: str, arguments: list[str]) -> bytes:
     environment = [
         f"{name}={value}"
         for name, value in os.environ.items()
-        if name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)
+        if (name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)) and name not in NOT_SENT
     ]
     try:
         cwd = os.getcwd()
@@ -258,19 +277,26 @@ def relay(connection: _socket.socket, call: bytes) -> int | None:
     Raises Unread where the daemon has not even seen the call.
     """
     answered = False
+    whole = False  # false while a part of a frame may be on its way
     try:
         send(connection, call)
         while True:
+            whole = True
+            wait_for_frame(connection)
+            whole = False
             kind, payload = receive(connection)
-            answered = True
+            whole = answered = True
             if kind == OUT:
                 write(1, payload)
             elif kind == ERR:
                 write(2, payload)
             elif kind == READ:
-                send(connection, frame(INPUT, os.read(0, CHUNK)))
+                given = os.read(0, CHUNK)
+                whole = False
+                send(connection, frame(INPUT, given))
             elif kind in (ASK, ASK_HIDDEN):
                 answer = ask(payload, hidden=kind == ASK_HIDDEN)
+                whole = False
                 send(connection, frame(LINE, answer))
             elif kind == PAGE:
                 page(payload)
@@ -279,7 +305,8 @@ def relay(connection: _socket.socket, call: bytes) -> int | None:
             elif kind == UPGRADE:
                 return None
     except KeyboardInterrupt:
-        return cancel(connection)
+        # In the middle of a frame nothing more can be said: hanging up cancels the command too.
+        return cancel(connection) if whole else INTERRUPTED
     except Lost as exc:
         if isinstance(exc, Unread) and not answered:
             raise
@@ -310,6 +337,14 @@ def send(connection: _socket.socket, data: bytes) -> None:
         raise Unread from exc
 
 
+def wait_for_frame(connection: _socket.socket) -> None:
+    try:
+        if not connection.recv(1, _socket.MSG_PEEK):
+            raise Lost
+    except ConnectionError as exc:  # closed with our words unread; otherwise it just ends
+        raise Unread from exc
+
+
 def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
     head = receive_exactly(connection, 5)
     return head[:1], receive_exactly(connection, int.from_bytes(head[1:], "big"))
@@ -320,7 +355,7 @@ def receive_exactly(connection: _socket.socket, size: int) -> bytes:
     while size:
         try:
             part = connection.recv(min(size, CHUNK))
-        except ConnectionError as exc:  # closed with our words unread; otherwise it just ends
+        except ConnectionError as exc:
             raise Unread from exc
         if not part:
             raise Lost
@@ -410,35 +445,30 @@ def start(
     One starts, the others wait for it: a hundred commands at once must not load a hundred daemons.
     A start that failed a moment ago is not tried again by a command, only by hand.
     """
-    import fcntl
-    import time
-
     folder = data_folder()
+    path = os.path.join(folder, "start.lock")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        lock = os.open(os.path.join(folder, "start.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as exc:
         complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
         return STORAGE_ERROR
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not locked(lock):
+            seconds = START_MILLIS // 1000
+            complain(
+                f"error: another command has held {path} for {seconds} s, and starts nothing\n"
+            )
+            return STORAGE_ERROR
         running = None if announced(folder) == replace else connect(folder)
         if running is not None:
             running.close()
             return 0
         marker = os.path.join(folder, "start-failed")
-        failures = 0
-        try:
-            with open(marker) as record:
-                failures, code = (int(each) for each in record.readline().split())
-                reason = record.read()
-            wait = os.stat(marker).st_mtime + min(2**failures, LONGEST_WAIT) - time.time()
-            # Longer than the longest: the clock was set back since.
-            if 0 < wait <= LONGEST_WAIT and not by_hand:
-                complain(f"{reason}(next try in {wait:.0f} s; by hand: memory-daemon start)\n")
-                return code
-        except (OSError, ValueError):
-            pass
+        failures, code, message = failed_start(marker)
+        if message and not by_hand:
+            complain(message)
+            return code
         code, reason = spawn(config, by_hand, replace is not None, options)
         if not code:
             if failures:
@@ -448,8 +478,11 @@ def start(
         if code == CONFIG_ERROR:
             return code  # cheap to find, and perhaps only in this caller's settings
         try:
-            with open(marker, "w") as record:
-                record.write(f"{failures + 1} {code}\n{reason}")
+            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                write(record, f"{failures + 1} {code}\n{reason}".encode())
+            finally:
+                os.close(record)
         except OSError:
             pass  # a full or read-only disk: then every command tries, and says why it fails
         return code
@@ -457,12 +490,47 @@ def start(
         os.close(lock)
 
 
+def locked(lock: int) -> bool:
+    """Whether we have got the lock, within the time that a start may take."""
+    import fcntl
+    import time
+
+    deadline = time.monotonic() + START_MILLIS / 1000
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+
+
+def failed_start(marker: str) -> tuple[int, int, str]:
+    """How often starts have failed in a row and the last one's exit code; why, and when commands
+    will try again, if that is still ahead."""
+    import time
+
+    try:
+        with open(marker, encoding="utf-8") as record:
+            failures, code = (int(each) for each in record.readline().split())
+            reason = record.read()
+        wait = os.stat(marker).st_mtime + min(2**failures, LONGEST_WAIT) - time.time()
+    except (OSError, ValueError):
+        return 0, 0, ""
+    # Longer than the longest: the clock was set back since.
+    if not 0 < wait <= LONGEST_WAIT:
+        return failures, code, ""
+    return failures, code, f"{reason}(next try in {wait:.0f} s; by hand: memory-daemon start)\n"
+
+
 def daemon_environment(environ: "os._Environ[str]") -> dict[str, str]:
     """What a daemon may keep of its caller's environment: it outlives the caller."""
     return {
         name: value
         for name, value in environ.items()
-        if name in DAEMON_ENVIRONMENT or name.startswith(DAEMON_ENVIRONMENT_PREFIXES)
+        if (name in DAEMON_ENVIRONMENT or name.startswith(DAEMON_ENVIRONMENT_PREFIXES))
+        and name not in NOT_SENT
     }
 
 

@@ -32,6 +32,9 @@ class Wrapped:
     def flush(self) -> None:
         self.inner.flush()
 
+    def interrupt(self) -> None:
+        self.inner.interrupt()
+
     def close(self) -> None:
         self.inner.close()
 

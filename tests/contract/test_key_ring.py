@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import families
+from agent_memory.adapters.storage import codec, families
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.access import AccessKey, digest
+from agent_memory.domain.batches import Batch, Put
 from agent_memory.domain.errors import InvalidInput, NotFound
 from agent_memory.domain.events import Millis
 from agent_memory.domain.ports import KeyRing, OrderedStore
@@ -93,6 +94,16 @@ class TestKeyRing:
         assert not ring.remove("name")
         assert ring.add(key("name", "second"))
         assert ring.all() == [key("name", "second")]
+
+    def test_more_than_can_be_listed_are_refused(self, ring: KeyRing, store: OrderedStore) -> None:
+        value = codec.encode_access_key(key("any"))
+        rows = (Put(families.ACCESS_KEYS, b"key:%05d" % n, value) for n in range(10_000))
+        store.submit([Batch(tuple(rows))]).result()
+        with pytest.raises(InvalidInput, match="10,000 keys"):
+            ring.add(key("one-more"))
+        assert ring.remove("00000")
+        assert ring.add(key("one-more"))
+        assert len(ring.all()) == 10_000
 
 
 class TestAccess:

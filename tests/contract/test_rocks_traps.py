@@ -137,6 +137,27 @@ class TestWriteStalls:
         assert store.get(A, b"k") == b"v"
         store.close()
 
+    def test_an_error_that_names_a_path_is_not_taken_for_a_stall(self, tmp_path: Path) -> None:
+        script = (
+            "import resource, sys, pathlib;"
+            "from agent_memory.adapters.storage.rocks import RocksEngine;"
+            "from agent_memory.domain.batches import Put;"
+            "from agent_memory.domain.errors import StorageFailed\n"
+            "engine = RocksEngine(pathlib.Path(sys.argv[1]))\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+            "try: engine.write([Put('events', b'k', b'v')])\n"
+            "except StorageFailed as exc: print(exc, flush=True)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "Result incomplete: x")],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert "cannot write the store" in done.stdout, done.stderr
+
     @pytest.fixture
     def stalling(self, tmp_path: Path) -> Iterator["Stalling"]:
         engine = Stalling(tmp_path / "engine")

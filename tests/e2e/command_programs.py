@@ -18,12 +18,11 @@ import click
 import uvloop
 
 from agent_memory import __version__
-from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.domain.errors import Cancelled, FeatureUnavailable
 from agent_memory.interfaces.cli.backend import Backend, Events
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer
-from agent_memory.interfaces.cli.terminal import Cancelled
 from agent_memory.services.admin import Admin
 
 GRACE_SECONDS = 0.5

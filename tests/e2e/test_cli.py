@@ -697,6 +697,14 @@ class TestConfigErrors:
         ended = home.daemon("status", environ={"MEMORY_CLI__COLOR": "red"})
         assert_refused(ended, CONFIG, "MEMORY_CLI__COLOR: cli.color must be true or false")
 
+    def test_verbose_says_what_caused_it(self, home: Home) -> None:
+        words = ("-c", "/missing", "config", "list")
+        plain, verbose = home.memory(*words), home.memory("-v", *words)
+        assert plain.stderr.count("\n") == 1
+        assert verbose.stderr.startswith(plain.stderr)
+        assert "  because of FileNotFoundError: " in verbose.stderr
+        assert (verbose.returncode, verbose.stdout) == (plain.returncode, "")
+
     def test_a_missing_file_too(self, home: Home) -> None:
         assert_refused(home.daemon("-c", "/missing", "status"), CONFIG, "cannot read /missing")
 
@@ -744,11 +752,43 @@ class TestService:
         assert written["written"] is True
         assert written["activate"]
         assert "agent_memory.local" in unit.read_text()
-        removed = home.daemon("service", "remove", environ=environ)
-        assert removed.stdout.startswith(f"Removed {unit}\nDeactivate it with: ")
+        removed = home.daemon("service", "remove", environ={**environ, "PATH": os.devnull})
+        assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
+        assert removed.stderr.startswith("note: it may still be active: `")
         assert not unit.exists()
         again = home.daemon("service", "remove", environ=environ)
         assert (again.returncode, again.stdout) == (OK, "There was none.\n")
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+    @pytest.mark.parametrize("code", [0, 3])
+    def test_it_is_deactivated_before_it_is_removed(
+        self, home: Home, tmp_path: Path, code: int
+    ) -> None:
+        environ = elsewhere(home, tmp_path)
+        unit = Path(home.json("memory-daemon", "service", "install", environ=environ)["path"])
+        systemctl = tmp_path / "bin/systemctl"
+        systemctl.parent.mkdir()
+        systemctl.write_text(
+            f'#!/bin/sh\ntest -e "{unit}" && echo "$*" > "$0.said"\n'
+            f"echo Unit is unhappy. >&2\nexit {code}\n"
+        )
+        systemctl.chmod(0o700)
+        environ["PATH"] = f"{systemctl.parent}:{os.environ['PATH']}"
+        removed = home.daemon("service", "remove", environ=environ)
+        assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
+        assert Path(f"{systemctl}.said").read_text() == (
+            "--user disable --now agent-memory.service\n"
+        )
+        assert ("Unit is unhappy." in removed.stderr) == (code != 0)
+        assert not unit.exists()
+
+    def test_the_config_file_that_is_given_goes_into_the_unit(
+        self, quiet_home: Home, tmp_path: Path
+    ) -> None:
+        ended = quiet_home.daemon(
+            "-c", "mine.toml", "service", "install", "--dry-run", cwd=tmp_path
+        )
+        assert str(tmp_path / "mine.toml") in ended.stdout
 
     def test_a_unit_that_cannot_be_written_is_named(self, home: Home, tmp_path: Path) -> None:
         blocked = tmp_path / "file"

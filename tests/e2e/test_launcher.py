@@ -1,8 +1,11 @@
 """The launcher: what goes into it reaches the command, and the command's answer comes out."""
 
+import fcntl
 import random
 import signal
 import socket
+import sys
+import termios
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import __version__
+from agent_memory import __version__, relay
 from tests.e2e.command_programs import PATTERN
-from tests.launching import LAUNCHER, SECONDS, Answer, Home, ProgramServer, until
+from tests.launching import SECONDS, Answer, Home, ProgramServer, changed_launcher, until
 
 MEGABYTE = 1 << 20
 
@@ -21,6 +24,12 @@ MEGABYTE = 1 << 20
 def programs() -> Iterator[ProgramServer]:
     with Home() as home, ProgramServer(home) as server:
         yield server
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as made:
+        yield made
 
 
 @pytest.fixture
@@ -99,7 +108,8 @@ def test_arguments_arrive_byte_for_byte(programs: ProgramServer, words: list[byt
 def test_the_command_sees_the_callers_folder_and_environment(programs: ProgramServer) -> None:
     folder = programs.home.work / "a folder"
     folder.mkdir(exist_ok=True)
-    env = {"GIT_AUTHOR_NAME": "Ada L.", "MEMORY_CLI__PAGER": "false", "SECRET_TOKEN": "s3cret"}
+    secrets = {"SECRET_TOKEN": "s3cret", "MEMORY_KEY": "am_s3cret", "MEMORY_ENDPOINT": "s3cret:1"}
+    env = {"GIT_AUTHOR_NAME": "Ada L.", "MEMORY_CLI__PAGER": "false", **secrets}
 
     found = programs.run("facts", "--format", "json", env=env, cwd=folder).json()
 
@@ -107,7 +117,7 @@ def test_the_command_sees_the_callers_folder_and_environment(programs: ProgramSe
     assert found["environ"]["GIT_AUTHOR_NAME"] == "Ada L."
     assert found["environ"]["MEMORY_CLI__PAGER"] == "false"
     assert found["environ"]["HOME"] == str(programs.home.folder)
-    assert "SECRET_TOKEN" not in found["environ"]
+    assert not secrets.keys() & found["environ"].keys()
     assert found["terminals"] == [False, False, False]
 
 
@@ -304,20 +314,82 @@ def test_a_connection_that_sends_nonsense_harms_nobody(programs: ProgramServer) 
     assert programs.runs
 
 
+def test_a_connection_that_says_nothing_is_not_kept(programs: ProgramServer) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str((programs.home.data / "daemon.sock").readlink()))
+        silent.settimeout(SECONDS)
+        assert silent.recv(1) == b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_answers_that_nobody_asked_for_do_not_pile_up(
+    own_programs: ProgramServer, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str((own_programs.home.data / "daemon.sock").readlink()))
+        connection.settimeout(SECONDS)
+        connection.sendall(relay.hello("memory", ["work", str(record)]))
+        assert relay.receive(connection) == (relay.OUT, b"working\n")
+        before = own_programs.resident_bytes()
+        unasked = relay.frame(relay.INPUT, bytes(MEGABYTE))
+        for _ in range(128):
+            connection.sendall(unasked)
+        assert own_programs.resident_bytes() - before < 64 * MEGABYTE
+    until(lambda: record.read_text() == "cancelled", "the command was told")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the socket what is still unread")
+def test_an_interrupt_in_the_middle_of_a_frame_hangs_up_and_says_nothing_more(
+    home: Home,
+) -> None:
+    home.data.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(home.data / "half.sock"))
+        server.listen()
+        server.settimeout(SECONDS)
+        (home.data / "daemon.sock").symlink_to(home.data / "half.sock")
+        with home.begin("memory", "config", "list") as command:
+            connection, _ = server.accept()
+            with connection:
+                connection.settimeout(SECONDS)
+                assert relay.receive(connection)[0] == relay.HELLO
+                connection.sendall(relay.frame(relay.OUT, bytes(1000))[:100])
+                until(lambda: _unread(connection) == 0, "the half frame is read")
+
+                command.send_signal(signal.SIGINT)
+
+                assert connection.recv(100) == b""
+            _, err = command.communicate(timeout=SECONDS)
+    assert (command.returncode, err) == (130, b"")
+
+
+def _unread(connection: socket.socket) -> int:
+    """Bytes that the other side has not taken yet, with what they cost the kernel."""
+    size = bytearray(4)
+    fcntl.ioctl(connection, termios.TIOCOUTQ, size)
+    return int.from_bytes(size, sys.byteorder)
+
+
 def test_an_older_launcher_is_served_by_a_newer_daemon(
     programs: ProgramServer, tmp_path: Path
 ) -> None:
-    older = tmp_path / "launch.py"
-    older.write_text(LAUNCHER.read_text())
-    source = LAUNCHER.with_name("relay.py").read_text()
-    assert f'VERSION = "{__version__}"' in source
-    older.with_name("relay.py").write_text(
-        source.replace(f'VERSION = "{__version__}"', 'VERSION = "0.0.1"')
-    )
+    older = changed_launcher(tmp_path, f'VERSION = "{__version__}"', 'VERSION = "0.0.1"')
 
     answer = programs.run("say", "out", "", "0", launcher=older)
 
     assert answer == Answer(0, b"out", b"")
+
+
+def test_a_launcher_of_another_protocol_is_refused_with_a_reason(
+    programs: ProgramServer, tmp_path: Path
+) -> None:
+    other = changed_launcher(tmp_path, 'PROTOCOL = b"1"', 'PROTOCOL = b"0"')
+
+    answer = programs.run("say", "out", "", "0", launcher=other)
+
+    assert (answer.code, answer.out) == (1, b"")
+    assert "do not understand each other" in answer.errors
 
 
 def test_a_daemon_killed_under_a_command_is_told_of(own_programs: ProgramServer) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from tests.launching import SECONDS, Answer, Home, Running, until
+from tests.launching import SECONDS, Answer, Home, Running, changed_launcher, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -87,12 +87,14 @@ def test_start_returns_when_it_serves_and_leaves_nothing_of_the_caller_in_the_da
 
 
 def test_the_callers_secrets_do_not_stay_in_the_daemons_environment(home: Home) -> None:
-    answer = home.run(*STATS, env={"SECRET_TOKEN": "s3cret", "MEMORY_LOG__LEVEL": "debug"})
+    secrets = {"SECRET_TOKEN": "s3cret", "MEMORY_KEY": "am_s3cret", "MEMORY_ENDPOINT": "s3cret:1"}
+
+    answer = home.run(*STATS, env={"MEMORY_LOG__LEVEL": "debug", **secrets})
 
     assert answer.code == 0
     environ = Path(f"/proc/{home.pid()}/environ").read_bytes().split(b"\0")
     assert b"MEMORY_LOG__LEVEL=debug" in environ
-    assert not [each for each in environ if each.startswith(b"SECRET_TOKEN")]
+    assert not [each for each in environ if b"s3cret" in each]
 
 
 def test_a_second_start_says_that_one_runs(running: Home) -> None:
@@ -115,6 +117,36 @@ def test_stopped_twice_it_says_so_and_is_content(home: Home) -> None:
     answer = home.run("memory-daemon", "status", "--format", "json")
     assert (answer.code, answer.json()) == (1, {"running": False})
     assert home.pid() is None, "asking for the status has started one"
+
+
+def test_status_tells_of_a_daemon_that_does_not_serve_yet_or_any_more(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    with (home.data / "daemon.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("123\n")
+        lock.flush()
+
+        answer = home.run("memory-daemon", "status")
+        as_json = home.run("memory-daemon", "status", "--format", "json")
+
+    assert answer == Answer(
+        1, b"Daemon Status: Not running\n  starting or stopping (PID 123)\n", b""
+    )
+    assert as_json.json() == {"running": False, "state": "starting or stopping (PID 123)"}
+
+
+def test_status_tells_why_the_last_start_failed(home: Home) -> None:
+    home.data.mkdir(parents=True)
+    (home.data / "start-failed").write_text("5 4\nerror: something\n")
+
+    answer = home.run("memory-daemon", "status")
+
+    assert answer.code == 1
+    assert re.fullmatch(
+        r"Daemon Status: Not running\n  error: something\n"
+        r"  \(next try in \d+ s; by hand: memory-daemon start\)\n",
+        answer.text,
+    )
 
 
 def test_kontekst_stops_it_too(home: Home) -> None:
@@ -233,6 +265,35 @@ def test_a_busy_port_fails_a_start_by_hand_and_is_named(home: Home, section: str
     assert port in answer.errors
     assert f"{section}.port" in answer.errors
     assert home.pid() is None
+
+
+@pytest.mark.parametrize("section", ["grpc", "http"])
+def test_a_port_of_another_daemon_fails_a_start_by_hand_and_is_named(
+    running: Home, home: Home, section: str
+) -> None:
+    port = str(running.status()[f"{section}_port"])
+
+    answer = home.run("memory-daemon", "start", env={f"MEMORY_{section.upper()}__PORT": port})
+
+    assert (answer.code, answer.out) == (1, b"")
+    assert port in answer.errors
+    assert home.pid() is None
+    assert running.status()["warnings"] == []
+
+
+@pytest.mark.parametrize("section", ["grpc", "http"])
+def test_a_port_that_is_busy_on_ipv6_only_is_busy(home: Home, section: str) -> None:
+    try:
+        taken = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 here")
+    with taken:
+        port = str(taken.getsockname()[1])
+
+        answer = home.run("memory-daemon", "start", env={f"MEMORY_{section.upper()}__PORT": port})
+
+    assert (answer.code, answer.out) == (1, b"")
+    assert f"[::1]:{port}" in answer.errors
 
 
 def test_a_busy_port_is_a_warning_where_a_command_starts_the_daemon(home: Home) -> None:
@@ -431,11 +492,13 @@ def test_killed_between_making_the_first_key_and_writing_it_down_it_makes_anothe
     if "ptrace" in killed.errors:
         pytest.skip("may not trace")
     assert draft.exists(), killed
+    assert (home.data / "key.pending").exists()
     assert not (home.data / "key").exists()
 
     assert _works(home)
 
     assert (home.data / "key").read_text().strip()
+    assert not (home.data / "key.pending").exists()
     names = home.run("memory-daemon", "token", "list", "--format", "json").json()
     assert [each["name"] for each in names] == ["default"]
 
@@ -544,6 +607,7 @@ def test_after_a_failed_start_commands_hold_back_and_a_start_by_hand_does_not(ho
     first = home.run(*STATS)
     assert first.code == 4
     obstacle.unlink()
+    assert stat.S_IMODE((home.data / "start-failed").stat().st_mode) == 0o600
     os.utime(home.data / "start-failed")  # it has failed just now, however slow this machine is
 
     held_back = home.run(*STATS)
@@ -575,6 +639,21 @@ def test_a_marker_from_the_future_holds_nobody_back(home: Home) -> None:
     os.utime(marker, (2**32, 2**32))
 
     assert _works(home)
+
+
+def test_a_command_that_starts_a_daemon_for_ever_holds_others_up_for_a_while_only(
+    home: Home, tmp_path: Path
+) -> None:
+    home.data.mkdir(parents=True)
+    hurried = changed_launcher(tmp_path, "START_MILLIS = 20_000", "START_MILLIS = 100")
+    with (home.data / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        answer = home.run(*STATS, launcher=hurried)
+
+    assert (answer.code, answer.out) == (4, b"")
+    assert f"error: another command has held {home.data}/start.lock" in answer.errors
+    assert home.pid() is None
 
 
 def test_one_callers_wrong_config_file_does_not_stop_others(home: Home) -> None:

@@ -37,7 +37,13 @@ paths = st.text(st.sampled_from("ab/ %$\"'\\&<>;#={}é日\t"), max_size=12).map(
 )
 
 
-def unit(platform: str, home: Path | str = "/home/someone", **environ: str) -> Unit:
+def unit(
+    platform: str,
+    home: Path | str = "/home/someone",
+    *,
+    config_file: Path | None = None,
+    **environ: str,
+) -> Unit:
     call = Call(
         program="memory-daemon",
         arguments=("service", "install"),
@@ -47,7 +53,7 @@ def unit(platform: str, home: Path | str = "/home/someone", **environ: str) -> U
         output_is_terminal=False,
         errors_are_terminal=False,
     )
-    return service_unit.for_platform(call, platform)
+    return service_unit.for_platform(call, platform, config_file=config_file)
 
 
 class TestSystemd:
@@ -88,6 +94,11 @@ class TestSystemd:
     def test_any_path_means_the_same_in_the_unit(self, path: str) -> None:
         assert environment(unit("linux", XDG_DATA_HOME=path).text) == {"XDG_DATA_HOME": path}
 
+    @pytest.mark.parametrize("path", AWKWARD)
+    def test_it_reads_the_config_file_that_was_given(self, path: str) -> None:
+        found = settings_of(unit("linux", config_file=Path(path)).text)
+        assert words(found["Service", "ExecStart"][0]) == [*DAEMON, "--config", path]
+
     @pytest.mark.parametrize("path", [path for path in AWKWARD if not set(path) & REFUSED])
     def test_python_may_be_installed_anywhere_that_systemd_allows(
         self, path: str, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +124,11 @@ class TestLaunchd:
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},
         }
+
+    @pytest.mark.parametrize("path", AWKWARD)
+    def test_it_reads_the_config_file_that_was_given(self, path: str) -> None:
+        found = plistlib.loads(unit("darwin", config_file=Path(path)).text.encode())
+        assert found["ProgramArguments"] == [*DAEMON, "--config", path]
 
     @pytest.mark.parametrize("path", AWKWARD)
     def test_a_path_means_the_same_in_the_unit(

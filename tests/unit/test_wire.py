@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory import relay
 from agent_memory.domain import errors
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
 from agent_memory.domain.events import (
@@ -47,8 +48,11 @@ class TestErrors:
     @pytest.mark.parametrize("kind", kinds(AgentMemoryError))
     def test_every_error_has_codes_that_exist(self, kind: type[AgentMemoryError]) -> None:
         codes = wire.codes(kind("why"))
-        assert 0 < codes.exit < 126
         assert codes.grpc in grpc.StatusCode.__members__
+        if kind is errors.Cancelled:  # as a shell has it after Ctrl-C, and as nginx has it
+            assert (codes.exit, codes.http) == (relay.INTERRUPTED, 499)
+            return
+        assert 0 < codes.exit < 126
         assert HTTPStatus(codes.http) >= HTTPStatus.BAD_REQUEST
 
     @pytest.mark.parametrize(
@@ -66,6 +70,10 @@ class TestErrors:
         self, kind: type[AgentMemoryError], codes: tuple[int, str, int]
     ) -> None:
         assert tuple(wire.codes(kind("why"))) == codes
+
+    def test_the_launcher_has_the_same_exit_codes(self) -> None:
+        assert wire.ERRORS[errors.ConfigError].exit == relay.CONFIG_ERROR
+        assert wire.ERRORS[errors.StorageFailed].exit == relay.STORAGE_ERROR
 
     def test_an_error_that_is_not_listed_has_the_codes_of_its_nearest_parent(self) -> None:
         assert errors.StorageLocked not in wire.ERRORS

@@ -11,6 +11,7 @@ AgentMemoryError
 ├── RemoteUnavailable   nobody answers at the other end of a network
 ├── ListenFailed        an address could not be listened on
 ├── Overloaded          too much unfinished work; try again
+├── Cancelled           the caller pressed Ctrl-C or went away
 └── StorageFailed       the store could not read or write
     ├── StorageClosed   the store is closed, or closing
     ├── StorageLocked   another process has the store open
@@ -60,6 +61,10 @@ class ListenFailed(AgentMemoryError):
 
 class Overloaded(AgentMemoryError):
     """Too much unfinished work; try again in a moment."""
+
+
+class Cancelled(AgentMemoryError):
+    """The caller pressed Ctrl-C or went away."""
 
 
 class StorageFailed(AgentMemoryError):

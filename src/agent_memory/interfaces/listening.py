@@ -3,10 +3,14 @@
 import errno
 import ipaddress
 import socket
+from collections.abc import Sequence
 
 from agent_memory.domain.errors import ConfigError, ListenFailed
 
 LOOPBACK = ("127.0.0.1", "::1")
+BACKLOG = 2048
+FREE_PORT_TRIES = 20
+NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def hosts(setting: str, host: str) -> tuple[str, ...]:
@@ -27,29 +31,47 @@ def hosts(setting: str, host: str) -> tuple[str, ...]:
     return (str(address),)
 
 
-def bind(addresses: tuple[str, ...], port: int) -> list[socket.socket]:
-    """A listening socket per address, all on one port; 0 takes a free one."""
-    bound: list[socket.socket] = []
-    try:
-        for address in addresses:
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            listener = socket.socket(family, socket.SOCK_STREAM)
-            bound.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind((address, port))
-            port = listener.getsockname()[1]
-    except OSError as exc:
-        failed = bound.pop()
-        failed.close()
-        # A machine without IPv6 still has IPv4.
-        if bound and failed.family == socket.AF_INET6 and exc.errno != errno.EADDRINUSE:
+def bind(addresses: Sequence[str], port: int) -> list[socket.socket]:
+    """A listening socket per address, all on one port; 0 takes one that is free on all of them.
+
+    IPv6 is left out on a machine without it.
+    """
+    for _ in range(FREE_PORT_TRIES if port == 0 else 1):
+        bound: list[socket.socket] = []
+        try:
+            for address in addresses:
+                wanted = bound[0].getsockname()[1] if bound else port
+                try:
+                    bound.append(_listener(address, wanted))
+                except OSError as exc:
+                    if bound and ":" in address and exc.errno in NO_SUCH_ADDRESS:
+                        continue
+                    raise ListenFailed(
+                        f"cannot listen on {shown(address, wanted)}: {exc.strerror}"
+                    ) from exc
             return bound
-        for listener in bound:
-            listener.close()
-        raise ListenFailed(f"cannot listen on port {port}: {exc.strerror}") from exc
-    return bound
+        except ListenFailed as exc:
+            failed = exc
+            for listener in bound:
+                listener.close()
+    raise failed
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    listener = socket.socket(
+        socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM
+    )
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listener.family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((address, port))
+        # At once: until one of them listens, two processes may be bound to the same port.
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def shown(address: str, port: int) -> str:

@@ -41,6 +41,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
     errors.RemoteUnavailable: Codes(exit=5, grpc="UNAVAILABLE", http=502),
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
+    errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),
     errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
     errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
     AgentMemoryError: Codes(exit=1, grpc="INTERNAL", http=500),

@@ -67,6 +67,10 @@ class Engine(Protocol):
         """Make every write so far durable."""
         ...
 
+    def interrupt(self) -> None:
+        """Give up long work of other threads, which `close` would wait for. No write follows."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -79,7 +83,7 @@ class CommittedStore:
         self._engine = engine
         self._on_flush_failure = on_flush_failure
         self._gate = _Gate()
-        self._scans = _Gate()  # closed only by close(): an unfinished scan would keep the lock
+        self._users = _Gate()  # closed only by close(): an unfinished scan would keep the lock
         self._sequences: dict[tuple[str, bytes], int] = {}
         self._wake = threading.Condition()
         self._waiting: deque[_Submission] = deque()
@@ -101,7 +105,7 @@ class CommittedStore:
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool = False
     ) -> list[Row]:
-        with self._scans.reading():
+        with self._users.reading():
             with self._reading():
                 rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
             return list(rows)  # outside the gate: a long read holds up no writer
@@ -133,8 +137,17 @@ class CommittedStore:
             self._closing = True
             self._wake.notify()
         self._thread.join()
-        with self._scans.writing(), self._gate.writing():
-            self._engine.close()
+        try:
+            self._engine.interrupt()
+        finally:
+            with self._users.writing(), self._gate.writing():
+                self._engine.close()
+
+    @contextmanager
+    def maintaining(self) -> Iterator[None]:
+        """For work on the engine itself, beside the store: `close` waits for its end."""
+        with self._users.reading():
+            yield
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

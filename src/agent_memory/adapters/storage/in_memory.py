@@ -37,6 +37,9 @@ class MemoryEngine:
     def flush(self) -> None:
         """Memory is as durable as it gets."""
 
+    def interrupt(self) -> None:
+        """Nothing here takes long."""
+
     def close(self) -> None:
         self._families = None
 

@@ -3,6 +3,7 @@
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.domain.access import AccessKey
 from agent_memory.domain.batches import Absent, Batch, Committed, Delete, Equals, Put
+from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.ports import OrderedStore
 
 _PREFIX = b"key:"
@@ -14,6 +15,8 @@ class StoredKeyRing:
         self._store = store
 
     def add(self, key: AccessKey, /) -> bool:
+        if len(self.all()) >= _MOST:
+            raise InvalidInput(f"there are {_MOST:,} keys, which is the most: revoke some first")
         place = _place(key.name)
         batch = Batch(
             (Put(families.ACCESS_KEYS, place, codec.encode_access_key(key)),),

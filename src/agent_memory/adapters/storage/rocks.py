@@ -5,9 +5,11 @@
 - a write stall would block inside `write` with the GIL held: `no_slowdown`, retried outside;
 - `write` holds the GIL even while it syncs, `flush_wal` does not: hence no sync in `write`;
 - the LOCK is held while any handle or iterator lives: `close` drops them all;
+- `cancel_all_background` makes `compact_range` return as if done, and `close` complain: both told;
 - `items()` ends at a damaged block without an error: rows come from `iter()`, asked for its status.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ WAL_BYTES = 128 * MIB
 DICTIONARY_BYTES = 32 << 10
 # "lock" alone would also be found in "block checksum mismatch", and in a path.
 _LOCKED = ("While lock file:", "lock hold by current process")
+# How a message begins: any of these words may also be found in a path.
+_STALLED = "Result incomplete:"
+_CANCELLED = "Shutdown in progress:"
 
 
 class RocksEngine:
@@ -55,6 +60,9 @@ class RocksEngine:
         self._handles = {name: self._db.get_column_family_handle(name) for name in names}
         self._no_stall = rocksdict.WriteOptions()
         self._no_stall.no_slowdown = True
+        self._interrupting = threading.Lock()
+        self._compactions = 0
+        self._interrupted = False
 
     def get(self, family: str, key: bytes, /) -> bytes | None:
         try:
@@ -117,7 +125,7 @@ class RocksEngine:
                     batch.delete_range(operation.start, operation.end, handle)
             self._opened().write(batch, self._no_stall)
         except Exception as exc:
-            if "incomplete" in str(exc).lower():
+            if str(exc).startswith(_STALLED):
                 raise Stalled(str(exc)) from exc
             raise self._failed("write", exc) from exc
 
@@ -128,6 +136,12 @@ class RocksEngine:
             raise self._failed("flush", exc) from exc
 
     def stats(self) -> StoreStats:
+        try:
+            return self._stats()
+        except Exception as exc:
+            raise self._failed("read", exc) from exc
+
+    def _stats(self) -> StoreStats:
         database = self._opened()
         sizes = [
             FamilyStats(
@@ -152,15 +166,43 @@ class RocksEngine:
         )
 
     def compact(self, family: str, /) -> None:
+        """Raises StorageClosed where it was interrupted."""
+        with self._interrupting:
+            self._compactions += 1
         try:
-            opened = self._family(family)
-            opened.flush(True)
+            self._compact(family)
+        finally:
+            with self._interrupting:
+                self._compactions -= 1
+
+    def _compact(self, family: str) -> None:
+        try:
+            self._check_interrupted()
+            self._family(family).flush(True)
             options = rocksdict.CompactOptions()
             # Files that are at the bottom already are rewritten too: deletions must leave them.
             options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-            opened.compact_range(None, None, options)
+            # No variable for the family: the traceback of an error would keep it, and the lock.
+            self._family(family).compact_range(None, None, options)
         except Exception as exc:
+            self._check_interrupted()
             raise self._failed("compact", exc) from exc
+        self._check_interrupted()
+
+    def _check_interrupted(self) -> None:
+        if self._interrupted:
+            raise StorageClosed("the store is closing: the compaction was given up")
+
+    def interrupt(self) -> None:
+        with self._interrupting:
+            if self._interrupted or self._db is None:
+                return
+            self._interrupted = True
+            try:
+                if self._compactions:
+                    self._db.cancel_all_background(False)
+            except Exception as exc:
+                raise self._failed("interrupt", exc) from exc
 
     def close(self) -> None:
         if self._db is None:
@@ -171,7 +213,9 @@ class RocksEngine:
             self._handles.clear()
             database.close()
         except Exception as exc:
-            raise self._failed("close", exc) from exc
+            # Closed it is; only its tables could not be written, which are in the log.
+            if not (self._interrupted and str(exc).startswith(_CANCELLED)):
+                raise self._failed("close", exc) from exc
 
     def _opened(self) -> rocksdict.Rdict:
         if self._db is None:

@@ -30,17 +30,21 @@ class ProcessWorker:
         self._turn = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def pid(self) -> int | None:
-        return None if self._child is None else self._child.pid
+        child = self._child  # another thread may end it meanwhile
+        return None if child is None else child.pid
 
     def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
         with self._turn:
-            if self._closed:
+            if self._closed.is_set():
                 raise WorkerFailed("the worker is closed")
             child, channel = self._running()
+            if self._closed.is_set():  # since we looked: `close` may have missed this child
+                self._end()
+                raise WorkerFailed("the worker is closed")
             deadline = time.monotonic() + timeout_seconds
             job = getattr(function, "__name__", repr(function))
             try:
@@ -60,9 +64,10 @@ class ProcessWorker:
 
     def close(self) -> None:
         """End the worker; a job that runs fails."""
-        self._closed = True
-        if self._child is not None:
-            self._child.kill()
+        self._closed.set()
+        child = self._child  # the call that runs may end it meanwhile
+        if child is not None:
+            child.kill()
         with self._turn:
             self._end()
 

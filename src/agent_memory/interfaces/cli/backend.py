@@ -23,23 +23,27 @@ class Events(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
-    foreground: bool
-    grpc_port: int | None
-    http_port: int | None
-    db_path: Path | None
-    log_level: str | None
-    config: Path | None
-    ready_fd: int | None
-    auto: bool
-    replace: bool
+    foreground: bool = False
+    grpc_port: int | None = None
+    http_port: int | None = None
+    db_path: Path | None = None
+    log_level: str | None = None
+    config: Path | None = None
+    ready_fd: int | None = None
+    auto: bool = False
+    replace: bool = False
 
 
 class Control(Protocol):
-    """Starting and stopping a daemon, from outside it."""
+    """Starting and stopping a daemon, and looking for one, from outside it."""
 
     def start(self, options: StartOptions, say: Callable[[str], None], /) -> int: ...
 
     def stop(self, say: Callable[[str], None], /) -> int: ...
+
+    def state(self) -> str:
+        """What there is to say about a daemon that does not serve; mostly nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +70,8 @@ class Backend:
         if self.services is None:
             raise FeatureUnavailable("this command needs a daemon, and none is running here")
         return self.services
+
+    def outside(self) -> Control:
+        if self.control is None:
+            raise FeatureUnavailable("this command cannot be run by a daemon itself")
+        return self.control

@@ -35,6 +35,7 @@ class Call:
     lines: int = 0
     nonce: str = ""
     version: str = ""
+    protocol: str = PROTOCOL.decode()
 
 
 def encode(kind: bytes, payload: bytes = b"") -> bytes:
@@ -53,7 +54,7 @@ async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 def call(payload: bytes) -> Call:
     """The call that a hello describes."""
     try:
-        _protocol, version, program, cwd, terminals, columns, lines, nonce, count, *rest = (
+        protocol, version, program, cwd, terminals, columns, lines, nonce, count, *rest = (
             os.fsdecode(part) for part in _fields(payload)
         )
         if not 0 <= int(count) <= len(rest):
@@ -71,6 +72,7 @@ def call(payload: bytes) -> Call:
             lines=int(lines),
             nonce=nonce,
             version=version,
+            protocol=protocol,
         )
     except (ValueError, IndexError) as exc:
         raise InvalidInput("the first frame is not a call") from exc

@@ -13,7 +13,7 @@ from agent_memory.interfaces.cli.completion import completion
     examples=("memory config list", "memory config set cli.color false"),
 )
 @global_options
-@click.option("-v", "--verbose", count=True, help="Say more; repeat for more still.")
+@click.option("-v", "--verbose", count=True, help="With an error, also say what caused it.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing that is not essential.")
 @invocation
 def memory(run: Invocation, verbose: int, quiet: bool) -> None:

@@ -91,18 +91,14 @@ def start(
         auto=auto,
         replace=replace,
     )
-    if run.backend.control is None:
-        raise FeatureUnavailable("a daemon is running already")
-    return run.backend.control.start(options, run.terminal.write)
+    return run.backend.outside().start(options, run.terminal.write)
 
 
 @memory_daemon.command(needs_config=False, examples=("memory-daemon stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon: finish what it is doing, then end."""
-    if run.backend.control is None:
-        raise FeatureUnavailable("a daemon cannot stop itself by this command")
-    return run.backend.control.stop(run.terminal.write)
+    return run.backend.outside().stop(run.terminal.write)
 
 
 @memory_daemon.command(
@@ -113,7 +109,11 @@ def stop(run: Invocation) -> int:
 def status(run: Invocation, verbose: bool) -> int:
     """Say whether a daemon runs, where, and what it holds."""
     if run.backend.services is None:
-        run.show({"running": False}, lambda: "Daemon Status: Not running\n")
+        state = run.backend.outside().state()
+        run.show(
+            {"running": False} | ({"state": state} if state else {}),
+            lambda: "\n  ".join(["Daemon Status: Not running", *state.splitlines()]),
+        )
         return NOT_RUNNING
     found = run.backend.services.status()
     run.show(wire.status_json(found), lambda: _status_text(found, verbose=verbose))
@@ -259,14 +259,9 @@ def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
 
 @contextmanager
 def _admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
-    services = run.backend.services
     wanted = None if db_path is None else run.path(db_path).resolve()
     if wanted is None or wanted == run.backend.own_db:
-        if services is None and wanted is not None:
-            with run.backend.offline(wanted) as opened:
-                yield opened
-        else:
-            yield run.backend.here().admin
+        yield run.backend.here().admin
     else:
         with run.backend.offline(wanted) as opened:
             yield opened
@@ -347,7 +342,7 @@ def service() -> None:
 @invocation
 def install_service(run: Invocation, dry_run: bool) -> None:
     """Write the unit that starts the daemon, and say how to activate it."""
-    unit = service_unit.for_platform(run.terminal.call)
+    unit = service_unit.for_platform(run.terminal.call, config_file=run.config_file)
     if not dry_run:
         unit.write()
     run.show(
@@ -362,16 +357,20 @@ def install_service(run: Invocation, dry_run: bool) -> None:
 @service.command("remove", needs_config=False, examples=("memory-daemon service remove",))
 @invocation
 def remove_service(run: Invocation) -> None:
-    """Remove that unit again."""
+    """Deactivate that unit and remove it."""
     unit = service_unit.for_platform(run.terminal.call)
+    note = ""
+    if unit.path.exists():
+        try:
+            unit.run(unit.deactivate)  # first: systemd must still find the unit to disable it
+        except FeatureUnavailable as exc:
+            note = str(exc)
     removed = unit.remove()
+    if note:
+        run.terminal.warn(f"note: it may still be active: {note}\n")
     run.show(
-        {"path": str(unit.path), "removed": removed},
-        lambda: (
-            f"Removed {unit.path}\nDeactivate it with: {' '.join(unit.deactivate)}"
-            if removed
-            else "There was none."
-        ),
+        {"path": str(unit.path), "removed": removed, "note": note},
+        lambda: f"Removed {unit.path}" if removed else "There was none.",
     )
 
 

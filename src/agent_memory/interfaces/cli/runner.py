@@ -5,15 +5,14 @@ from collections.abc import Mapping
 import click
 from click.shell_completion import get_completion_class, split_arg_string
 
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.errors import AgentMemoryError, Cancelled
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import Call
-from agent_memory.interfaces.cli.terminal import Cancelled, Terminal
+from agent_memory.interfaces.cli.terminal import Terminal
 
 USAGE = 2
-CANCELLED = 130
 
 
 class Runner:
@@ -54,11 +53,25 @@ class Runner:
         except click.ClickException as exc:
             terminal.warn(_usage(exc))
             return exc.exit_code
-        except (Cancelled, click.Abort):
-            return CANCELLED
+        except click.Abort:
+            return wire.ERRORS[Cancelled].exit
         except AgentMemoryError as exc:
-            terminal.warn(f"error: {str(exc) or type(exc).__doc__}\n")
+            if not isinstance(exc, Cancelled):  # whoever cancels knows
+                terminal.warn(_error(exc, causes=invocation.verbose > 0))
             return wire.codes(exc).exit
+
+
+def _error(exc: BaseException, *, causes: bool) -> str:
+    """What went wrong; with its causes, each a line."""
+    lines = [f"error: {str(exc) or type(exc).__doc__}"]
+    while causes and (cause := _cause(exc)) is not None:
+        lines.append(f"  because of {type(cause).__name__}: {cause}")
+        exc = cause
+    return "\n".join(lines) + "\n"
+
+
+def _cause(exc: BaseException) -> BaseException | None:
+    return exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
 
 
 def _usage(exc: click.ClickException) -> str:

@@ -13,17 +13,19 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
+from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import Call
-from agent_memory.interfaces.cli.terminal import Cancelled, Terminal
+from agent_memory.interfaces.cli.terminal import Terminal
 
 log = structlog.get_logger()
 
 UNSENT_BYTES = 8 << 20
 MAX_COMMANDS = 256
-BUSY = 1
+REFUSED = 1
 SETTLE_SECONDS = 0.02
+HELLO_SECONDS = 5.0
 
 Run = Callable[[Call, Terminal], int]
 
@@ -44,60 +46,60 @@ class CommandServer:
         self._server = await asyncio.start_unix_server(self._serve, socket)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Take no more calls; let those that run finish, then cancel them."""
+        """Take no more calls; let those that run finish, then cancel them, then leave them."""
         if self._server is not None:
             self._server.close()
         await asyncio.sleep(SETTLE_SECONDS)  # those accepted just now get their turn
-        for _ in range(2):
+        for give_up in (_Connection.cancel, _Connection.abandon):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
                 return
             except TimeoutError:
                 for connection in list(self._connections):
-                    connection.cancel()
+                    give_up(connection)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(asyncio.get_running_loop())
+        connection = _Connection(asyncio.get_running_loop(), writer)
         self._connections.add(connection)
         self._idle.clear()
         try:
-            await self._answer(connection, reader, writer)
+            await self._answer(connection, reader)
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the caller has gone; its command was told
+            pass  # the caller has gone, or never said what it wants; its command is told
         except InvalidInput as exc:
             log.warning("command.bad_frame", error=str(exc))
         finally:
-            connection.cancel()
+            connection.leave()
             writer.close()
             self._connections.discard(connection)
             if not self._connections:
                 self._idle.set()
 
-    async def _answer(
-        self, connection: "_Connection", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        kind, payload = await frames.read(reader)
+    async def _answer(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
+        kind, payload = await asyncio.wait_for(frames.read(reader), HELLO_SECONDS)
         if kind != frames.HELLO:
             raise InvalidInput("the first frame is not a hello")
         call = frames.call(payload)
         if _release(call.version) > _release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            writer.write(frames.encode(frames.UPGRADE))
-            await writer.drain()
+            await connection.send(frames.encode(frames.UPGRADE))
             self._on_newer()
             return
+        if call.protocol != frames.PROTOCOL.decode():
+            await connection.refuse(
+                f"this command is of version {call.version}, the daemon of {self._version}, and"
+                " they do not understand each other: install one of them again"
+            )
+            return
         if len(self._connections) > MAX_COMMANDS:
-            busy = f"error: {MAX_COMMANDS} commands are running; try again\n"
-            writer.write(frames.encode(frames.ERR, busy.encode()))
-            writer.write(frames.encode(frames.EXIT, bytes([BUSY])))
-            await writer.drain()
+            await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
             return
         watch = asyncio.create_task(self._watch(connection, reader))
         threading.Thread(
             target=self._command, args=(connection, call), name="command", daemon=True
         ).start()
         try:
-            await connection.send_all(writer)
+            await connection.send_all()
         finally:
             watch.cancel()
 
@@ -109,7 +111,7 @@ class CommandServer:
                 if kind == frames.CANCEL:
                     connection.cancel()
                 elif kind in (frames.INPUT, frames.LINE):
-                    connection.answers.put(payload)
+                    connection.answer(payload)
         except (OSError, asyncio.IncompleteReadError, InvalidInput):
             connection.leave()
 
@@ -118,10 +120,10 @@ class CommandServer:
         code = 1
         try:
             code = self._run(call, Terminal(call, connection, connection.cancelled))
-        except Cancelled:
-            code = 130
+        except AgentMemoryError as exc:
+            code = wire.codes(exc).exit
         except Exception:
-            log.exception("command.crashed", program=call.program, command=call.arguments[:2])
+            log.exception("command.crashed", program=call.program)  # no arguments: what was said
             with contextlib.suppress(Cancelled):
                 connection.err(b"error: the command failed in the daemon; its log says why\n")
         finally:
@@ -131,10 +133,12 @@ class CommandServer:
 class _Connection:
     """One caller: what is still to be sent, and what it has answered."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: asyncio.StreamWriter) -> None:
         self.cancelled = threading.Event()
-        self.answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._asked = False
         self._loop = loop
+        self._writer = writer
         self._unsent: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._room = threading.Condition()
         self._waiting_bytes = 0
@@ -152,19 +156,19 @@ class _Connection:
         self._send_whole(frames.PAGE, data)  # in parts it would be a pager for each
 
     def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
-        self._send(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
-        return self._answer()
+        return self._ask(frames.ASK_HIDDEN if hidden else frames.ASK, prompt)
 
     def read(self) -> bytes:
-        self._send(frames.READ, b"")
-        return self._answer()
+        return self._ask(frames.READ, b"")
 
     def finish(self, code: int) -> None:
         self._queue(frames.encode(frames.EXIT, bytes([code & 0xFF])))
         self._queue(None)
 
-    def _answer(self) -> bytes:
-        answer = self.answers.get()
+    def _ask(self, kind: bytes, question: bytes) -> bytes:
+        self._asked = True
+        self._send(kind, question)
+        answer = None if self.cancelled.is_set() else self._answers.get()
         if answer is None:
             raise Cancelled
         return answer
@@ -188,9 +192,16 @@ class _Connection:
 
     # On the loop.
 
+    def answer(self, payload: bytes) -> None:
+        """What was not asked for is dropped: it would pile up."""
+        if self._asked:
+            self._asked = False
+            self._answers.put(payload)
+
     def cancel(self) -> None:
-        self.cancelled.set()
-        self.answers.put(None)
+        if not self.cancelled.is_set():
+            self.cancelled.set()
+            self._answers.put(None)
 
     def leave(self) -> None:
         """The caller is gone: nothing more can be sent to it."""
@@ -199,10 +210,22 @@ class _Connection:
             self._gone = True
             self._room.notify_all()
 
-    async def send_all(self, writer: asyncio.StreamWriter) -> None:
+    def abandon(self) -> None:
+        """Leave it, with what it has not read."""
+        self.leave()
+        self._writer.transport.abort()
+
+    async def refuse(self, reason: str) -> None:
+        await self.send(frames.encode(frames.ERR, f"error: {reason}\n".encode()))
+        await self.send(frames.encode(frames.EXIT, bytes([REFUSED])))
+
+    async def send(self, part: bytes) -> None:
+        self._writer.write(part)
+        await self._writer.drain()
+
+    async def send_all(self) -> None:
         while (part := await self._unsent.get()) is not None:
-            writer.write(part)
-            await writer.drain()
+            await self.send(part)
             with self._room:
                 self._waiting_bytes -= len(part)
                 self._room.notify_all()

@@ -1,14 +1,16 @@
 """The unit by which systemd or launchd starts the daemon at login."""
 
 import re
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from agent_memory.domain.errors import ConfigError
+from agent_memory.domain.errors import ConfigError, FeatureUnavailable
 from agent_memory.interfaces.cli.frames import Call
 
+RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
 _PLAIN = re.compile(r"[\w@:./=+-]+")
 ARGUMENTS = ("-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground")
@@ -37,22 +39,50 @@ class Unit:
             raise ConfigError(f"cannot remove {self.path}: {exc.strerror}") from exc
         return existed
 
+    @staticmethod
+    def run(command: tuple[str, ...]) -> None:
+        """Have systemd or launchd do it. Raises FeatureUnavailable where it is not there, or
+        does not."""
+        shown = " ".join(command)
+        try:
+            done = subprocess.run(  # noqa: S603  # words of our own, and no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=RUN_SECONDS,
+                check=False,
+            )
+        except OSError as exc:
+            raise FeatureUnavailable(f"`{shown}`: {exc.strerror}") from exc
+        except subprocess.TimeoutExpired as exc:
+            raise FeatureUnavailable(f"`{shown}` took longer than {RUN_SECONDS:.0f} s") from exc
+        if done.returncode:
+            said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+            raise FeatureUnavailable(f"`{shown}`: {said}")
 
-def for_platform(call: Call, platform: str = sys.platform) -> Unit:
+
+def for_platform(
+    call: Call, platform: str = sys.platform, *, config_file: Path | None = None
+) -> Unit:
     home = Path(call.environ.get("HOME") or "/")
     moved = {
         name: value
         for name, value in sorted(call.environ.items())
         if name.startswith("XDG_") and name.endswith(("_HOME", "_RUNTIME_DIR"))
     }
+    arguments = ARGUMENTS if config_file is None else (*ARGUMENTS, "--config", str(config_file))
     if platform == "darwin":
-        return _launchd(home, moved)
+        return _launchd(home, arguments, moved)
     base = call.environ.get("XDG_CONFIG_HOME", "")
-    return _systemd(Path(base) if base.startswith("/") else home / ".config", moved)
+    return _systemd(Path(base) if base.startswith("/") else home / ".config", arguments, moved)
 
 
-def _systemd(config_home: Path, moved: dict[str, str]) -> Unit:
-    command = " ".join((_quoted(sys.executable), *ARGUMENTS))
+def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
+    # In arguments, unlike the program, variables are replaced: a dollar sign is doubled there.
+    words = (_quoted(each.replace("$", "$$")) for each in arguments)
+    command = " ".join((_quoted(sys.executable), *words))
     environment = "".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in moved.items())
     name = "agent-memory.service"
     return Unit(
@@ -76,10 +106,10 @@ def _systemd(config_home: Path, moved: dict[str, str]) -> Unit:
     )
 
 
-def _launchd(home: Path, moved: dict[str, str]) -> Unit:
+def _launchd(home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
     path = home / "Library/LaunchAgents" / f"{LABEL}.plist"
-    arguments = "".join(
-        f"    <string>{escape(part)}</string>\n" for part in (sys.executable, *ARGUMENTS)
+    words = "".join(
+        f"    <string>{escape(part)}</string>\n" for part in (sys.executable, *arguments)
     )
     variables = "".join(
         f"    <key>{escape(k)}</key><string>{escape(v)}</string>\n" for k, v in moved.items()
@@ -92,7 +122,7 @@ def _launchd(home: Path, moved: dict[str, str]) -> Unit:
             ' "http://www.apple.com/DTDs/PropertyList-1.0.dtd">\n'
             '<plist version="1.0">\n<dict>\n'
             f"  <key>Label</key><string>{LABEL}</string>\n"
-            f"  <key>ProgramArguments</key>\n  <array>\n{arguments}  </array>\n"
+            f"  <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n"
             f"  <key>EnvironmentVariables</key>\n  <dict>\n{variables}  </dict>\n"
             "  <key>RunAtLoad</key><true/>\n"
             "  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n"
@@ -104,8 +134,7 @@ def _launchd(home: Path, moved: dict[str, str]) -> Unit:
 
 
 def _quoted(word: str) -> str:
-    """A word of a systemd unit that has no variables replaced: Environment=, and the program of
-    ExecStart=. Quoted where needed, with specifiers made literal."""
+    """A word of a systemd unit, quoted where needed, with specifiers made literal."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     text = text.replace("\t", "\\t").replace("\n", "\\n")
     return word if _PLAIN.fullmatch(word) else f'"{text}"'

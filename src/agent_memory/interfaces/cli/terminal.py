@@ -16,14 +16,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.errors import Cancelled
 from agent_memory.interfaces.cli.frames import Call
 
 DEFAULT_COLUMNS = 80
-
-
-class Cancelled(AgentMemoryError):
-    """The caller pressed Ctrl-C or went away."""
 
 
 class Channel(Protocol):

@@ -8,14 +8,12 @@ from urllib.parse import quote
 
 import grpc
 import grpc.aio
-import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from agent_memory.domain.errors import ListenFailed
+from agent_memory.interfaces import listening
 from agent_memory.interfaces.grpc.handlers import Handler
-
-log = structlog.get_logger()
 
 MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
 MAX_CONCURRENT_CALLS = 4096
@@ -61,19 +59,21 @@ class GrpcServer:
 
     def listen(self, hosts: Sequence[str], port: int) -> None:
         """Bind all addresses; port 0 takes a free one, the same for every host."""
-        for host in hosts:
-            address = f"[{host}]" if ":" in host else host
+        # gRPC does not say why it cannot: plain sockets find out first what there is to be had.
+        probes = listening.bind(hosts, port)
+        port = probes[0].getsockname()[1]
+        addresses = [listening.shown(probe.getsockname()[0], port) for probe in probes]
+        for probe in probes:
+            probe.close()
+        for address in addresses:
             try:
-                port = self._server.add_insecure_port(f"{address}:{port}")
+                self._server.add_insecure_port(address)
             except RuntimeError as exc:
-                if self.port and host == "::1":
-                    log.warning("grpc.no_ipv6", error=str(exc))
-                    continue
                 raise ListenFailed(
-                    f"cannot listen on {address}:{port}: another program may have the port"
+                    f"cannot listen on {address}: another program may have the port"
                 ) from exc
             self.port = port
-            self.addresses.append(f"{address}:{port}")
+            self.addresses.append(address)
 
     async def start(self) -> None:
         await self._server.start()

@@ -37,11 +37,20 @@ class HttpServer:
         )
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, sockets: list[socket.socket]) -> None:
+    def start(
+        self, sockets: list[socket.socket], on_end: Callable[[BaseException | None], None]
+    ) -> None:
+        """`on_end` is told if serving ends before `stop`, and why."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not self._server.should_exit:
+                on_end(None if task.cancelled() else task.exception())
+
         self._task = asyncio.create_task(self._server.serve(sockets))
+        self._task.add_done_callback(ended)
 
     async def stop(self) -> None:
-        if self._task is None:
+        if self._task is None or self._task.done():
             return
         self._server.end()
         with contextlib.suppress(TimeoutError):

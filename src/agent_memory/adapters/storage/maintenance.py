@@ -1,0 +1,21 @@
+"""Maintenance of a store in use: done on its engine, while the store keeps it open."""
+
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.domain.ports import StoreMaintenance
+from agent_memory.domain.status import StoreStats
+
+
+class GuardedMaintenance:
+    """StoreMaintenance that a concurrent `close` of the store waits for."""
+
+    def __init__(self, engine: StoreMaintenance, store: CommittedStore) -> None:
+        self._engine = engine
+        self._store = store
+
+    def stats(self) -> StoreStats:
+        with self._store.maintaining():
+            return self._engine.stats()
+
+    def compact(self, family: str, /) -> None:
+        with self._store.maintaining():
+            self._engine.compact(family)

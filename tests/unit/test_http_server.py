@@ -1,0 +1,39 @@
+"""The HTTP listener: that its end is told of, unless it was asked for."""
+
+import asyncio
+
+from agent_memory.interfaces import listening
+from agent_memory.interfaces.http.server import HttpServer, health
+
+SECONDS = 20.0
+
+
+def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
+    async def serve() -> BaseException | None:
+        ended: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        (broken,) = listening.bind(("127.0.0.1",), 0)
+        broken.close()
+        server = HttpServer(health)
+        server.start([broken], ended.set_result)
+        reason = await asyncio.wait_for(ended, SECONDS)
+        await server.stop()
+        return reason
+
+    assert isinstance(asyncio.run(serve()), (OSError, ValueError))
+
+
+def test_a_stop_is_not() -> None:
+    async def serve() -> list[BaseException | None]:
+        told: list[BaseException | None] = []
+        sockets = listening.bind(("127.0.0.1",), 0)
+        server = HttpServer(health)
+        server.start(sockets, told.append)
+        reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
+        writer.write(b"GET /health HTTP/1.0\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+        await writer.wait_closed()
+        await server.stop()
+        return told
+
+    assert asyncio.run(serve()) == []

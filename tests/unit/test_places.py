@@ -1,0 +1,95 @@
+"""The folders and files of a daemon: whose they must be, and what they tell."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_memory import config, places
+from agent_memory.config import Folders
+from agent_memory.domain.errors import StorageFailed
+
+NOBODY = 65534
+
+
+def folders(home: Path, runtime: Path | None = None) -> Folders:
+    environ = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
+    if runtime is not None:
+        environ["XDG_RUNTIME_DIR"] = str(runtime)
+    return config.folders(environ)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+@pytest.fixture(params=["runtime folder", "shared folder"])
+def given(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Folders]:
+    """Folders whose sockets go to the runtime folder, or to the one for temporary files."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="am-") as short:
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        name = "run" if request.param == "runtime folder" else "long" * 40
+        runtime = Path(short) / name
+        runtime.mkdir()
+        yield folders(tmp_path, runtime)
+
+
+class TestSocketFolder:
+    def test_it_is_made_for_its_owner_only(self, given: Folders) -> None:
+        assert mode(places.socket_folder(given)) == 0o700
+
+    def test_one_that_others_may_enter_is_closed_to_them(self, given: Folders) -> None:
+        folder = places.socket_folder(given)
+        folder.chmod(0o755)
+        assert places.socket_folder(given) == folder
+        assert mode(folder) == 0o700
+
+    def test_a_link_in_its_place_is_refused_and_its_target_left_alone(
+        self, given: Folders, tmp_path: Path
+    ) -> None:
+        folder = places.socket_folder(given)
+        folder.rmdir()
+        target = tmp_path / "target"
+        target.mkdir(mode=0o755)
+        folder.symlink_to(target)
+        with pytest.raises(StorageFailed, match="not a folder of ours: set XDG_RUNTIME_DIR"):
+            places.socket_folder(given)
+        assert mode(target) == 0o755
+
+    def test_a_file_in_its_place_is_refused(self, given: Folders) -> None:
+        folder = places.socket_folder(given)
+        folder.rmdir()
+        folder.touch()
+        with pytest.raises(StorageFailed, match="not a folder of ours"):
+            places.socket_folder(given)
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder away")
+    def test_someone_elses_is_refused_and_left_alone(self, given: Folders) -> None:
+        folder = places.socket_folder(given)
+        folder.chmod(0o777)
+        os.chown(folder, NOBODY, NOBODY)
+        with pytest.raises(StorageFailed, match="not a folder of ours"):
+            places.socket_folder(given)
+        assert mode(folder) == 0o777
+
+
+class TestLock:
+    def test_its_holder_is_known_while_it_is_held(self, tmp_path: Path) -> None:
+        given = folders(tmp_path)
+        places.prepare(given.data)
+        lock = places.lock(given, 0, lambda: False)
+        assert places.holder(given) == os.getpid()
+        places.unlock(lock)
+        assert places.holder(given) is None
+
+    def test_let_go_of_it_names_nobody(self, tmp_path: Path) -> None:
+        """Whoever takes it next is looked at before it has written its own number."""
+        given = folders(tmp_path)
+        places.prepare(given.data)
+        places.unlock(places.lock(given, 0, lambda: False))
+        assert places.lock_file(given).read_bytes() == b""
