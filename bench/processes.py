@@ -104,6 +104,7 @@ class Daemon(Process):
                 **{f"XDG_{name}_HOME": str(place) for name, place in places.items()},
                 "MEMORY_GRPC__PORT": "0",
                 "MEMORY_HTTP__PORT": "0",
+                "MEMORY_SCHEDULER__ENABLED": "false",  # the log alone is measured
             },
         )
         self.port = self.wait_for(

@@ -30,6 +30,17 @@ def main() -> int:
         say("What was said on 4 March 2026, between 13:40 and 13:50?")
         start, end = millis("2026-03-04T13:40:00Z"), millis("2026-03-04T13:50:00Z")
         shell("memory-daemon", "query", "events", "--from", str(start), "--to", str(end))
+        say("Nobody has to ask by the minute: there is a table of contents, made without any LLM.")
+        for job in ("segment-summarizer", "hourly-rollup"):  # they run by themselves; now is sooner
+            shell.quietly("memory-daemon", "scheduler", "run", job)
+        shell("memory-daemon", "query", "tree")
+        say("Every bullet leads back to the words it rests on:")
+        with MemoryClient.connect_default() as memory:
+            month = memory.get_node("toc:month:2026:03")
+            bullets = () if month is None else month.bullets
+            decision = next(each for each in bullets if "SQLite" in each.text)
+        show(f"- {decision.text}")
+        shell("memory-daemon", "query", "expand", decision.grip_ids[0], "--before", "2")
     return 0
 
 
@@ -38,11 +49,13 @@ class Shell:
 
     def __call__(self, program: str, *arguments: str) -> None:
         sys.stdout.write(f"\n    $ {program} {' '.join(arguments)}\n")
-        done = subprocess.run(
-            [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
-        )
-        for line in done.stdout.splitlines():
+        for line in self.quietly(program, *arguments).splitlines():
             show(line)
+
+    def quietly(self, program: str, *arguments: str) -> str:
+        return subprocess.run(
+            [COMMANDS / program, *arguments], check=True, capture_output=True, text=True
+        ).stdout
 
 
 @contextmanager

@@ -4,24 +4,39 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
 
 from agent_memory import __version__
 from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
 from agent_memory.adapters.storage.maintenance import GuardedMaintenance
+from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.adapters.storage.token_budget import StoredTokenBudget
+from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Settings
+from agent_memory.config import Settings, Toc
 from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
-from agent_memory.domain.ports import Clock, OrderedStore, StoreMaintenance
+from agent_memory.domain.ports import (
+    Clock,
+    EventLog,
+    OrderedStore,
+    StoreMaintenance,
+    Summarizer,
+)
+from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
@@ -34,9 +49,15 @@ from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http.server import HttpServer, health
+from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.contents import Contents
 from agent_memory.services.ingest import Ingest
+from agent_memory.services.jobs import Jobs
+from agent_memory.services.rebuild import Rebuild
+from agent_memory.services.rollup import Rollup
+from agent_memory.services.segmenting import Segmenting
 from agent_memory.services.timeline import Timeline
 
 log = structlog.get_logger()
@@ -55,16 +76,27 @@ class App:
     grpc: GrpcServer
     http: HttpServer
     timeline: Timeline
+    scheduler: CronScheduler
+    contents: Contents
+    jobs: Jobs
+    rebuild: Rebuild
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
         services = Services(
-            timeline=self.timeline, admin=self.admin, access=self.access, status=status
+            timeline=self.timeline,
+            admin=self.admin,
+            access=self.access,
+            status=status,
+            contents=self.contents,
+            jobs=self.jobs,
+            rebuild=self.rebuild,
         )
         return Runner(PROGRAMS, _backend(services, None, db_path), __version__)
 
     def close(self) -> None:
         try:
+            self.scheduler.close()
             self.bridge.close()
             self.worker.close()
         finally:
@@ -74,15 +106,27 @@ class App:
 def build(settings: Settings, db_path: Path) -> App:
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
+    if settings.security.secrets == "block":
+        raise FeatureUnavailable(
+            "security.secrets = block: there is no filter for secrets yet; set it to off to go on"
+        )
     store, maintenance = _open(db_path, _die)
     events = StoredEventLog(store)
     clock = SystemClock()
     bridge = Bridge()
     access = Access(keys=StoredKeyRing(store), clock=clock, new_secret=_new_secret)
     timeline = Timeline(log=events)
+    worker = ProcessWorker()
+    scheduler, rebuild = _background(settings, store, events, clock, worker)
+    contents = Contents(log=events, toc=StoredToc(store))
+    jobs = Jobs(scheduler=scheduler)
     memory = MemoryService(
-        ingest=Ingest(log=events, secrets=PassThrough()),
+        ingest=Ingest(
+            log=events, secrets=PassThrough(), recorded=lambda: scheduler.wake(job_names.SEGMENTS)
+        ),
         timeline=timeline,
+        contents=contents,
+        jobs=jobs,
         bridge=bridge,
         guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
     )
@@ -91,11 +135,98 @@ def build(settings: Settings, db_path: Path) -> App:
         admin=Admin(store=maintenance),
         access=access,
         clock=clock,
-        worker=ProcessWorker(),
+        worker=worker,
         bridge=bridge,
+        scheduler=scheduler,
+        contents=contents,
+        jobs=jobs,
+        rebuild=rebuild,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),
         timeline=timeline,
+    )
+
+
+def _background(
+    settings: Settings,
+    store: OrderedStore,
+    events: EventLog,
+    clock: Clock,
+    worker: ProcessWorker,
+) -> tuple[CronScheduler, Rebuild]:
+    """The table of contents, and the jobs that keep it."""
+    toc, outbox = StoredToc(store), StoredOutbox(store)
+    extractive = ExtractiveSummarizer(worker)
+    summarizer = _summarizer(settings, extractive, StoredTokenBudget(store), clock)
+    segmenting = Segmenting(
+        log=events,
+        outbox=outbox,
+        reader=toc,
+        writer=toc,
+        drafter=extractive,
+        summarizer=summarizer,
+        clock=clock,
+        rules=_rules(settings.toc),
+    )
+    rollup = Rollup(reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=clock)
+    work = job_names.Work(segmenting=segmenting, rollup=rollup, outbox=outbox, writer=toc)
+
+    def segments(check: job_names.Check) -> None:
+        work.segments(check)
+        scheduler.wake(job_names.ROLLUP)
+
+    tasks = {
+        job_names.ROLLUP: work.roll_up,
+        job_names.SEGMENTS: segments,
+        job_names.OUTBOX: work.trim_outbox,
+    }
+    scheduler = CronScheduler(
+        [Job(name=name, cron=job_names.CRONS[name], work=task) for name, task in tasks.items()],
+        StoredJobs(store),
+        clock,
+        enabled=settings.scheduler.enabled,
+    )
+    for name in (job_names.SEGMENTS, job_names.ROLLUP):
+        scheduler.wake(name)  # for what a crash or a stop has left undone
+    return scheduler, Rebuild(
+        log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=work.turn
+    )
+
+
+def _summarizer(
+    settings: Settings, fallback: ExtractiveSummarizer, budget: StoredTokenBudget, clock: Clock
+) -> Summarizer:
+    chosen = settings.summarizer
+    if chosen.provider == "extractive":
+        return fallback
+    limits = Limits(daily_tokens=chosen.daily_token_budget)
+    if chosen.provider == "llama":
+        limits = replace(limits, context_tokens=settings.llama.context_size)
+    return LlmSummarizer(chosen.provider, _chat(settings), fallback, budget, clock, limits)
+
+
+def _chat(settings: Settings) -> Chat:
+    chosen = settings.summarizer
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    if chosen.provider == "anthropic":
+        return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    if chosen.provider == "openai":
+        return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    endpoint = settings.llama.endpoint or chosen.base_url
+    if not endpoint:
+        raise FeatureUnavailable(
+            "summarizer.provider = llama needs a running llama-server: set llama.endpoint"
+        )
+    return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)
+
+
+def _rules(chosen: Toc) -> Rules:
+    return Rules(
+        time_gap_ms=chosen.time_gap_ms,
+        max_tokens=chosen.max_tokens,
+        overlap_ms=chosen.overlap_ms,
+        overlap_tokens=chosen.overlap_tokens,
+        max_tool_result_chars=chosen.max_tool_result_chars,
     )
 
 

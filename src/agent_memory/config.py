@@ -111,7 +111,9 @@ class Summarizer:
     )
     base_url: str = setting("", "Address of the provider's API; empty: its own.")
     model: str = setting("", "The provider's name of the model.")
-    api_key_env: str = setting("", "Environment variable that holds the API key.")
+    api_key_env: str = setting(
+        "", "Environment variable with the API key; a daemon keeps those that start with MEMORY_."
+    )
     daily_token_budget: int = setting(500_000, "Tokens a day; 0 is no limit.", minimum=0)
 
 

@@ -101,6 +101,8 @@ class _Daemon:
 
     async def live(self) -> None:
         self._open_log()
+        if self._settings.security.secrets != "off":
+            log.warning("daemon.no_secrets_filter", text="stored as it comes")
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         built = app.build(self._settings, self._db_path)
@@ -112,6 +114,7 @@ class _Daemon:
         try:
             self._first_key(built)
             await self._listen(built, commands)
+            built.scheduler.start()
             self._announce(built)
             _say_ready(self._start)
             log.info("daemon.ready", pid=os.getpid(), version=__version__)

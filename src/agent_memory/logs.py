@@ -44,6 +44,8 @@ def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr
         handler.setFormatter(formatter)
         root.addHandler(handler)
     root.setLevel(LEVELS[level])
+    for chatty in ("httpx", "httpcore"):  # a line per request, with its address
+        logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

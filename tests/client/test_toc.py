@@ -1,6 +1,6 @@
-"""The table of contents: today's daemon has none, so a stand-in answers in its words."""
+"""The table of contents through both clients: of a real daemon, and in a stand-in's words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,6 +20,8 @@ from agent_memory.client import (
 from agent_memory.proto import memory_pb2 as pb
 from tests.client.faces import Face
 from tests.client.stand_in import serving
+from tests.daemon_process import Daemon
+from tests.toc_conversations import EVERYTHING, NIGHT, SHAPE, Toc, around
 
 NEXT = "5"
 NODE = pb.TocNode(
@@ -184,3 +186,101 @@ def test_a_server_without_a_table_of_contents_says_so(face: Face) -> None:
             with pytest.raises(RpcError) as caught:
                 call(client)
             assert caught.value.code == "UNIMPLEMENTED"
+
+
+@pytest.fixture(scope="module")
+def recorded(shared_daemon: Daemon) -> Iterator[Toc]:
+    """What the daemon says on the wire, once it has everything in its table of contents."""
+    with shared_daemon.client() as connected:
+        connected.ingest_all(EVERYTHING)
+        toc = Toc(connected)
+        toc.settle()
+        yield toc
+
+
+@pytest.mark.usefixtures("recorded")
+def test_from_the_years_down_to_the_events_of_a_real_daemon(client: MemoryClient) -> None:
+    years = client.get_toc_root()
+    assert [year.node_id for year in years] == ["toc:year:2026", "toc:year:2024"]
+    node = years[0]
+    for level in (TocLevel.MONTH, TocLevel.WEEK, TocLevel.DAY, TocLevel.SEGMENT):
+        page = client.browse_toc(node.node_id)
+        assert [child.node_id for child in page.children] == list(node.child_node_ids)
+        assert (page.has_more, page.continuation_token) == (False, None)
+        node = page.children[-1]
+        assert node.level is level
+        assert client.get_node(node.node_id) == node
+    assert (node.start_time_ms, node.end_time_ms) == (
+        NIGHT[0].timestamp_ms,
+        NIGHT[-1].timestamp_ms,
+    )
+    assert node.bullets
+    for bullet in node.bullets:
+        for grip_id in bullet.grip_ids:
+            found = client.expand_grip(grip_id, events_before=100, events_after=100)
+            assert found.grip is not None
+            assert found.grip.toc_node_id == node.node_id
+            (itself,) = found.excerpt_events
+            assert found.grip.excerpt in itself.text
+            wanted = around(EVERYTHING, itself.event_id)
+            for events, messages in (
+                (found.events_before, wanted.before),
+                (found.events_after, wanted.after),
+            ):
+                assert [each.text for each in events] == [each.text for each in messages]
+
+
+def test_a_node_of_a_real_daemon_has_all_that_the_wire_has(
+    client: MemoryClient, recorded: Toc
+) -> None:
+    for wire in recorded.walk():
+        node = client.get_node(wire.node_id)
+        assert node == TocNode(
+            node_id=wire.node_id,
+            level=TocLevel(wire.level),
+            title=wire.title,
+            summary=wire.summary,
+            bullets=tuple(
+                TocBullet(text=each.text, grip_ids=tuple(each.grip_ids)) for each in wire.bullets
+            ),
+            keywords=tuple(wire.keywords),
+            child_node_ids=tuple(wire.child_node_ids),
+            start_time_ms=wire.start_time_ms,
+            end_time_ms=wire.end_time_ms,
+            version=wire.version,
+        )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_tokens_of_a_real_daemon_lead_through_the_children(client: MemoryClient) -> None:
+    found: list[str] = []
+    token: str | None = None
+    while True:
+        page = client.browse_toc("toc:month:2026-01", 1, token)
+        found += [child.node_id for child in page.children]
+        assert page.has_more == (page.continuation_token is not None)
+        if not page.has_more:
+            break
+        token = page.continuation_token
+    assert found == SHAPE["toc:month:2026:01"]
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_real_daemon_says_what_it_does_not_know_and_what_makes_no_sense(
+    client: MemoryClient,
+) -> None:
+    assert client.get_node("toc:year:1999") is None
+    assert client.browse_toc("toc:year:1999") == BrowseTocResult()
+    assert client.expand_grip("grip:none") == ExpandGripResult()
+    calls: list[Callable[[], object]] = [
+        lambda: client.get_node(""),
+        lambda: client.browse_toc(""),
+        lambda: client.browse_toc("toc:year:2026", -1),
+        lambda: client.browse_toc("toc:year:2026", 1, "nonsense"),
+        lambda: client.expand_grip(""),
+        lambda: client.expand_grip("grip:none", events_before=-1),
+    ]
+    for call in calls:
+        with pytest.raises(RpcError) as refused:
+            call()
+        assert refused.value.code == "INVALID_ARGUMENT"

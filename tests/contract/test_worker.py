@@ -21,6 +21,8 @@ import pytest
 
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.domain.errors import WorkerFailed
+from agent_memory.domain.ports import Worker
+from tests.inline_worker import InlineWorker
 
 LONG = 30.0  # for what must happen: it is only ever waited out by a failing test
 SHORT = 0.5
@@ -47,19 +49,30 @@ def worker() -> Iterator[ProcessWorker]:
     made.close()
 
 
+@pytest.fixture(params=["process", "inline"])
+def any_worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    """For what holds wherever the function runs: its results, and what it raises."""
+    if request.param == "inline":
+        yield InlineWorker()
+        return
+    made = ProcessWorker()
+    yield made
+    made.close()
+
+
 def pid_of(worker: ProcessWorker) -> int:
     return worker.call(os.getpid, timeout_seconds=LONG)
 
 
-def assert_usable(worker: ProcessWorker) -> None:
+def assert_usable(worker: Worker) -> None:
     assert worker.call(operator.add, 2, 3, timeout_seconds=LONG) == 5
 
 
 class TestAnswers:
-    def test_the_result_comes_back(self, worker: ProcessWorker) -> None:
-        assert worker.call(operator.add, 2, 3, timeout_seconds=LONG) == 5
-        assert worker.call(sorted, [3, 1, 2], timeout_seconds=LONG) == [1, 2, 3]
-        assert worker.call(dict, {"é": None}, timeout_seconds=LONG) == {"é": None}
+    def test_the_result_comes_back(self, any_worker: Worker) -> None:
+        assert any_worker.call(operator.add, 2, 3, timeout_seconds=LONG) == 5
+        assert any_worker.call(sorted, [3, 1, 2], timeout_seconds=LONG) == [1, 2, 3]
+        assert any_worker.call(dict, {"é": None}, timeout_seconds=LONG) == {"é": None}
 
     def test_it_runs_in_one_other_process_call_after_call(self, worker: ProcessWorker) -> None:
         pid = pid_of(worker)
@@ -69,13 +82,13 @@ class TestAnswers:
     def test_nothing_is_started_before_the_first_call(self, worker: ProcessWorker) -> None:
         assert worker.pid is None
 
-    def test_what_the_function_raises_comes_out_as_it_is(self, worker: ProcessWorker) -> None:
+    def test_what_the_function_raises_comes_out_as_it_is(self, any_worker: Worker) -> None:
         with pytest.raises(ZeroDivisionError, match="by zero"):
-            worker.call(operator.floordiv, 1, 0, timeout_seconds=LONG)
+            any_worker.call(operator.floordiv, 1, 0, timeout_seconds=LONG)
         with pytest.raises(FileNotFoundError) as missing:
-            worker.call(os.stat, "/no/such/file", timeout_seconds=LONG)
+            any_worker.call(os.stat, "/no/such/file", timeout_seconds=LONG)
         assert missing.value.filename == "/no/such/file"
-        assert_usable(worker)
+        assert_usable(any_worker)
 
     def test_an_error_of_the_function_costs_no_new_process(self, worker: ProcessWorker) -> None:
         pid = pid_of(worker)
@@ -83,19 +96,19 @@ class TestAnswers:
             worker.call(math.sqrt, -1, timeout_seconds=LONG)
         assert pid_of(worker) == pid
 
-    def test_arguments_and_results_may_be_large(self, worker: ProcessWorker) -> None:
+    def test_arguments_and_results_may_be_large(self, any_worker: Worker) -> None:
         data = os.urandom(LARGE)
-        assert worker.call(bytes, data, timeout_seconds=LONG) == data
+        assert any_worker.call(bytes, data, timeout_seconds=LONG) == data
 
     def test_it_works_at_low_priority(self, worker: ProcessWorker) -> None:
         ours = os.nice(0)
         assert worker.call(os.nice, 0, timeout_seconds=LONG) >= min(ours + 10, 19)
 
     def test_calls_from_many_threads_are_all_answered_with_their_own(
-        self, worker: ProcessWorker
+        self, any_worker: Worker
     ) -> None:
         def ask(number: int) -> int:
-            return worker.call(int.__mul__, number, number, timeout_seconds=LONG)
+            return any_worker.call(int.__mul__, number, number, timeout_seconds=LONG)
 
         with ThreadPoolExecutor(8) as threads:
             assert list(threads.map(ask, range(100))) == [n * n for n in range(100)]

@@ -19,7 +19,7 @@ import uvloop
 
 from agent_memory import __version__
 from agent_memory.domain.errors import Cancelled, FeatureUnavailable
-from agent_memory.interfaces.cli.backend import Backend, Events
+from agent_memory.interfaces.cli.backend import Backend, Remote
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer
@@ -200,7 +200,7 @@ def _offline(path: Path, /) -> AbstractContextManager[Admin]:
     raise FeatureUnavailable(f"no database at {path}")
 
 
-def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[Events]:
+def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[Remote]:
     raise FeatureUnavailable(f"no daemon at {endpoint}")
 
 

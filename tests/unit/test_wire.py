@@ -41,7 +41,9 @@ def event(
 
 
 def kinds(of: type[AgentMemoryError]) -> list[type[AgentMemoryError]]:
-    return [of, *(deeper for kind in of.__subclasses__() for deeper in kinds(kind))]
+    """The errors of the domain; those of an adapter never leave it as such."""
+    below = [kind for kind in of.__subclasses__() if kind.__module__ == errors.__name__]
+    return [of, *(deeper for kind in below for deeper in kinds(kind))]
 
 
 class TestErrors:

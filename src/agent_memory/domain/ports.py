@@ -7,7 +7,12 @@ from typing import Protocol, TypeVar
 from agent_memory.domain.access import AccessKey
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.domain.jobs import JobState, JobStatus
+from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.segments import Segment
 from agent_memory.domain.status import StoreStats
+from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
+from agent_memory.domain.toc import Change, Grip, TocNode
 
 
 class OrderedStore(Protocol):
@@ -50,14 +55,26 @@ class EventLog(Protocol):
 
     def get(self, event_id: EventId, /) -> Event | None: ...
 
+    def at(self, positions: Sequence[Position], /) -> list[Event]:
+        """The events at these places, in their order; those that are gone are left out."""
+        ...
+
     def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
         """Events of start <= time <= end. A page may hold fewer than `limit` where texts are long:
         only `next` tells whether there are more."""
         ...
 
     def of_session(
-        self, session_id: SessionId, /, *, after: Position | None, limit: int
-    ) -> Page: ...
+        self,
+        session_id: SessionId,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        reverse: bool = False,
+    ) -> Page:
+        """A session's events after this place; reversed, those before it, nearest first."""
+        ...
 
     def watermark(self) -> int:
         """The outbox sequence up to which everything is durable."""
@@ -70,6 +87,101 @@ class SecretsFilter(Protocol):
     def clean(self, text: str, /) -> str:
         """The text without its secrets. Raises ContentBlocked where it may not be kept at all."""
         ...
+
+
+class Outbox(Protocol):
+    """What was stored, in the order of commit, for everything that is derived from it."""
+
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Position]]:
+        """Sequence number and event of the entries after this one."""
+        ...
+
+    def trim(self, up_to: int, /) -> None:
+        """Remove what every consumer has behind it."""
+        ...
+
+
+class TocReader(Protocol):
+    """The table of contents as it is, and as it was."""
+
+    def nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]: ...
+
+    def below(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
+        """The ids of present nodes that start so, in order: years, or the segments of a day."""
+        ...
+
+    def version(self, node_id: NodeId, version: int, /) -> TocNode | None: ...
+
+    def history(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
+        """The kept versions, newest first."""
+        ...
+
+    def grip(self, grip_id: str, /) -> Grip | None: ...
+
+
+class TocWriter(Protocol):
+    """What building the table of contents needs to know and to store."""
+
+    def cursor(self) -> int:
+        """The outbox entry up to which the segments are cut."""
+        ...
+
+    def segments(
+        self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
+    ) -> list[Segment]:
+        """Those that begin at `start` or later; reversed, at `start` or earlier."""
+        ...
+
+    def open_segments(self, *, limit: int) -> list[Segment]: ...
+
+    def unfinished_segments(self, *, limit: int) -> list[Segment]:
+        """Closed, but their summarizer failed and another has stepped in."""
+        ...
+
+    def dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
+        """Nodes whose children have changed."""
+        ...
+
+    def commit(self, change: Change, /) -> None: ...
+
+    def collect(self) -> int:
+        """Remove the stale grips; call it when nothing is dirty. How many."""
+        ...
+
+
+class Summarizer(Protocol):
+    """Puts conversations and periods in short."""
+
+    name: str
+
+    def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]: ...
+
+    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]: ...
+
+
+class JobStore(Protocol):
+    """What is kept of background jobs."""
+
+    def load(self, name: str, /) -> JobState: ...
+
+    def save(self, name: str, state: JobState, /) -> None: ...
+
+
+class Scheduler(Protocol):
+    """The background jobs."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def status(self) -> list[JobStatus]: ...
+
+    def pause(self, name: str, /) -> None: ...
+
+    def resume(self, name: str, /) -> None: ...
+
+    def wake(self, name: str, /) -> None: ...
+
+    def run(self, name: str, /) -> JobStatus: ...
 
 
 class StoreMaintenance(Protocol):

@@ -19,8 +19,11 @@ from agent_memory.domain.events import (
     SessionId,
     check_millis,
 )
+from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.status import DaemonStatus, StoreStats
+from agent_memory.domain.toc import Grip, TocNode
 from agent_memory.proto import memory_pb2 as pb
+from agent_memory.services.contents import Branch, Expansion
 
 
 class Codes(NamedTuple):
@@ -131,6 +134,71 @@ def token_in(token: str) -> Position:
         ) from exc
 
 
+def node_out(node: TocNode) -> pb.TocNode:
+    return pb.TocNode(
+        node_id=node.node_id,
+        level=int(node.level),  # type: ignore[arg-type]
+        title=node.title,
+        summary=node.summary,
+        bullets=[
+            pb.TocBullet(text=bullet.text, grip_ids=bullet.grip_ids) for bullet in node.bullets
+        ],
+        keywords=node.keywords,
+        child_node_ids=node.child_ids,
+        start_time_ms=node.start_ms,
+        end_time_ms=node.end_ms,
+        version=node.version,
+    )
+
+
+def expansion_out(found: Expansion) -> pb.ExpandGripResponse:
+    return pb.ExpandGripResponse(
+        grip=None if found.grip is None else grip_out(found.grip),
+        events_before=[event_out(event) for event in found.before],
+        excerpt_events=[event_out(event) for event in found.excerpt],
+        events_after=[event_out(event) for event in found.after],
+    )
+
+
+def grip_out(grip: Grip) -> pb.Grip:
+    return pb.Grip(
+        grip_id=grip.grip_id,
+        excerpt=grip.excerpt,
+        event_id_start=grip.event_id_start,
+        event_id_end=grip.event_id_end,
+        timestamp_ms=grip.at_ms,
+        source=grip.source,
+        toc_node_id=grip.node_id,
+    )
+
+
+def job_out(job: JobStatus) -> pb.JobStatusProto:
+    state = job.state
+    return pb.JobStatusProto(
+        job_name=job.name,
+        cron_expr=job.cron,
+        last_run_ms=state.last_run_ms,
+        last_duration_ms=state.last_duration_ms,
+        last_result=int(state.last_result),  # type: ignore[arg-type]
+        last_error=state.last_error,
+        next_run_ms=job.next_run_ms,
+        run_count=state.run_count,
+        error_count=state.error_count,
+        is_running=job.running,
+        is_paused=state.paused,
+    )
+
+
+def offset_in(token: str) -> int:
+    """The token of a page of children: an offset."""
+    if not token.isdecimal() or len(token) > 9:
+        raise InvalidInput(
+            "continuation_token is not one that this server gave: pass it on unchanged,"
+            " or leave it out to start over"
+        )
+    return int(token)
+
+
 # JSON of ours: the protobuf's names, enums as lower-case names, numbers as numbers.
 
 
@@ -160,3 +228,66 @@ def stats_json(stats: StoreStats) -> dict[str, Any]:
 
 def status_json(status: DaemonStatus) -> dict[str, Any]:
     return {"running": True, **asdict(status)}
+
+
+def node_json(node: TocNode) -> dict[str, Any]:
+    return {
+        "node_id": node.node_id,
+        "level": node.level.name.lower(),
+        "title": node.title,
+        "summary": node.summary,
+        "bullets": [
+            {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in node.bullets
+        ],
+        "keywords": list(node.keywords),
+        "child_node_ids": list(node.child_ids),
+        "start_time_ms": node.start_ms,
+        "end_time_ms": node.end_ms,
+        "version": node.version,
+    }
+
+
+def version_json(node: TocNode) -> dict[str, Any]:
+    """A node as it was, and when it was written: the wire does not have that."""
+    return {**node_json(node), "created_at_ms": node.created_ms}
+
+
+def branch_json(branch: Branch) -> dict[str, Any]:
+    return {**node_json(branch.node), "children": [branch_json(each) for each in branch.branches]}
+
+
+def expansion_json(found: Expansion) -> dict[str, Any]:
+    grip = found.grip
+    return {
+        "grip": None
+        if grip is None
+        else {
+            "grip_id": grip.grip_id,
+            "excerpt": grip.excerpt,
+            "event_id_start": grip.event_id_start,
+            "event_id_end": grip.event_id_end,
+            "timestamp_ms": grip.at_ms,
+            "source": grip.source,
+            "toc_node_id": grip.node_id,
+        },
+        "events_before": [event_json(event) for event in found.before],
+        "excerpt_events": [event_json(event) for event in found.excerpt],
+        "events_after": [event_json(event) for event in found.after],
+    }
+
+
+def job_json(job: JobStatus) -> dict[str, Any]:
+    state = job.state
+    return {
+        "job_name": job.name,
+        "cron_expr": job.cron,
+        "last_run_ms": state.last_run_ms,
+        "last_duration_ms": state.last_duration_ms,
+        "last_result": state.last_result.name.lower(),
+        "last_error": state.last_error,
+        "next_run_ms": job.next_run_ms,
+        "run_count": state.run_count,
+        "error_count": state.error_count,
+        "is_running": job.running,
+        "is_paused": state.paused,
+    }

@@ -329,3 +329,19 @@ class ResumeJobResponse(_message.Message):
     success: bool
     error: str
     def __init__(self, success: _Optional[bool] = ..., error: _Optional[str] = ...) -> None: ...
+
+class RunJobRequest(_message.Message):
+    __slots__ = ("job_name",)
+    JOB_NAME_FIELD_NUMBER: _ClassVar[int]
+    job_name: str
+    def __init__(self, job_name: _Optional[str] = ...) -> None: ...
+
+class RunJobResponse(_message.Message):
+    __slots__ = ("success", "error", "job")
+    SUCCESS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    success: bool
+    error: str
+    job: JobStatusProto
+    def __init__(self, success: _Optional[bool] = ..., error: _Optional[str] = ..., job: _Optional[_Union[JobStatusProto, _Mapping]] = ...) -> None: ...

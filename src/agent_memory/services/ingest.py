@@ -1,6 +1,6 @@
 """Ingest: events come in, are cleaned of secrets, and are acknowledged once durable."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -12,10 +12,13 @@ from agent_memory.domain.ports import EventLog, SecretsFilter
 class Ingest:
     log: EventLog
     secrets: SecretsFilter
+    recorded: Callable[[], None]  # told after each group of events is durable
 
     def submit(self, events: Sequence[Event]) -> "Future[list[bool]]":
         """For each event, once durable: whether it is new. Never blocks."""
-        return self.log.append([self._cleaned(event) for event in events])
+        stored = self.log.append([self._cleaned(event) for event in events])
+        stored.add_done_callback(lambda _: self.recorded())
+        return stored
 
     def _cleaned(self, event: Event) -> Event:
         text = self.secrets.clean(event.text)

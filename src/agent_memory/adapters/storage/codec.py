@@ -1,5 +1,7 @@
 """Value layout: one byte of schema version, then MessagePack. What the key says is not repeated."""
 
+from typing import TypeVar
+
 import msgspec
 
 from agent_memory.domain.access import AccessKey
@@ -81,6 +83,20 @@ def decode_access_key(name: str, value: bytes) -> AccessKey:
     except msgspec.MsgspecError as exc:
         raise StorageFailed(f"the stored key {name!r} is damaged") from exc
     return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
+
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def pack(record: msgspec.Struct) -> bytes:
+    return _HEAD + _encode(record)
+
+
+def unpack(value: bytes, kind: type[S]) -> S:
+    try:
+        return msgspec.msgpack.decode(_body(value), type=kind)
+    except msgspec.MsgspecError as exc:
+        raise StorageFailed(f"a stored record is no {kind.__name__.lstrip('_')}") from exc
 
 
 def encode_key(key: bytes) -> bytes:

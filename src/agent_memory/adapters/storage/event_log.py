@@ -34,24 +34,45 @@ class StoredEventLog:
             first = max(first, keys.after(keys.event(after.at_ms, after.event_id)))
         return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
 
-    def of_session(self, session_id: SessionId, /, *, after: Position | None, limit: int) -> Page:
+    def at(self, positions: Sequence[Position], /) -> list[Event]:
+        found = self._store.get_many(
+            families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
+        )
+        return [
+            codec.decode_event(at, value)
+            for at, value in zip(positions, found, strict=True)
+            if value is not None
+        ]
+
+    def of_session(
+        self,
+        session_id: SessionId,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        reverse: bool = False,
+    ) -> Page:
         prefix = keys.session(session_id)
-        first = prefix
+        first, last = prefix, keys.end_of(prefix)
         if after is not None:
-            first = keys.after(keys.session_event(session_id, after.at_ms, after.event_id))
-        return self._page(families.SESSION_EVENTS, first, keys.end_of(prefix), limit)
+            place = keys.session_event(session_id, after.at_ms, after.event_id)
+            first, last = (first, place) if reverse else (keys.after(place), last)
+        return self._page(families.SESSION_EVENTS, first, last, limit, reverse=reverse)
 
     def watermark(self) -> int:
         return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
 
-    def _page(self, family: str, start: bytes, end: bytes, limit: int) -> Page:
+    def _page(
+        self, family: str, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> Page:
         """Read in chunks, so that a page of long texts stops early and not after the fact."""
         events: list[Event] = []
         size = 0
         while True:
             # One row more than wanted tells whether there is a next page.
             wanted = min(_CHUNK, limit - len(events)) + 1
-            rows = self._store.scan(family, start, end, limit=wanted)
+            rows = self._store.scan(family, start, end, limit=wanted, reverse=reverse)
             for at, value in self._values(family, rows[: wanted - 1]):
                 event = codec.decode_event(at, value)
                 size += len(value) + _framing(event)
@@ -62,7 +83,8 @@ class StoredEventLog:
                 return Page(events=tuple(events))
             if len(events) >= limit:
                 return _unfinished(events)
-            start = keys.after(rows[wanted - 2][0])
+            edge = rows[wanted - 2][0]
+            start, end = (start, edge) if reverse else (keys.after(edge), end)
 
     def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
         positions = [keys.position(key) for key, _ in rows]

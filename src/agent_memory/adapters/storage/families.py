@@ -3,9 +3,11 @@
 EVENTS = "events"  # evt:{ms:013}:{event id} -> event
 EVENT_IDS = "event_ids"  # eid:{event id} -> ms
 SESSION_EVENTS = "session_events"  # ses:{session}:{ms:013}:{event id}
-TOC_NODES = "toc_nodes"
-TOC_LATEST = "toc_latest"
-GRIPS = "grips"
+TOC_NODES = "toc_nodes"  # toc:{level}:{period}, and with :v{n:06} the kept versions -> node
+TOC_LATEST = "toc_latest"  # toc:{level}:{period} -> which version is the present one
+TOC_STATE = "toc_state"  # open segments, dirty nodes, stale and pinned grips
+SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event -> segment
+GRIPS = "grips"  # grip:{ms:013}:{ulid}
 OUTBOX = "outbox"  # outbox:{sequence:020} -> what changed
 CHECKPOINTS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
@@ -17,6 +19,8 @@ ALL = (
     SESSION_EVENTS,
     TOC_NODES,
     TOC_LATEST,
+    TOC_STATE,
+    SEGMENTS,
     GRIPS,
     OUTBOX,
     CHECKPOINTS,

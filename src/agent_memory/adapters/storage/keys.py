@@ -27,6 +27,12 @@ def session(session_id: SessionId) -> bytes:
     return b"ses:%s:" % session_id.replace("%", "%25").replace(":", "%3A").encode()
 
 
+def session_of(key: bytes) -> SessionId:
+    """The session that a session key is of."""
+    escaped = key.split(b":", 2)[1].decode()
+    return SessionId(escaped.replace("%3A", ":").replace("%25", "%"))
+
+
 def position(key: bytes) -> Position:
     """The time and id that end an event key or a session key."""
     fields_before = 1 if key.startswith(b"evt:") else 2

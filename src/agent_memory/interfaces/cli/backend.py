@@ -9,8 +9,12 @@ from typing import Protocol
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Page, Position
 from agent_memory.domain.status import DaemonStatus
+from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.contents import Children, Contents, Expansion
+from agent_memory.services.jobs import Jobs
+from agent_memory.services.rebuild import Rebuild
 
 
 class Events(Protocol):
@@ -19,6 +23,24 @@ class Events(Protocol):
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> Page: ...
+
+
+class Toc(Protocol):
+    """Walking the table of contents: `services.Contents`, or the same over gRPC."""
+
+    def roots(self) -> list[TocNode]: ...
+
+    def node(self, node_id: str, /) -> TocNode | None: ...
+
+    def children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children: ...
+
+    def expand(
+        self, grip_id: str, /, *, before: int | None = None, after: int | None = None
+    ) -> Expansion: ...
+
+
+class Remote(Events, Toc, Protocol):
+    """A daemon over gRPC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +76,9 @@ class Services:
     admin: Admin
     access: Access
     status: Callable[[], DaemonStatus]
+    contents: Contents
+    jobs: Jobs
+    rebuild: Rebuild
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +88,7 @@ class Backend:
     services: Services | None
     control: Control | None
     offline: Callable[[Path], AbstractContextManager[Admin]]
-    remote: Callable[[str, str | None], AbstractContextManager[Events]]  # endpoint, bearer key
+    remote: Callable[[str, str | None], AbstractContextManager[Remote]]  # endpoint, bearer key
     own_db: Path | None = field(default=None)
 
     def here(self) -> Services:

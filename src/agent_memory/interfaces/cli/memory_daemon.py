@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -11,10 +13,11 @@ from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Page
 from agent_memory.domain.status import DaemonStatus, StoreStats
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.cli import rendering, service_unit
+from agent_memory.interfaces.cli import query_toc, rendering, service_unit
 from agent_memory.interfaces.cli.backend import Events, StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.scheduler import scheduler
 from agent_memory.services.admin import Admin
 
 NOT_RUNNING = 1
@@ -213,6 +216,10 @@ def _events_text(page: Page, start: int, end: int, *, full: bool) -> str:
     return "\n".join(lines)
 
 
+query_toc.register(query)
+memory_daemon.add_command(scheduler)
+
+
 @memory_daemon.group(examples=("memory-daemon admin stats", "memory-daemon admin compact"))
 @click.option(
     "--db-path",
@@ -253,6 +260,32 @@ def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
         lambda: (
             f"Compacted {family or 'all column families'}:"
             f" {rendering.size(before.size_bytes)} -> {rendering.size(after.size_bytes)}"
+        ),
+    )
+
+
+@admin.command(
+    "rebuild-toc",
+    examples=(
+        "memory-daemon admin rebuild-toc --dry-run",
+        "memory-daemon admin rebuild-toc --from-date 2026-01-01",
+    ),
+)
+@click.option("--from-date", type=query_toc.DAY, help="Only sessions with events from this day on.")
+@click.option("--dry-run", is_flag=True, help="Say what would change; change nothing.")
+@invocation
+def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> None:
+    """Rebuild the table of contents from the events; what comes out the same stays as it is."""
+    rebuild = run.backend.here().rebuild
+    sessions = rebuild.sessions(None if from_date is None else from_date.date())
+    with run.terminal.progress("Rebuilding", len(sessions)) as advance:
+        done = rebuild.run(sessions, dry_run=dry_run, done=advance)
+    verb = "would be" if dry_run else "were"
+    run.show(
+        asdict(done),
+        lambda: (
+            f"{done.sessions} sessions read: {done.written} segments {verb} rewritten,"
+            f" {done.removed} {verb} removed, {done.rolled_up} periods rolled up"
         ),
     )
 

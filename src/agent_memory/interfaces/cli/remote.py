@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from agent_memory import client
 from agent_memory.client import (
     ClientError,
     ConnectionFailed,
@@ -27,7 +28,10 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
+from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.interfaces import wire
+from agent_memory.services.contents import Children, Expansion
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
     "INVALID_ARGUMENT": InvalidInput,
@@ -37,7 +41,7 @@ _ERRORS: Mapping[str, type[AgentMemoryError]] = {
 }
 
 
-class RemoteEvents:
+class RemoteDaemon:
     def __init__(self, client: MemoryClient) -> None:
         self._client = client
 
@@ -47,27 +51,87 @@ class RemoteEvents:
         token = None if after is None else wire.token_out(after)
         found = self._client.get_events(start, end, limit, token)
         return Page(
-            events=tuple(
-                Event(
-                    event_id=EventId(event.event_id),
-                    session_id=SessionId(event.session_id),
-                    at_ms=Millis(event.timestamp_ms),
-                    type=EventType(event.event_type),
-                    role=EventRole(event.role),
-                    text=event.text,
-                    metadata=event.metadata,
-                )
-                for event in found.events
-            ),
+            events=tuple(_event(event) for event in found.events),
             next=wire.token_in(found.continuation_token) if found.continuation_token else None,
         )
 
+    def roots(self) -> list[TocNode]:
+        return [_node(node) for node in self._client.get_toc_root()]
+
+    def node(self, node_id: str, /) -> TocNode | None:
+        found = self._client.get_node(node_id)
+        return None if found is None else _node(found)
+
+    def children(self, parent_id: str, /, *, limit: int = 0, offset: int = 0) -> Children:
+        found = self._client.browse_toc(parent_id, limit, str(offset))
+        token = found.continuation_token
+        return Children(
+            nodes=tuple(_node(node) for node in found.children),
+            next=wire.offset_in(token) if token else None,
+        )
+
+    def expand(
+        self, grip_id: str, /, *, before: int | None = None, after: int | None = None
+    ) -> Expansion:
+        found = self._client.expand_grip(grip_id, before, after)
+        grip = found.grip
+        return Expansion(
+            grip=None
+            if grip is None
+            else Grip(
+                grip_id=GripId(grip.grip_id),
+                excerpt=grip.excerpt,
+                event_id_start=EventId(grip.event_id_start),
+                event_id_end=EventId(grip.event_id_end),
+                at_ms=Millis(grip.timestamp_ms),
+                source=grip.source,
+                node_id=NodeId(grip.toc_node_id or ""),
+            ),
+            before=tuple(_event(event) for event in found.events_before),
+            excerpt=tuple(_event(event) for event in found.excerpt_events),
+            after=tuple(_event(event) for event in found.events_after),
+        )
+
+
+def _event(event: client.Event) -> Event:
+    return Event(
+        event_id=EventId(event.event_id),
+        session_id=SessionId(event.session_id),
+        at_ms=Millis(event.timestamp_ms),
+        type=EventType(event.event_type),
+        role=EventRole(event.role),
+        text=event.text,
+        metadata=event.metadata,
+    )
+
+
+def _node(node: client.TocNode) -> TocNode:
+    return TocNode(
+        node_id=NodeId(node.node_id),
+        level=Level(node.level),
+        title=node.title,
+        summary=node.summary or "",
+        bullets=tuple(
+            Bullet(
+                text=bullet.text,
+                grip_ids=tuple(GripId(grip_id) for grip_id in bullet.grip_ids),
+                weight=0.0,
+            )
+            for bullet in node.bullets
+        ),
+        keywords=tuple(node.keywords),
+        child_ids=tuple(NodeId(child) for child in node.child_node_ids),
+        start_ms=Millis(node.start_time_ms),
+        end_ms=Millis(node.end_time_ms),
+        version=node.version,
+    )
+
 
 @contextmanager
-def connected(endpoint: str, key: str | None) -> Iterator[RemoteEvents]:
+def connected(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
     try:
-        with MemoryClient.connect(endpoint, key=key) as client:
-            yield RemoteEvents(client)
+        with MemoryClient.connect(endpoint, key=key) as connection:
+            yield RemoteDaemon(connection)
     except InvalidEndpoint as exc:
         raise InvalidInput(str(exc)) from exc
     except ConnectionFailed as exc:

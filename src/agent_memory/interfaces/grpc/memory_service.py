@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.errors import InvalidInput, NotFound
 from agent_memory.domain.events import Event
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.proto import memory_pb2 as pb
+from agent_memory.services.contents import Contents
 from agent_memory.services.ingest import Ingest
+from agent_memory.services.jobs import Jobs
 from agent_memory.services.timeline import Timeline
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
@@ -23,13 +25,26 @@ MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and 
 class MemoryService:
     ingest: Ingest
     timeline: Timeline
+    contents: Contents
+    jobs: Jobs
     bridge: Bridge
     guard: handlers.Guard | None
 
     def handler(self) -> handlers.Handler:
         return handlers.service(
             DESCRIPTOR,
-            unary={"IngestEvent": self.ingest_event, "GetEvents": self.get_events},
+            unary={
+                "IngestEvent": self.ingest_event,
+                "GetEvents": self.get_events,
+                "GetTocRoot": self.get_toc_root,
+                "GetNode": self.get_node,
+                "BrowseToc": self.browse_toc,
+                "ExpandGrip": self.expand_grip,
+                "GetSchedulerStatus": self.get_scheduler_status,
+                "PauseJob": self.pause_job,
+                "ResumeJob": self.resume_job,
+                "RunJob": self.run_job,
+            },
             stream={"IngestEvents": self.ingest_events},
             guard=self.guard,
         )
@@ -86,6 +101,59 @@ class MemoryService:
                 )
             )
         )
+
+    async def get_toc_root(self, _request: pb.GetTocRootRequest) -> pb.GetTocRootResponse:
+        nodes = await self.bridge.run(self.contents.roots)
+        return pb.GetTocRootResponse(nodes=[wire.node_out(node) for node in nodes])
+
+    async def get_node(self, request: pb.GetNodeRequest) -> pb.GetNodeResponse:
+        node = await self.bridge.run(lambda: self.contents.node(request.node_id))
+        return pb.GetNodeResponse(node=None if node is None else wire.node_out(node))
+
+    async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
+        token = request.continuation_token
+        offset = wire.offset_in(token) if request.HasField("continuation_token") else 0
+        found = await self.bridge.run(
+            lambda: self.contents.children(request.parent_id, limit=request.limit, offset=offset)
+        )
+        return pb.BrowseTocResponse(
+            children=[wire.node_out(node) for node in found.nodes],
+            continuation_token=None if found.next is None else str(found.next),
+            has_more=found.next is not None,
+        )
+
+    async def expand_grip(self, request: pb.ExpandGripRequest) -> pb.ExpandGripResponse:
+        before = request.events_before if request.HasField("events_before") else None
+        after = request.events_after if request.HasField("events_after") else None
+        return await self.bridge.run(
+            lambda: wire.expansion_out(
+                self.contents.expand(request.grip_id, before=before, after=after)
+            )
+        )
+
+    async def get_scheduler_status(
+        self, _request: pb.GetSchedulerStatusRequest
+    ) -> pb.GetSchedulerStatusResponse:
+        running, jobs = await self.bridge.run(self.jobs.status)
+        return pb.GetSchedulerStatusResponse(
+            scheduler_running=running, jobs=[wire.job_out(job) for job in jobs]
+        )
+
+    async def pause_job(self, request: pb.PauseJobRequest) -> pb.PauseJobResponse:
+        error = await self.bridge.run(lambda: self.jobs.pause(request.job_name))
+        return pb.PauseJobResponse(success=error is None, error=error)
+
+    async def resume_job(self, request: pb.ResumeJobRequest) -> pb.ResumeJobResponse:
+        error = await self.bridge.run(lambda: self.jobs.resume(request.job_name))
+        return pb.ResumeJobResponse(success=error is None, error=error)
+
+    async def run_job(self, request: pb.RunJobRequest) -> pb.RunJobResponse:
+        try:
+            job = await self.bridge.run(lambda: self.jobs.run(request.job_name))
+        except NotFound as exc:
+            return pb.RunJobResponse(success=False, error=str(exc))
+        error = job.state.last_error
+        return pb.RunJobResponse(success=error is None, error=error, job=wire.job_out(job))
 
     def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:

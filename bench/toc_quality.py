@@ -1,0 +1,182 @@
+"""How well a session is found by its summary: extractive, written by an LLM, and the raw text.
+
+python -m bench.toc_quality <folder of LoCoMo conversations>
+
+Every question ranks the sessions of its own conversation by BM25; R@k is the share of the sessions
+holding its evidence that are among the first k.
+"""
+
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+from agent_memory.domain import extracting
+from agent_memory.domain.events import EventId, EventRole, EventType, Millis
+from agent_memory.domain.summaries import Summary, Utterance
+from bench import tables
+
+CUTOFFS = (1, 3, 5, 10)
+K1, B = 1.2, 0.75
+SOURCES = ("extractive", "LLM-written", "raw text")
+
+_WORD = re.compile(r"\w+")
+_SESSION = re.compile(r"session_(\d+)")
+_EVIDENCE = re.compile(r"D(\d+):\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    utterances: tuple[Utterance, ...]
+    date: str
+    written: str  # the data set's own summary
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    gold: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    sessions: Mapping[int, Session]
+    questions: tuple[Question, ...]
+
+
+class Bm25:
+    def __init__(self, documents: Mapping[int, str]) -> None:
+        self._counts = {key: Counter(_words(text)) for key, text in documents.items()}
+        self._sizes = {key: counts.total() for key, counts in self._counts.items()}
+        self._mean = sum(self._sizes.values()) / len(self._sizes)
+        self._having = Counter(word for counts in self._counts.values() for word in counts)
+
+    def ranked(self, query: str) -> list[int]:
+        words = set(_words(query))
+        score = {key: self._score(key, words) for key in self._counts}
+        return sorted(score, key=lambda key: (-score[key], key))
+
+    def _score(self, key: int, words: set[str]) -> float:
+        counts = self._counts[key]
+        norm = K1 * (1 - B + B * self._sizes[key] / self._mean)
+        total = 0.0
+        for word in sorted(words & counts.keys()):
+            having = self._having[word]
+            rarity = log(1 + (len(self._counts) - having + 0.5) / (having + 0.5))
+            total += rarity * counts[word] * (K1 + 1) / (counts[word] + norm)
+        return total
+
+
+def main() -> None:
+    conversations = [conversation(path) for path in sorted(Path(sys.argv[1]).glob("*.json"))]
+    sessions = [one for each in conversations for one in each.sessions.values()]
+    began = time.process_time()
+    summaries = {id(one): extracting.summarize(one.utterances) for one in sessions}
+    seconds = time.process_time() - began
+
+    recalls: dict[str, list[list[float]]] = {source: [] for source in SOURCES}
+    sizes: Counter[str] = Counter()
+    for each in conversations:
+        texts = {
+            "extractive": {key: shown(summaries[id(one)]) for key, one in each.sessions.items()},
+            "LLM-written": {key: one.written for key, one in each.sessions.items()},
+            "raw text": {key: raw(one) for key, one in each.sessions.items()},
+        }
+        for source, documents in texts.items():
+            sizes[source] += sum(map(len, documents.values()))
+            index = Bm25(documents)
+            recalls[source] += [recall(index, one) for one in each.questions]
+
+    events = sum(len(one.utterances) for one in sessions)
+    rows = [
+        [
+            source,
+            f"{sizes[source] / len(sessions):,.0f}",
+            *(
+                f"{100 * sum(column) / len(column):.1f}"
+                for column in zip(*recalls[source], strict=True)
+            ),
+        ]
+        for source in SOURCES
+    ]
+    title = (
+        f"Session recall: {len(conversations)} conversations, {len(sessions)} sessions,"
+        f" {len(recalls['raw text'])} questions"
+    )
+    head = ["ranked by", "characters", *(f"R@{k}" for k in CUTOFFS)]
+    sys.stdout.write(tables.render(title, head, rows))
+    sys.stdout.write(
+        f"extractive: {1000 * seconds / len(sessions):.1f} ms a session,"
+        f" {events / seconds:,.0f} events/s of processor time\n"
+    )
+
+
+def conversation(path: Path) -> Conversation:
+    data = json.loads(path.read_text())
+    talk, written = data["conversation"], data["session_summary"]
+    sessions: dict[int, Session] = {}
+    for name, turns in talk.items():
+        found = _SESSION.fullmatch(name)
+        if found and turns:
+            sessions[int(found[1])] = Session(
+                tuple(utterance(turn, at) for at, turn in enumerate(turns)),
+                talk[f"{name}_date_time"],
+                written.get(f"{name}_summary", ""),
+            )
+    asked = (
+        Question(
+            one["question"],
+            frozenset(int(d) for each in one["evidence"] for d in _EVIDENCE.findall(each)),
+        )
+        for one in data["qa"]
+    )
+    return Conversation(sessions, tuple(one for one in asked if one.gold & sessions.keys()))
+
+
+def utterance(turn: Mapping[str, Any], at: int) -> Utterance:
+    shared = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    return Utterance(
+        event_id=EventId(turn["dia_id"]),
+        at_ms=Millis(at),
+        type=EventType.USER_MESSAGE,
+        role=EventRole.USER,
+        text=turn["text"] + shared,
+        speaker=turn["speaker"],
+    )
+
+
+def shown(summary: Summary) -> str:
+    bullets = (point.text for point in summary.points)
+    return "\n".join([summary.title or "", *bullets, *summary.keywords, summary.text])
+
+
+def raw(session: Session) -> str:
+    turns = (f"{one.speaker}: {one.text}" for one in session.utterances)
+    return "\n".join([session.date, *turns])
+
+
+def recall(index: Bm25, question: Question) -> list[float]:
+    ranked = index.ranked(question.text)
+    return [len(question.gold & set(ranked[:k])) / len(question.gold) for k in CUTOFFS]
+
+
+def _words(text: str) -> list[str]:
+    return [_stem(word) for word in _WORD.findall(text.lower())]
+
+
+def _stem(word: str) -> str:
+    """Plurals and -ing, -ed: the same for all three sources."""
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+if __name__ == "__main__":
+    main()

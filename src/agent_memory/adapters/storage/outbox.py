@@ -1,0 +1,32 @@
+"""The outbox on an ordered store."""
+
+from agent_memory.adapters.storage import codec, families, keys
+from agent_memory.domain.batches import Batch, DeleteRange
+from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.events import Position
+from agent_memory.domain.ports import OrderedStore
+
+
+class StoredOutbox:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Position]]:
+        rows = self._store.scan(
+            families.OUTBOX, _place(after + 1), keys.end_of(keys.OUTBOX_PREFIX), limit=limit
+        )
+        try:
+            return [
+                (int(key[len(keys.OUTBOX_PREFIX) :]), keys.position(codec.decode_key(value)))
+                for key, value in rows
+            ]
+        except ValueError as exc:
+            raise StorageFailed("an entry of the outbox is damaged") from exc
+
+    def trim(self, up_to: int, /) -> None:
+        removal = DeleteRange(families.OUTBOX, _place(0), _place(up_to + 1))
+        self._store.submit([Batch((removal,))]).result()
+
+
+def _place(sequence: int) -> bytes:
+    return keys.OUTBOX_PREFIX + b"%020d" % sequence

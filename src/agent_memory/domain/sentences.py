@@ -1,0 +1,216 @@
+"""Sentences: where prose stands in a message. Code, listings, logs, tables and tags are left out.
+
+Every pattern here runs in time linear in the text: what a message holds is up to anyone.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import NamedTuple
+
+MAX_CHARS = 200  # of a sentence; a longer one is cut where a clause ends
+MAX_READ = 20_000  # characters of a text that are looked at: its head and its tail
+_TAIL = 6_000
+
+
+class Kind(Enum):
+    PROSE = auto()
+    HEADING = auto()
+    FAULT = auto()  # a line a program prints when something went wrong
+
+
+class Span(NamedTuple):
+    """A slice of the text, without its list marker and without blanks around it."""
+
+    start: int
+    end: int
+    kind: Kind
+    whole: bool  # False where a longer sentence was cut
+
+
+_LINE = re.compile(r"[^\n\r]+")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_MARKER = re.compile(r"\s*(?:(?:[-*+•>]|\d{1,3}[.)]|\[[ xX]\])\s+)*")
+_HEADING = re.compile(r"\s*#{1,6}\s+")
+_FAULT = re.compile(
+    r"\s*(?:E\s+)?(?:[\w.]{0,60}(?:Error|Exception|Panic)\b(?::|\s*$)"
+    r"|(?:[\w./-]{1,80}:[\d:]+ )?"
+    r"(?:(?:FAILED|ERROR|FATAL):? |(?:[Ee]rror|fatal|panic)(?:\[\w+\])?: )"
+    r"|=*\ ?\d+ (?:passed|failed|errors?)\b)"
+)
+_NOISE = re.compile(
+    r"""
+      File\ "|at\ [\w$.<>/]+\ ?\(|Traceback\b|Caused\ by:|\.{3}\ \d+\ more   # stack traces
+    | \d+(?:→|\s*\||:\ )|[\w./-]+[:\-]\d+[:\-]                               # numbered lines, grep
+    | diff\ --git|@@\ |[+-]{3}\ |index\ [0-9a-f]{7}|[+-]\s*[\w.]+[(=]        # patches
+    | [$\u276f%]\ |\#!|>>>\ |PS\ [A-Z]:                                      # shells
+    | \||[+├└│]|[-=*_~]{3}                                                   # tables, trees, rules
+    | </?[A-Za-z!?]|[{}\\;,)\]]|\[\W|\[[A-Z\d:.\ -]+\]|"[\w.-]+":           # tags, JSON, log levels
+    | \[?\d{4}-\d\d-\d\d[T\ ]\d|\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN|WARNING|TRACE)\b
+    | (?:import|from|def|class|return|const|let|var|function|export|public|private|async|await|if
+        |for|while|elif|else|try|except|raise|with|func|fn|package|use|struct)\b[^\n]*[({;:=]\s*$
+    | (?:import|from)\ [\w.]+(?:\ import\b|\s*$)|return\ [\w.]+\(
+    | [\w.\[\]"']+\s*[:+|-]?=\s*\S|[\w.]+\([^\n]*\)[;:{]?\s*$                # assignments, calls
+    | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER)\s[^\n]*;
+    | [drwx-]{10}\s|(?=[a-f]*\d)[0-9a-f]{7,64}\s                             # listings, commits
+    """,
+    re.VERBOSE,
+)
+_SYMBOLS = re.compile(r"""[^\w\s.,'\u2019"!?:;()*`-]""")
+_END = re.compile(
+    r"""(?<![.!?…])[.!?…]++[)"'\u201d\u2019*_`\]]*+(?=\s)|[。\uff01\uff1f]++[」』\u201d\u2019]*+"""
+)
+_CLAUSE = re.compile(r";\s|\s[—\u2013]\s|\s-\s|[\uff1b\uff0c、]")
+_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|[MD]rs?|Ms|St|No|approx|[A-Z])$")
+_CODE = re.compile(r"[(){}\[\]=;_]")
+_INDENT = 4  # columns from which a line with such a sign is code
+_EDGE = " \t\r\n\f\v*"
+_GLUED = 60  # a line this long without an end goes on in the next one
+
+
+def spans(text: str) -> list[Span]:
+    """The sentences of a message, in order."""
+    found: list[Span] = []
+    for first, last in _read(text):
+        _add_prose(found, text, first, last)
+    return found
+
+
+def faults(text: str, limit: int) -> list[Span]:
+    """The lines of a program's output that say what went wrong."""
+    found: list[Span] = []
+    for first, last in _read(text):
+        for line in _LINE.finditer(text, first, last):
+            if len(found) < limit and _FAULT.match(text, line.start(), line.end()):
+                _add(found, text, line.start(), line.end(), Kind.FAULT)
+    return found
+
+
+def first_line(text: str) -> Span | None:
+    """Something to show where nothing else is."""
+    for line in _LINE.finditer(text, 0, MAX_READ):
+        found: list[Span] = []
+        _add(found, text, line.start(), line.end(), Kind.PROSE)
+        if found:
+            return found[0]
+    return None
+
+
+def _read(text: str) -> Iterator[tuple[int, int]]:
+    if len(text) <= MAX_READ:
+        yield 0, len(text)
+    else:
+        yield 0, MAX_READ - _TAIL
+        yield len(text) - _TAIL, len(text)
+
+
+def _add_prose(found: list[Span], text: str, first: int, last: int) -> None:
+    fenced = False
+    start = end = first  # the paragraph that is still open; none where both are the same
+    for line in _LINE.finditer(text, first, last):
+        at, stop = line.span()
+        if _FENCE.match(text, at, stop):
+            fenced = not fenced
+            begin, heading = stop, False
+        else:
+            begin, heading = _begin(text, at, stop)
+        prose = not fenced and begin < stop and not _noisy(text, at, begin, stop)
+        if prose and begin == at and _goes_on(text, start, end, at):
+            end = stop
+            continue
+        _add_sentences(found, text, start, end)
+        start = end = stop
+        if prose and heading:
+            _add(found, text, begin, stop, Kind.HEADING)
+        elif prose:
+            start = begin
+    _add_sentences(found, text, start, end)
+
+
+def _begin(text: str, at: int, stop: int) -> tuple[int, bool]:
+    """Where the words of a line begin, and whether they are a heading."""
+    if heading := _HEADING.match(text, at, stop):
+        return heading.end(), True
+    marker = _MARKER.match(text, at, stop)
+    return (marker.end() if marker else at), False
+
+
+def _goes_on(text: str, start: int, end: int, at: int) -> bool:
+    """Whether the line at `at` continues the paragraph: prose is wrapped by hand at times."""
+    return (
+        end - start >= _GLUED
+        and text[end - 1] not in ".!?:;…"
+        and text[at].islower()
+        and text.count("\n", end, at) < 2
+    )
+
+
+def _noisy(text: str, at: int, start: int, end: int) -> bool:
+    if start - at >= _INDENT and _CODE.search(text, start, end):
+        return True
+    if _FAULT.match(text, start, end):
+        return False
+    if _NOISE.match(text, start, end):
+        return True
+    line = text[start:end]
+    if text[end - 1] in "{};\\":
+        return True
+    if line.isascii() and end - start > 40 and " " not in line.strip():
+        return True
+    return len(_SYMBOLS.findall(line)) * 8 > end - start
+
+
+def _add_sentences(found: list[Span], text: str, start: int, end: int) -> None:
+    at = start
+    for ending in _END.finditer(text, start, end):
+        mark, stop = ending.span()
+        if text[mark] == "." and stop < end:
+            if text[stop + 1 : stop + 2].islower():
+                continue
+            if _ABBREVIATION.search(text, max(at, mark - 8), mark):
+                continue
+        _add_clauses(found, text, at, stop)
+        at = stop
+    if at < end:
+        _add_clauses(found, text, at, end)
+
+
+def _add_clauses(found: list[Span], text: str, start: int, end: int) -> None:
+    """The sentence, or its clauses where it is too long for a bullet."""
+    at = start
+    if end - start > MAX_CHARS:
+        for clause in _CLAUSE.finditer(text, start, end):
+            if clause.start() - at >= _GLUED and end - clause.end() >= _GLUED:
+                _add_pieces(found, text, at, clause.start())
+                at = clause.end()
+    _add_pieces(found, text, at, end)
+
+
+def _add_pieces(found: list[Span], text: str, start: int, end: int) -> None:
+    """The clause, in pieces where even that is too long: people write without a full stop."""
+    while start < end and _add(found, text, start, end, Kind.PROSE):
+        start = found[-1].end
+
+
+def _add(found: list[Span], text: str, start: int, end: int, kind: Kind) -> bool:
+    """Without blanks and stars before it, cut where it is too long; False if nothing is left."""
+    while start < end and text[start] in _EDGE:
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    whole = end - start <= MAX_CHARS
+    if not whole:
+        end = start + _cut(text[start : start + MAX_CHARS])
+    if start >= end or text[start:end].isspace():
+        return False
+    found.append(Span(start, end, kind, whole))
+    return True
+
+
+def _cut(text: str) -> int:
+    """Where to end a text that goes on: after a clause, else after a word."""
+    for mark in (". ", "; ", ", ", "\uff0c", "、", " "):
+        at = text.rfind(mark, len(text) // 2)
+        if at > 0:
+            return at
+    return len(text)

@@ -1,0 +1,294 @@
+"""`memory-daemon query root|node|browse|expand|tree`: walking the table of contents."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+
+import click
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from agent_memory.domain.errors import NotFound
+from agent_memory.domain.events import Event
+from agent_memory.domain.periods import Level
+from agent_memory.domain.toc import TocNode
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.backend import Toc
+from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.services.contents import (
+    DEFAULT_CHILDREN,
+    MAX_CHILDREN,
+    Branch,
+    Children,
+    Expansion,
+)
+
+EXCERPT = 200
+DAY = click.DateTime(formats=["%Y-%m-%d"])
+
+
+def register(query: click.Group) -> None:
+    for command in (root, node, browse, expand, tree):
+        query.add_command(command)
+
+
+_commands = Group("query")
+
+
+@_commands.command(examples=("memory-daemon query root",))
+@invocation
+@click.pass_context
+def root(ctx: click.Context, run: Invocation) -> None:
+    """List the years of the table of contents, newest first."""
+    with _toc(run, ctx) as toc:
+        nodes = toc.roots()
+    run.show(
+        {"nodes": [wire.node_json(each) for each in nodes]},
+        lambda: "\n".join(
+            [
+                "TOC Root Nodes:",
+                *(
+                    f'  - {each.node_id} "{each.title}" ({_count(len(each.child_ids), "child")})'
+                    for each in nodes
+                ),
+            ]
+        ),
+    )
+
+
+@_commands.command(
+    examples=(
+        "memory-daemon query node toc:year:2026",
+        "memory-daemon query node toc:day:2026-01-30 --history",
+        "memory-daemon query node toc:day:2026-01-30 --version 3",
+    )
+)
+@click.argument("node_id")
+@click.option("--history", is_flag=True, help="List the versions that were kept.")
+@click.option("--version", type=int, help="Show this version.")
+@invocation
+@click.pass_context
+def node(
+    ctx: click.Context, run: Invocation, node_id: str, history: bool, version: int | None
+) -> None:
+    """Show one node: its summary, bullets and keywords."""
+    if history or version is not None:
+        contents = run.backend.here().contents
+        if history:
+            _show_history(run, node_id, contents.history(node_id))
+            return
+        found = contents.version(node_id, version or 0)
+    else:
+        with _toc(run, ctx) as toc:
+            found = toc.node(node_id)
+    if found is None:
+        raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
+    as_json = wire.node_json if version is None else wire.version_json
+    run.show(as_json(found), lambda: _node_text(found))
+
+
+@_commands.command(
+    examples=(
+        "memory-daemon query browse toc:year:2026 -l 5",
+        "memory-daemon query browse toc:day:2026-01-30",
+    )
+)
+@click.argument("parent_id")
+@click.option("-l", "--limit", type=int, default=20, show_default=True, help="Most children.")
+@click.option("-t", "--token", default="0", help="Continuation token of the page before.")
+@invocation
+@click.pass_context
+def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, token: str) -> None:
+    """List the children of a node, by time."""
+    offset = wire.offset_in(token)
+    with _toc(run, ctx) as toc:
+        parent = toc.node(parent_id)
+        if parent is None:
+            raise NotFound(f"no node {parent_id!r}")
+        found = toc.children(parent_id, limit=limit, offset=offset)
+    run.show(
+        {
+            "children": [wire.node_json(each) for each in found.nodes],
+            "continuation_token": None if found.next is None else str(found.next),
+            "has_more": found.next is not None,
+        },
+        lambda: _browse_text(parent, found, offset, limit),
+        page=True,
+    )
+
+
+@_commands.command(
+    examples=("memory-daemon query expand grip:1738281600000:01JK... --before 5 --after 5",)
+)
+@click.argument("grip_id")
+@click.option("--before", type=int, default=3, show_default=True, help="Events before the excerpt.")
+@click.option("--after", type=int, default=3, show_default=True, help="Events after the excerpt.")
+@invocation
+@click.pass_context
+def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after: int) -> None:
+    """Show the conversation that a bullet's grip stands in."""
+    with _toc(run, ctx) as toc:
+        found = toc.expand(grip_id, before=before, after=after)
+    if found.grip is None:
+        raise NotFound(f"no grip {grip_id!r}")
+    run.show(wire.expansion_json(found), lambda: _expansion_text(found), page=True)
+
+
+@_commands.command(
+    examples=(
+        "memory-daemon query tree",
+        "memory-daemon query tree --from 2026-03-01 --to 2026-03-31",
+    )
+)
+@click.option("--from", "start", type=DAY, help="First day.")
+@click.option("--to", "end", type=DAY, help="Last day.")
+@click.option("--bullets/--no-bullets", default=True, help="With the bullets of days and segments.")
+@invocation
+def tree(run: Invocation, start: datetime | None, end: datetime | None, bullets: bool) -> None:
+    """Print the table of contents as a tree."""
+    branches = run.backend.here().contents.tree(_day(start), _day(end))
+    run.show(
+        {"nodes": [wire.branch_json(each) for each in branches]},
+        lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
+        page=True,
+    )
+
+
+@contextmanager
+def _toc(run: Invocation, ctx: click.Context) -> Iterator[Toc]:
+    endpoint = ctx.meta["endpoint"]
+    if endpoint is None:
+        yield run.backend.here().contents
+    else:
+        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+            yield remote
+
+
+def _node_text(found: TocNode) -> str:
+    lines = [
+        f"Node: {found.node_id}",
+        f"  Title: {rendering.plain(found.title)}",
+        f"  Level: {found.level.name.title()}",
+        f"  Summary: {rendering.plain(found.summary)}",
+        f"  Keywords: {rendering.plain(', '.join(found.keywords))}",
+        f"  Children: {len(found.child_ids)}",
+        f"  Time Range: {_range(found)}",
+        f"  Version: {found.version}",
+    ]
+    if found.bullets:
+        lines.append("  Bullets:")
+    for bullet in found.bullets:
+        lines.append(f"    - {rendering.plain(bullet.text)}")
+        lines += [f"      {grip_id}" for grip_id in bullet.grip_ids]
+    return "\n".join(lines)
+
+
+def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) -> None:
+    if not versions:
+        raise NotFound(f"no kept versions of {node_id!r}")
+    run.show(
+        {"versions": [wire.version_json(each) for each in versions]},
+        lambda: "\n".join(
+            [
+                f"History of {versions[0].node_id}:",
+                *(
+                    f"  v{each.version}  {rendering.moment(each.created_ms)}"
+                    f"  {_count(len(each.bullets), 'bullet')}  {rendering.excerpt(each.title, 60)}"
+                    for each in versions
+                ),
+            ]
+        ),
+        page=True,
+    )
+
+
+def _browse_text(parent: TocNode, found: Children, offset: int, limit: int) -> str:
+    lines = [f"Children of {parent.node_id}:"]
+    lines += [
+        f'  {number}. {each.node_id} "{rendering.plain(each.title)}"'
+        for number, each in enumerate(found.nodes, offset + 1)
+    ]
+    size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
+    pages = max(1, -(-len(parent.child_ids) // size))
+    more = "true" if found.next is not None else "false"
+    token = "" if found.next is None else f', next_token: "{found.next}"'
+    lines += ["", f"Page {offset // size + 1} of {pages} (has_more: {more}{token})"]
+    return "\n".join(lines)
+
+
+def _expansion_text(found: Expansion) -> str:
+    grip = found.grip
+    if grip is None:
+        return ""
+    lines = [
+        f"Grip: {grip.grip_id}",
+        f'  Excerpt: "{rendering.excerpt(grip.excerpt, EXCERPT)}"',
+        f"  Source: {grip.source}",
+        f"  Time: {rendering.moment(grip.at_ms)}",
+        "",
+        "Context:",
+    ]
+    for title, events in (
+        ("BEFORE", found.before),
+        ("EXCERPT", found.excerpt),
+        ("AFTER", found.after),
+    ):
+        lines.append(f"  --- {title} ---")
+        lines += [_event_line(event) for event in events]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _event_line(event: Event) -> str:
+    return f"  [{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
+
+
+def _tree_text(console: Console, branches: Sequence[Branch], *, bullets: bool) -> str:
+    if not branches:
+        return "Nothing is recorded yet."
+    with console.capture() as captured:
+        for branch in branches:
+            top = Tree(_label(branch.node))
+            _grow(top, branch, bullets=bullets)
+            console.print(top)
+    return captured.get()
+
+
+def _grow(stem: Tree, branch: Branch, *, bullets: bool) -> None:
+    if bullets and branch.node.level is Level.SEGMENT:
+        for bullet in branch.node.bullets:
+            stem.add(Text(rendering.plain(bullet.text), style="dim"))
+    for child in branch.branches:
+        _grow(stem.add(_label(child.node)), child, bullets=bullets)
+
+
+_STYLES = {
+    Level.YEAR: "bold magenta",
+    Level.MONTH: "bold blue",
+    Level.WEEK: "blue",
+    Level.DAY: "green",
+}
+
+
+def _label(found: TocNode) -> Text:
+    if found.level is not Level.SEGMENT:
+        return Text(found.title, style=_STYLES[found.level])
+    at = datetime.fromtimestamp(found.start_ms / 1000, UTC)
+    return Text.assemble((f"{at:%H:%M} ", "cyan"), rendering.plain(found.title))
+
+
+def _range(found: TocNode) -> str:
+    if found.level is Level.SEGMENT:
+        return f"{rendering.moment(found.start_ms)} to {rendering.moment(found.end_ms)}"
+    return f"{rendering.moment(found.start_ms)[:10]} to {rendering.moment(found.end_ms)[:10]}"
+
+
+def _count(number: int, noun: str) -> str:
+    plural = {"child": "children"}.get(noun, f"{noun}s")
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _day(given: datetime | None) -> date | None:
+    return None if given is None else given.date()

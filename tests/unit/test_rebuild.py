@@ -1,0 +1,188 @@
+"""Rebuilding the table of contents: what comes out the same stays, and a dry run writes nothing."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import pytest
+
+from agent_memory.adapters.storage import families
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.outbox import StoredOutbox
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.domain.batches import Row
+from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.domain.ports import OrderedStore
+from agent_memory.domain.segments import Rules
+from agent_memory.services.rebuild import Rebuild, Rebuilt
+from agent_memory.services.rollup import Rollup
+from agent_memory.services.segmenting import Segmenting
+from tests.contract.stores import TIMEOUT, everything, unexpected
+from tests.inline_worker import InlineWorker
+
+MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
+START = 1_769_783_400_000  # 2026-01-30 14:30
+
+
+class SetClock:
+    def __init__(self) -> None:
+        self.at_ms = START + 30 * DAY
+
+    def now(self) -> Millis:
+        return Millis(self.at_ms)
+
+
+@dataclass(frozen=True)
+class Parts:
+    store: OrderedStore
+    clock: SetClock
+
+    def rebuild(self, rules: Rules) -> Rebuild:
+        log, toc = StoredEventLog(self.store), StoredToc(self.store)
+        summarizer = ExtractiveSummarizer(InlineWorker())
+        return Rebuild(
+            log=log,
+            segmenting=Segmenting(
+                log=log,
+                outbox=StoredOutbox(self.store),
+                reader=toc,
+                writer=toc,
+                drafter=summarizer,
+                summarizer=summarizer,
+                clock=self.clock,
+                rules=rules,
+            ),
+            rollup=Rollup(
+                reader=toc,
+                writer=toc,
+                drafter=summarizer,
+                summarizer=summarizer,
+                clock=self.clock,
+            ),
+            writer=toc,
+            turn=threading.Lock(),
+        )
+
+    def append(self, session: str, *minutes: int) -> None:
+        events = [
+            Event(
+                event_id=EventId(f"{session}:{minute}"),
+                session_id=SessionId(session),
+                at_ms=Millis(START + minute * MINUTE),
+                type=EventType.USER_MESSAGE,
+                role=EventRole.USER,
+                text=f"We decided to rename module {minute} of {session}.",
+            )
+            for minute in minutes
+        ]
+        assert all(StoredEventLog(self.store).append(events).result(TIMEOUT))
+
+    def contents(self) -> dict[str, list[Row]]:
+        return {family: everything(self.store, family) for family in families.ALL}
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    yield Parts(store=store, clock=SetClock())
+    store.close()
+
+
+def run(rebuild: Rebuild, *, dry_run: bool = False, since: date | None = None) -> Rebuilt:
+    return rebuild.run(rebuild.sessions(since), dry_run=dry_run, done=lambda _: None)
+
+
+def test_an_empty_store_has_nothing_to_rebuild(parts: Parts) -> None:
+    assert run(parts.rebuild(Rules())) == Rebuilt(sessions=0, written=0, removed=0, rolled_up=0)
+
+
+def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
+    parts.append("a", 0, 5, 60)
+    parts.append("b", 3)
+    found = run(parts.rebuild(Rules()))
+    assert found == Rebuilt(sessions=2, written=3, removed=0, rolled_up=4)
+    toc = StoredToc(parts.store)
+    assert len(toc.below("toc:segment:2026-01-30:", after=None, limit=9)) == 3
+    assert len(toc.below("toc:", after=None, limit=99)) == 7
+
+
+def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
+    parts.append("a", 0, 5, 60)
+    run(parts.rebuild(Rules()))
+    before = parts.contents()
+    parts.clock.at_ms += DAY
+    assert run(parts.rebuild(Rules())) == Rebuilt(sessions=1, written=0, removed=0, rolled_up=0)
+    assert parts.contents() == before
+
+
+def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
+    parts.append("a", 60, 0, 5)
+    rebuild = parts.rebuild(Rules())
+    while rebuild.segmenting.step():
+        pass
+    rebuild.segmenting.seal()
+    rebuild.rollup.run(lambda _: None)
+    before = parts.contents()
+    parts.clock.at_ms += DAY
+    assert run(rebuild).written == 0
+    assert parts.contents() == before
+
+
+def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
+    parts.append("a", 0, 5, 10)
+    run(parts.rebuild(Rules(time_gap_ms=MINUTE)))
+    parts.clock.at_ms += DAY
+    found = run(parts.rebuild(Rules()))
+    assert (found.written, found.removed) == (1, 2)
+    toc = StoredToc(parts.store)
+    (left,) = toc.below("toc:segment:", after=None, limit=9)
+    (day,) = toc.nodes(toc.below("toc:day:", after=None, limit=9))
+    assert day is not None
+    assert day.child_ids == (left,)
+
+
+def test_a_dry_run_says_what_would_be_and_writes_nothing(parts: Parts) -> None:
+    parts.append("a", 0, 5, 10)
+    run(parts.rebuild(Rules(time_gap_ms=MINUTE)))
+    before = parts.contents()
+    parts.clock.at_ms += DAY
+    found = run(parts.rebuild(Rules()), dry_run=True)
+    assert found == Rebuilt(sessions=1, written=1, removed=2, rolled_up=0)
+    assert parts.contents() == before
+
+
+def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: Parts) -> None:
+    parts.append("old", 0)
+    parts.append("both", 1, 3 * 24 * 60)
+    parts.append("new", 2 * 24 * 60)
+    rebuild = parts.rebuild(Rules())
+    assert rebuild.sessions(None) == ["old", "both", "new"]
+    assert rebuild.sessions(date(2026, 1, 30)) == ["old", "both", "new"]
+    assert rebuild.sessions(date(2026, 1, 31)) == ["new", "both"]
+    assert rebuild.sessions(date(2026, 2, 3)) == []
+
+
+def test_progress_is_told_session_by_session(parts: Parts) -> None:
+    for name in "abc":
+        parts.append(name, 0)
+    told: list[int] = []
+    rebuild = parts.rebuild(Rules())
+    rebuild.run(rebuild.sessions(None), dry_run=True, done=told.append)
+    assert told == [1, 2, 3]
+
+
+def test_events_not_yet_taken_in_are_not_lost_by_it(parts: Parts) -> None:
+    parts.append("a", 0, 5)
+    rebuild = parts.rebuild(Rules())
+    run(rebuild)
+    toc = StoredToc(parts.store)
+    assert toc.cursor() == 0
+    before = toc.nodes(toc.below("toc:", after=None, limit=99))
+    assert rebuild.segmenting.step() == 2
+    rebuild.rollup.run(lambda _: None)
+    assert toc.nodes(toc.below("toc:", after=None, limit=99)) == before
