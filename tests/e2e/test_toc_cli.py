@@ -258,6 +258,27 @@ class TestQuery:
         ):
             assert shown(run("query", "-e", endpoint, *words)) == shown(run("query", *words))
 
+    def test_over_grpc_the_jobs_are_steered_alike(self, home: Home, run: Run) -> None:
+        far = ("scheduler", "-e", f"127.0.0.1:{home.status()['grpc_port']}")
+        listed = run(*far, "status", "--format", "json").json()
+        assert listed["scheduler_running"]
+        assert {job["job_name"] for job in listed["jobs"]} == {
+            "hourly-rollup",
+            "segment-summarizer",
+            "outbox-processor",
+        }
+        assert shown(run(*far, "pause", "outbox-processor")) == "Job 'outbox-processor' paused\n"
+        assert shown(run(*far, "resume", "outbox-processor")) == "Job 'outbox-processor' resumed\n"
+        assert "outbox-processor" in shown(run(*far, "run", "outbox-processor"))
+        assert_refused(run(*far, "pause", "nope"), NOT_FOUND, "Job not found: nope")
+
+    @pytest.mark.parametrize("words", [("tree",), ("node", "toc:year:2026", "--history")])
+    def test_what_cannot_be_asked_over_grpc_says_so(
+        self, home: Home, run: Run, words: tuple[str, ...]
+    ) -> None:
+        far = ("query", "-e", f"127.0.0.1:{home.status()['grpc_port']}")
+        assert_refused(run(*far, *words), USAGE, "leave --endpoint out")
+
     def test_over_grpc_json_is_the_same(self, home: Home, run: Run, toc: Toc) -> None:
         endpoint = f"unix:{home.status()['grpc_socket']}"
         for words in (
@@ -402,7 +423,7 @@ class TestTree:
         assert sorted(leaves(found["nodes"])) == days
 
     def test_an_empty_store_says_so(self, empty: Home) -> None:
-        assert shown(empty.run("memory-daemon", "query", "tree")) == "Nothing is recorded yet.\n"
+        assert shown(empty.run("memory-daemon", "query", "tree")) == "Nothing is recorded there.\n"
         assert empty.run("memory-daemon", "query", "tree", "--format", "json").json() == {
             "nodes": []
         }

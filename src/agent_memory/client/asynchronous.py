@@ -16,6 +16,8 @@ from agent_memory.client.values import (
     Event,
     ExpandGripResult,
     GetEventsResult,
+    Job,
+    SchedulerStatus,
     TocNode,
 )
 
@@ -123,6 +125,22 @@ class AsyncMemoryClient:
     ) -> ExpandGripResult:
         """The events of an excerpt and some around it; None leaves the number to the daemon."""
         return await self._unary(calls.expand_grip(grip_id, events_before, events_after))
+
+    async def get_scheduler_status(self) -> SchedulerStatus:
+        """The background jobs of the daemon."""
+        return await self._unary(calls.get_scheduler_status())
+
+    async def pause_job(self, job_name: str) -> None:
+        """Hold a job back until it is resumed."""
+        await self._unary(calls.pause_job(job_name))
+
+    async def resume_job(self, job_name: str) -> None:
+        """Let a paused job run again."""
+        await self._unary(calls.resume_job(job_name))
+
+    async def run_job(self, job_name: str) -> Job:
+        """Run a job now, and wait for its end."""
+        return await self._unary(calls.run_job(job_name))
 
     @classmethod
     async def _open(

@@ -15,6 +15,8 @@ from agent_memory.client.values import (
     Event,
     ExpandGripResult,
     GetEventsResult,
+    Job,
+    SchedulerStatus,
     TocNode,
 )
 
@@ -117,6 +119,22 @@ class MemoryClient:
     ) -> ExpandGripResult:
         """The events of an excerpt and some around it; None leaves the number to the daemon."""
         return self._unary(calls.expand_grip(grip_id, events_before, events_after))
+
+    def get_scheduler_status(self) -> SchedulerStatus:
+        """The background jobs of the daemon."""
+        return self._unary(calls.get_scheduler_status())
+
+    def pause_job(self, job_name: str) -> None:
+        """Hold a job back until it is resumed."""
+        self._unary(calls.pause_job(job_name))
+
+    def resume_job(self, job_name: str) -> None:
+        """Let a paused job run again."""
+        self._unary(calls.resume_job(job_name))
+
+    def run_job(self, job_name: str) -> Job:
+        """Run a job now, and wait for its end."""
+        return self._unary(calls.run_job(job_name))
 
     @classmethod
     def _open(

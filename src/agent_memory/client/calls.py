@@ -19,6 +19,9 @@ from agent_memory.client.values import (
     ExpandGripResult,
     GetEventsResult,
     Grip,
+    Job,
+    JobResult,
+    SchedulerStatus,
     TocBullet,
     TocLevel,
     TocNode,
@@ -156,6 +159,45 @@ def expand_grip(
     )
 
 
+def get_scheduler_status() -> Unary[SchedulerStatus]:
+    return _unary(
+        "GetSchedulerStatus",
+        encode(pb.GetSchedulerStatusRequest),
+        pb.GetSchedulerStatusResponse,
+        lambda answer: SchedulerStatus(
+            scheduler_running=answer.scheduler_running,
+            jobs=tuple(_job_in(job) for job in answer.jobs),
+        ),
+    )
+
+
+def pause_job(job_name: str) -> Unary[None]:
+    return _unary(
+        "PauseJob",
+        encode(lambda: pb.PauseJobRequest(job_name=job_name)),
+        pb.PauseJobResponse,
+        _done,
+    )
+
+
+def resume_job(job_name: str) -> Unary[None]:
+    return _unary(
+        "ResumeJob",
+        encode(lambda: pb.ResumeJobRequest(job_name=job_name)),
+        pb.ResumeJobResponse,
+        _done,
+    )
+
+
+def run_job(job_name: str) -> Unary[Job]:
+    return _unary(
+        "RunJob",
+        encode(lambda: pb.RunJobRequest(job_name=job_name)),
+        pb.RunJobResponse,
+        _run_in,
+    )
+
+
 def path(method: str) -> str:
     return f"/{_METHODS[method].containing_service.full_name}/{method}"
 
@@ -282,3 +324,31 @@ def _grip_in(message: pb.Grip) -> Grip:
 
 def _token_in(answer: pb.GetEventsResponse | pb.BrowseTocResponse) -> str | None:
     return answer.continuation_token if answer.HasField("continuation_token") else None
+
+
+def _job_in(job: pb.JobStatusProto) -> Job:
+    return Job(
+        job_name=job.job_name,
+        cron_expr=job.cron_expr,
+        last_run_ms=job.last_run_ms,
+        last_duration_ms=job.last_duration_ms,
+        last_result=JobResult(job.last_result),
+        last_error=job.last_error if job.HasField("last_error") else None,
+        next_run_ms=job.next_run_ms,
+        run_count=job.run_count,
+        error_count=job.error_count,
+        is_running=job.is_running,
+        is_paused=job.is_paused,
+    )
+
+
+def _done(answer: pb.PauseJobResponse | pb.ResumeJobResponse) -> None:
+    if not answer.success:
+        raise RpcError("NOT_FOUND", answer.error)
+
+
+def _run_in(answer: pb.RunJobResponse) -> Job:
+    """A job that ran and failed is told by its result; one that does not exist is an error."""
+    if not answer.HasField("job"):
+        raise RpcError("NOT_FOUND", answer.error)
+    return _job_in(answer.job)

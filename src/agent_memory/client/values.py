@@ -150,6 +150,40 @@ class ExpandGripResult:
     events_after: tuple[Event, ...] = ()
 
 
+class JobResult(IntEnum):
+    """How a background job's last run ended."""
+
+    UNSPECIFIED = 0
+    SUCCESS = 1
+    FAILED = 2
+    SKIPPED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A background job of the daemon. Times are Unix milliseconds, 0 for never."""
+
+    job_name: str
+    cron_expr: str
+    last_run_ms: int
+    last_duration_ms: int
+    last_result: JobResult
+    last_error: str | None
+    next_run_ms: int
+    run_count: int
+    error_count: int
+    is_running: bool
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerStatus:
+    """Whether jobs run by themselves, and every job."""
+
+    scheduler_running: bool
+    jobs: tuple[Job, ...]
+
+
 def moment(at: datetime | int) -> datetime:
     """In UTC, to the millisecond. A datetime must know its time zone."""
     if isinstance(at, datetime):

@@ -283,7 +283,7 @@ def job_json(job: JobStatus) -> dict[str, Any]:
         "cron_expr": job.cron,
         "last_run_ms": state.last_run_ms,
         "last_duration_ms": state.last_duration_ms,
-        "last_result": state.last_result.name.lower(),
+        "last_result": state.last_result.name.lower() if state.last_result else "unspecified",
         "last_error": state.last_error,
         "next_run_ms": job.next_run_ms,
         "run_count": state.run_count,

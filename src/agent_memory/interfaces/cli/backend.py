@@ -8,6 +8,7 @@ from typing import Protocol
 
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Page, Position
+from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
@@ -39,7 +40,19 @@ class Toc(Protocol):
     ) -> Expansion: ...
 
 
-class Remote(Events, Toc, Protocol):
+class Steering(Protocol):
+    """The background jobs: `services.Jobs`, or the same over gRPC."""
+
+    def status(self) -> tuple[bool, list[JobStatus]]: ...
+
+    def pause(self, name: str, /) -> str | None: ...
+
+    def resume(self, name: str, /) -> str | None: ...
+
+    def run(self, name: str, /) -> JobStatus: ...
+
+
+class Remote(Events, Toc, Steering, Protocol):
     """A daemon over gRPC."""
 
 

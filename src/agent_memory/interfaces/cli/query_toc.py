@@ -75,6 +75,7 @@ def node(
 ) -> None:
     """Show one node: its summary, bullets and keywords."""
     if history or version is not None:
+        _not_remote(ctx)
         contents = run.backend.here().contents
         if history:
             _show_history(run, node_id, contents.history(node_id))
@@ -146,14 +147,27 @@ def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after
 @click.option("--to", "end", type=DAY, help="Last day.")
 @click.option("--bullets/--no-bullets", default=True, help="With the bullets of days and segments.")
 @invocation
-def tree(run: Invocation, start: datetime | None, end: datetime | None, bullets: bool) -> None:
+@click.pass_context
+def tree(
+    ctx: click.Context,
+    run: Invocation,
+    start: datetime | None,
+    end: datetime | None,
+    bullets: bool,
+) -> None:
     """Print the table of contents as a tree."""
+    _not_remote(ctx)
     branches = run.backend.here().contents.tree(_day(start), _day(end))
     run.show(
         {"nodes": [wire.branch_json(each) for each in branches]},
         lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
         page=True,
     )
+
+
+def _not_remote(ctx: click.Context) -> None:
+    if ctx.meta["endpoint"] is not None:
+        raise click.UsageError("this works for the daemon here only: leave --endpoint out", ctx)
 
 
 @contextmanager
@@ -247,7 +261,7 @@ def _event_line(event: Event) -> str:
 
 def _tree_text(console: Console, branches: Sequence[Branch], *, bullets: bool) -> str:
     if not branches:
-        return "Nothing is recorded yet."
+        return "Nothing is recorded there."
     with console.capture() as captured:
         for branch in branches:
             top = Tree(_label(branch.node))

@@ -15,6 +15,7 @@ from agent_memory.client import (
 from agent_memory.domain.errors import (
     AgentMemoryError,
     InvalidInput,
+    NotFound,
     RemoteUnavailable,
     Unauthorized,
 )
@@ -28,6 +29,7 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
+from agent_memory.domain.jobs import JobState, JobStatus, Result
 from agent_memory.domain.periods import Level, NodeId
 from agent_memory.domain.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.interfaces import wire
@@ -35,6 +37,7 @@ from agent_memory.services.contents import Children, Expansion
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
     "INVALID_ARGUMENT": InvalidInput,
+    "NOT_FOUND": NotFound,
     "UNAUTHENTICATED": Unauthorized,
     "UNAVAILABLE": RemoteUnavailable,
     "DEADLINE_EXCEEDED": RemoteUnavailable,
@@ -70,6 +73,21 @@ class RemoteDaemon:
             next=wire.offset_in(token) if token else None,
         )
 
+    def status(self) -> tuple[bool, list[JobStatus]]:
+        found = self._client.get_scheduler_status()
+        return found.scheduler_running, [_job(job) for job in found.jobs]
+
+    def pause(self, name: str, /) -> str | None:
+        self._client.pause_job(name)
+        return None
+
+    def resume(self, name: str, /) -> str | None:
+        self._client.resume_job(name)
+        return None
+
+    def run(self, name: str, /) -> JobStatus:
+        return _job(self._client.run_job(name))
+
     def expand(
         self, grip_id: str, /, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
@@ -102,6 +120,24 @@ def _event(event: client.Event) -> Event:
         role=EventRole(event.role),
         text=event.text,
         metadata=event.metadata,
+    )
+
+
+def _job(job: client.Job) -> JobStatus:
+    return JobStatus(
+        name=job.job_name,
+        cron=job.cron_expr,
+        state=JobState(
+            last_run_ms=Millis(job.last_run_ms),
+            last_duration_ms=job.last_duration_ms,
+            last_result=Result(job.last_result),
+            last_error=job.last_error,
+            run_count=job.run_count,
+            error_count=job.error_count,
+            paused=job.is_paused,
+        ),
+        next_run_ms=Millis(job.next_run_ms),
+        running=job.is_running,
     )
 
 

@@ -1,11 +1,15 @@
 """`memory-daemon scheduler`: the background jobs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
 from agent_memory.domain.errors import NotFound
 from agent_memory.domain.jobs import JobStatus, Result
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.backend import Steering
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
 
 _MEANING = {
@@ -19,15 +23,24 @@ _MEANING = {
     cls=Group,
     examples=("memory-daemon scheduler status", "memory-daemon scheduler pause hourly-rollup"),
 )
-def scheduler() -> None:
+@click.option(
+    "-e",
+    "--endpoint",
+    help="Ask this daemon over gRPC, e.g. http://[::1]:50051. MEMORY_KEY may hold a bearer key.",
+)
+@click.pass_context
+def scheduler(ctx: click.Context, endpoint: str | None) -> None:
     """Look at and steer the background jobs."""
+    ctx.meta["endpoint"] = endpoint
 
 
 @scheduler.command(examples=("memory-daemon scheduler status --format json",))
 @invocation
-def status(run: Invocation) -> None:
+@click.pass_context
+def status(ctx: click.Context, run: Invocation) -> None:
     """Show every job: when it ran, how that went, when it runs next."""
-    running, jobs = run.backend.here().jobs.status()
+    with _jobs(ctx, run) as steering:
+        running, jobs = steering.status()
     run.show(
         {"scheduler_running": running, "jobs": [wire.job_json(job) for job in jobs]},
         lambda: "\n\n".join(
@@ -40,27 +53,45 @@ def status(run: Invocation) -> None:
 @scheduler.command(examples=("memory-daemon scheduler pause hourly-rollup",))
 @click.argument("job_name")
 @invocation
-def pause(run: Invocation, job_name: str) -> None:
+@click.pass_context
+def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
     """Pause a job: it does not run, by cron or for new work, until it is resumed."""
-    _done(run, job_name, run.backend.here().jobs.pause(job_name), "paused")
+    with _jobs(ctx, run) as steering:
+        error = steering.pause(job_name)
+    _done(run, job_name, error, "paused")
 
 
 @scheduler.command(examples=("memory-daemon scheduler resume hourly-rollup",))
 @click.argument("job_name")
 @invocation
-def resume(run: Invocation, job_name: str) -> None:
+@click.pass_context
+def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
     """Resume a paused job."""
-    _done(run, job_name, run.backend.here().jobs.resume(job_name), "resumed")
+    with _jobs(ctx, run) as steering:
+        error = steering.resume(job_name)
+    _done(run, job_name, error, "resumed")
 
 
 @scheduler.command("run", examples=("memory-daemon scheduler run segment-summarizer",))
 @click.argument("job_name")
 @invocation
-def run_job(run: Invocation, job_name: str) -> int:
+@click.pass_context
+def run_job(ctx: click.Context, run: Invocation, job_name: str) -> int:
     """Run a job now and wait for it."""
-    job = run.backend.here().jobs.run(job_name)
+    with _jobs(ctx, run) as steering:
+        job = steering.run(job_name)
     run.show(wire.job_json(job), lambda: _job_text(job))
     return 0 if job.state.last_result is Result.SUCCESS else 1
+
+
+@contextmanager
+def _jobs(ctx: click.Context, run: Invocation) -> Iterator[Steering]:
+    endpoint = ctx.meta["endpoint"]
+    if endpoint is None:
+        yield run.backend.here().jobs
+    else:
+        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+            yield remote
 
 
 def _done(run: Invocation, job_name: str, error: str | None, what: str) -> None:
