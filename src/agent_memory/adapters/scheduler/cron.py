@@ -22,7 +22,7 @@ from agent_memory.domain.ports import Clock, JobStore
 
 log = structlog.get_logger()
 
-COALESCE_SECONDS = 1.0
+COALESCE_SECONDS = 0.8
 STOP_SECONDS = 3.0
 MAX_JITTER_MS = 2_000
 
