@@ -29,6 +29,8 @@ class ProcessControl:
         if running is not None:
             running.close()
             say(f"Daemon is already running (PID {places.holder(folders)})\n")
+            if _as_arguments(options) or options.config is not None:
+                relay.complain("note: it keeps its own settings; to change them, stop it first\n")
             return 0
         code = relay.start(
             None if options.config is None else str(options.config),

@@ -236,6 +236,10 @@ class TestTree:
         write_days(store, *self.DAYS)
         assert leaves(contents.tree()) == list(self.DAYS)
 
+    def test_bounds_that_are_swapped_are_refused(self, contents: Contents) -> None:
+        with pytest.raises(InvalidInput, match="swap them"):
+            contents.tree(date(2026, 3, 1), date(2026, 1, 1))
+
     @pytest.mark.parametrize(
         ("start", "end", "expected"),
         [
@@ -253,7 +257,7 @@ class TestTree:
             ("2026-01-16", "2026-01-29", []),
             ("2028-01-01", None, []),
             (None, "2025-12-28", []),
-            ("2026-03-01", "2026-01-01", []),
+            ("2027-01-01", "9999-12-31", ["2027-01-01"]),
         ],
     )
     def test_bounds_are_days_both_included(

@@ -190,6 +190,10 @@ def moment(at: datetime | int) -> datetime:
         if at.utcoffset() is None:
             raise ValueError("the timestamp has no time zone: give one, such as datetime.now(UTC)")
         at = millis(at)
+    if type(at) is not int:
+        raise ValueError(
+            f"timestamp {at!r} must be an aware datetime or whole Unix milliseconds, not seconds"
+        )
     try:
         return _EPOCH + at * _MILLISECOND
     except OverflowError as exc:

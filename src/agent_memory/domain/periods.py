@@ -81,9 +81,9 @@ class Period:
             case Level.MONTH:
                 after = (self.first + timedelta(days=31)).replace(day=1)
             case Level.WEEK:
-                after = self.first + timedelta(days=7)
+                return Millis(self.start_ms + 7 * _DAY_MS - 1)
             case _:
-                after = self.first + timedelta(days=1)
+                return Millis(self.start_ms + _DAY_MS - 1)
         return Millis(_midnight(after) - 1)
 
     @property

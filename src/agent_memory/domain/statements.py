@@ -27,7 +27,11 @@ _QUESTION, _INTRODUCTION, _ASIDE, _PIECE = 0.6, 0.4, 0.6, 0.8
 _VAGUE = (0.25, 0.5, 0.8)  # by telling words, where there are fewer than three
 _VAGUE_BUT_STRONG = (0.25, 0.8, 1.0)
 _STRONG = 1.5
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f]")
+# Titles and links that a terminal would set, its colours, and what control characters are left.
+_CONTROL = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(?:\x1b\[|\x9b)[0-9;?]*[A-Za-z]"
+    r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+)
 
 
 @dataclass(slots=True)

@@ -65,9 +65,15 @@ class Contents:
         return None if name is None else self.toc.version(name, version)
 
     def history(self, node_id: str) -> list[TocNode]:
-        """The kept versions, newest first."""
+        """The present version and those that were kept, newest first."""
         name = periods.canonical(_required("node_id", node_id))
-        return [] if name is None else self.toc.history(name, limit=_HISTORY)
+        if name is None:
+            return []
+        kept = self.toc.history(name, limit=_HISTORY)
+        (present,) = self.toc.nodes([name])
+        if present is None or (kept and kept[0].version == present.version):
+            return kept
+        return [present, *kept]
 
     def children(self, parent_id: str, *, limit: int = 0, offset: int = 0) -> Children:
         for name, number in (("limit", limit), ("offset", offset)):
@@ -104,6 +110,8 @@ class Contents:
 
     def tree(self, start: date | None = None, end: date | None = None) -> list[Branch]:
         """The whole table, or the part of it that has days from `start` to `end`."""
+        if start is not None and end is not None and start > end:
+            raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
         return list(self._branches(self.roots()[::-1], start, end))
 
     def _branches(

@@ -37,10 +37,9 @@ class Rollup:
         found = [(node_id, periods.parse(node_id)) for node_id in dirty]
         wanted = [period for _, period in found if period is not None]
         families = [self._children(period) for period in wanted]
-        digests = [
-            self._digest(period, [toc.as_child(child) for child in family])
-            for period, family in zip(wanted, families, strict=True)
-        ]
+        digests = self._digests(
+            wanted, [[toc.as_child(child) for child in family] for family in families]
+        )
         present = self.reader.nodes([period.node_id for period in wanted])
         nodes: list[Written] = []
         gone: list[NodeId] = []
@@ -65,10 +64,16 @@ class Rollup:
             clean=frozenset(dirty),
         )
 
-    def _digest(self, period: Period, children: list[Child]) -> Digest:
-        over = period.end_ms < self.clock.now()
-        (digest,) = (self.summarizer if over else self.drafter).digest([children])
-        return digest
+    def _digests(self, wanted: list[Period], families: list[list[Child]]) -> list[Digest]:
+        """All of a kind in one call: a summarizer that is down is then found so but once."""
+        now = self.clock.now()
+        found: dict[int, Digest] = {}
+        for over, summarizer in ((False, self.drafter), (True, self.summarizer)):
+            places = [n for n, period in enumerate(wanted) if (period.end_ms < now) is over]
+            if places:
+                digests = summarizer.digest([families[place] for place in places])
+                found.update(zip(places, digests, strict=True))
+        return [found[place] for place in range(len(wanted))]
 
     def _next(self, node: TocNode, old: TocNode | None) -> Written:
         now = self.clock.now()

@@ -153,7 +153,7 @@ class RocksEngine:
             for name in families.ALL
         ]
         # A compaction may remove a file between listing and looking.
-        files = [(path, _file_size(path)) for path in self._path.iterdir()]
+        files = [(path, _file_size(path)) for path in self._path.iterdir() if _is_data(path)]
         return StoreStats(
             path=str(self._path),
             size_bytes=sum(size for _, size in files),
@@ -257,6 +257,11 @@ class RocksEngine:
 
 def _property(database: rocksdict.Rdict, name: str) -> int:
     return database.property_int_value(name) or 0
+
+
+def _is_data(path: Path) -> bool:
+    """RocksDB's own log and copies of its options are none."""
+    return path.suffix in (".sst", ".log") or path.name.startswith("MANIFEST")
 
 
 def _file_size(path: Path) -> int:

@@ -42,6 +42,9 @@ def get_config(run: Invocation, key: str) -> None:
     """Show the value in force for this caller."""
     value = run.loaded.value(key)
     run.show(value, lambda: _as_text(value))
+    for each in run.loaded.ignored:
+        if each.startswith(f"{key} "):
+            run.terminal.warn(f"note: ignored {each}\n")
 
 
 @config_group.command(

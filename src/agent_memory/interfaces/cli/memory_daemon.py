@@ -350,7 +350,7 @@ def list_tokens(run: Invocation) -> None:
 
 @token.command("revoke", examples=("memory-daemon token revoke dashboard",))
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; without a terminal nothing is asked.")
 @invocation
 def revoke_token(run: Invocation, name: str, yes: bool) -> int:
     """Revoke a key: whoever uses it is refused from now on."""

@@ -1,0 +1,49 @@
+"""Rolling up asks its summarizers as seldom as it can."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.domain import extracting
+from agent_memory.domain.events import Millis
+from agent_memory.domain.periods import NodeId
+from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
+from agent_memory.domain.toc import Change
+from agent_memory.services.rollup import Rollup
+from tests.contract.stores import memory
+
+
+class Counting:
+    """The extractive summarizer, in this process, and how often it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.asked: list[int] = []
+
+    def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
+        return [extracting.summarize(each.utterances, each.overlap) for each in conversations]
+
+    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]:
+        self.asked.append(len(periods))
+        return [extracting.digest(children) for children in periods]
+
+
+class Noon:
+    def now(self) -> Millis:
+        return Millis(1_772_539_200_000)  # 3 March 2026
+
+
+def test_periods_of_a_level_are_digested_together_and_those_that_run_apart(tmp_path: Path) -> None:
+    with closing(memory(tmp_path)) as store:
+        toc = StoredToc(store)
+        draft, final = Counting("draft"), Counting("final")
+        days = [f"toc:day:2026-03-{day:02}" for day in (1, 2, 3)]
+        toc.commit(Change(dirty=frozenset(NodeId(day) for day in days)))
+
+        done = Rollup(reader=toc, writer=toc, drafter=draft, summarizer=final, clock=Noon()).run(
+            lambda _: None
+        )
+
+    assert done == 3
+    assert (draft.asked, final.asked) == ([1], [2])
