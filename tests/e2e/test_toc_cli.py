@@ -359,7 +359,9 @@ class TestVersions:
             {"text": bullet.text, "grip_ids": list(bullet.grip_ids)} for bullet in before.bullets
         ]
 
-    def test_an_open_conversation_has_no_kept_version_until_its_end(self, empty: Home) -> None:
+    def test_the_history_of_an_open_conversation_is_its_present_until_it_ends(
+        self, empty: Home
+    ) -> None:
         now = int(time.time() * 1000) - MINUTE
         with Client(f"127.0.0.1:{empty.status()['grpc_port']}") as client:
             toc = Toc(client)
@@ -367,10 +369,14 @@ class TestVersions:
             toc.settle()
             (segment,) = toc.segments()
             words = ("memory-daemon", "query", "node", segment.node_id, "--history")
-            assert_refused(empty.run(*words), NOT_FOUND)
+            (present,) = empty.run(*words, "--format", "json").json()["versions"]
+            assert present["version"] == segment.version
             client.ingest(said("open", 1, now + 1000, "end"))
             toc.settle()
-        assert shown(empty.run(*words)).startswith(f"History of {segment.node_id}:\n  v")
+            (closed,) = toc.segments()
+        assert shown(empty.run(*words)).startswith(
+            f"History of {segment.node_id}:\n  v{closed.version} "
+        )
 
 
 class TestTree:
