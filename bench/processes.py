@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -79,6 +79,17 @@ class Process:
         )
         return Cpu(_cpu_seconds(Path(f"/proc/{self.pid}/stat")), background)
 
+    def resident(self) -> float:
+        """Megabytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        found = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(found.split()[1]) / 1024
+
+    def pin(self, cores: Collection[int]) -> None:
+        """Let it run on these only. Threads to come inherit it from those there are."""
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            os.sched_setaffinity(int(task.name), cores)
+
     def stop(self) -> None:
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
@@ -89,24 +100,24 @@ class Process:
 
 
 class Daemon(Process):
-    """The real server, with all that it writes under `folder`."""
+    """The real server, with all that it writes under `folder`. Commands reach it in `environ`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self.db = folder / "data/agent-memory/db"
+        self.index = folder / "data/agent-memory/index"
         places = {name: folder / name.lower() for name in ("CACHE", "CONFIG", "STATE", "RUNTIME")}
         announced = folder / "data/agent-memory/daemon.json"
-        super().__init__(
-            "agent_memory.daemon",
-            environ={
-                "HOME": str(folder),
-                "XDG_DATA_HOME": str(folder / "data"),
-                "XDG_RUNTIME_DIR": str(places.pop("RUNTIME")),
-                **{f"XDG_{name}_HOME": str(place) for name, place in places.items()},
-                "MEMORY_GRPC__PORT": "0",
-                "MEMORY_HTTP__PORT": "0",
-                "MEMORY_SCHEDULER__ENABLED": "false",  # the log alone is measured
-            },
-        )
+        self.environ = {
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_RUNTIME_DIR": str(places.pop("RUNTIME")),
+            **{f"XDG_{name}_HOME": str(place) for name, place in places.items()},
+            "MEMORY_GRPC__PORT": "0",
+            "MEMORY_HTTP__PORT": "0",
+            "MEMORY_SCHEDULER__ENABLED": "false",  # nothing runs but what is measured
+            **(settings or {}),
+        }
+        super().__init__("agent_memory.daemon", environ=self.environ)
         self.port = self.wait_for(
             lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
         )

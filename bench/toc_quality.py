@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,11 @@ from agent_memory.domain import extracting
 from agent_memory.domain.events import EventId, EventRole, EventType, Millis
 from agent_memory.domain.summaries import Summary, Utterance
 from bench import tables
+from bench.bm25 import Bm25
 
 CUTOFFS = (1, 3, 5, 10)
-K1, B = 1.2, 0.75
 SOURCES = ("extractive", "LLM-written", "raw text")
 
-_WORD = re.compile(r"\w+")
 _SESSION = re.compile(r"session_(\d+)")
 _EVIDENCE = re.compile(r"D(\d+):\d+")
 
@@ -48,29 +46,6 @@ class Question:
 class Conversation:
     sessions: Mapping[int, Session]
     questions: tuple[Question, ...]
-
-
-class Bm25:
-    def __init__(self, documents: Mapping[int, str]) -> None:
-        self._counts = {key: Counter(_words(text)) for key, text in documents.items()}
-        self._sizes = {key: counts.total() for key, counts in self._counts.items()}
-        self._mean = sum(self._sizes.values()) / len(self._sizes)
-        self._having = Counter(word for counts in self._counts.values() for word in counts)
-
-    def ranked(self, query: str) -> list[int]:
-        words = set(_words(query))
-        score = {key: self._score(key, words) for key in self._counts}
-        return sorted(score, key=lambda key: (-score[key], key))
-
-    def _score(self, key: int, words: set[str]) -> float:
-        counts = self._counts[key]
-        norm = K1 * (1 - B + B * self._sizes[key] / self._mean)
-        total = 0.0
-        for word in sorted(words & counts.keys()):
-            having = self._having[word]
-            rarity = log(1 + (len(self._counts) - having + 0.5) / (having + 0.5))
-            total += rarity * counts[word] * (K1 + 1) / (counts[word] + norm)
-        return total
 
 
 def main() -> None:
@@ -161,21 +136,9 @@ def raw(session: Session) -> str:
     return "\n".join([session.date, *turns])
 
 
-def recall(index: Bm25, question: Question) -> list[float]:
+def recall(index: Bm25[int], question: Question) -> list[float]:
     ranked = index.ranked(question.text)
     return [len(question.gold & set(ranked[:k])) / len(question.gold) for k in CUTOFFS]
-
-
-def _words(text: str) -> list[str]:
-    return [_stem(word) for word in _WORD.findall(text.lower())]
-
-
-def _stem(word: str) -> str:
-    """Plurals and -ing, -ed: the same for all three sources."""
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,11 @@ from agent_memory.client import Event, EventRole, EventType, MemoryClient
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
 COMMANDS = Path(sys.executable).parent
+QUESTIONS = (
+    "why did the disk fill up with thumbnails",
+    "which database did we decide on",
+    "which page was slow on 9 March 2026",
+)
 
 
 def main() -> int:
@@ -41,6 +47,10 @@ def main() -> int:
             decision = next(each for each in bullets if "SQLite" in each.text)
         show(f"- {decision.text}")
         shell("memory-daemon", "query", "expand", decision.grip_ids[0], "--before", "2")
+        say("It can be asked in plain words, and each answer says where it stands:")
+        shell.quietly("memory-daemon", "scheduler", "run", "outbox-processor")
+        for question in QUESTIONS:
+            shell("memory", "recall", question, "--in", "events,segments", "--limit", "2")
     return 0
 
 
@@ -48,7 +58,7 @@ class Shell:
     """Types commands as a person would."""
 
     def __call__(self, program: str, *arguments: str) -> None:
-        sys.stdout.write(f"\n    $ {program} {' '.join(arguments)}\n")
+        sys.stdout.write(f"\n    $ {shlex.join((program, *arguments))}\n")
         for line in self.quietly(program, *arguments).splitlines():
             show(line)
 

@@ -21,9 +21,12 @@ _TICK = 0.02
 
 
 class Daemon:
-    """Started on entry, ended on exit, however the test went. May be killed and restarted."""
+    """Started on entry, ended on exit, however the test went. May be killed and restarted.
 
-    def __init__(self, home: Path) -> None:
+    It embeds nothing unless told to: that takes time, and few tests look at it.
+    """
+
+    def __init__(self, home: Path, *, embedder: str = "none") -> None:
         self.data_dir = home / "data" / "agent-memory"
         # Not under `home`: the path of a Unix socket may have 107 bytes, and pytest's are long.
         self._runtime = Path(tempfile.mkdtemp(dir="/tmp", prefix="am-"))
@@ -37,6 +40,7 @@ class Daemon:
             "XDG_RUNTIME_DIR": str(self._runtime),
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
+            "MEMORY_EMBEDDER__PROVIDER": embedder,
         }
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0

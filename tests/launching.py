@@ -87,9 +87,12 @@ class Running(subprocess.Popen[bytes]):
 
 
 class Home:
-    """A user's folders, apart from all others. On exit its daemon is stopped and none is left."""
+    """A user's folders, apart from all others. On exit its daemon is stopped and none is left.
 
-    def __init__(self) -> None:
+    Its daemon embeds nothing unless told to: that takes time, and few tests look at it.
+    """
+
+    def __init__(self, *, embedder: str = "none") -> None:
         # Not pytest's folder: the path of a Unix socket may have 107 bytes.
         self.folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
         self.environ = {
@@ -103,6 +106,7 @@ class Home:
             "XDG_RUNTIME_DIR": str(self.folder / "run"),
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
+            "MEMORY_EMBEDDER__PROVIDER": embedder,
         }
         self.work = self.folder / "work"
         self.work.mkdir()

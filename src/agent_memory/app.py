@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,11 +12,16 @@ import structlog
 
 from agent_memory import __version__
 from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.index.lexical import TantivyIndex
+from agent_memory.adapters.index.minilm import MiniLm
+from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.adapters.models.embeddings import OpenAiEmbedder
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
@@ -31,6 +37,7 @@ from agent_memory.config import Settings, Toc
 from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.ports import (
     Clock,
+    Embedder,
     EventLog,
     OrderedStore,
     StoreMaintenance,
@@ -53,11 +60,18 @@ from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
 from agent_memory.services.contents import Contents
+from agent_memory.services.context import ContextBuilder
+from agent_memory.services.embedding import Embedding
+from agent_memory.services.indexes import Indexes
+from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.jobs import Jobs
+from agent_memory.services.library import Library
 from agent_memory.services.rebuild import Rebuild
+from agent_memory.services.recall import Recall, Vectors
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
+from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
 
 log = structlog.get_logger()
@@ -80,6 +94,9 @@ class App:
     contents: Contents
     jobs: Jobs
     rebuild: Rebuild
+    recall: Recall
+    indexes: Indexes
+    lexical: TantivyIndex
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
@@ -91,6 +108,9 @@ class App:
             contents=self.contents,
             jobs=self.jobs,
             rebuild=self.rebuild,
+            recall=self.recall,
+            context=ContextBuilder(recall=self.recall),
+            indexes=self.indexes,
         )
         return Runner(PROGRAMS, _backend(services, None, db_path), __version__)
 
@@ -99,6 +119,7 @@ class App:
             self.scheduler.close()
             self.bridge.close()
             self.worker.close()
+            self.lexical.close()
         finally:
             self.store.close()
 
@@ -117,15 +138,47 @@ def build(settings: Settings, db_path: Path) -> App:
     access = Access(keys=StoredKeyRing(store), clock=clock, new_secret=_new_secret)
     timeline = Timeline(log=events)
     worker = ProcessWorker()
-    scheduler, rebuild = _background(settings, store, events, clock, worker)
-    contents = Contents(log=events, toc=StoredToc(store))
+    toc, outbox = StoredToc(store), StoredOutbox(store)
+    library = Library(log=events, toc=toc)
+    index_folder = _index_folder(store, db_path)
+    lexical = TantivyIndex(index_folder / "lexical")
+    embedding = _embedding(settings, store, library, index_folder / "vectors")
+    indexes = Indexes(
+        indexing=Indexing(
+            library=library,
+            log=events,
+            outbox=outbox,
+            lexical=lexical,
+            queue=None if embedding is None else embedding.queue,
+            clock=clock,
+        ),
+        embedding=embedding,
+    )
+    recall = Recall(
+        library=library,
+        log=events,
+        lexical=lexical,
+        tail=Tail(library, events, outbox, lexical),
+        vectors=None
+        if embedding is None
+        else Vectors(
+            index=embedding.vectors, embedder=embedding.embedder, waiting=embedding.queue.size
+        ),
+        clock=clock,
+    )
+    scheduler, rebuild = _background(settings, store, events, clock, worker, toc, outbox, indexes)
+    contents = Contents(log=events, toc=toc)
+
+    def recorded() -> None:
+        scheduler.wake(job_names.SEGMENTS)
+        scheduler.wake(job_names.OUTBOX)
+
     jobs = Jobs(scheduler=scheduler)
     memory = MemoryService(
-        ingest=Ingest(
-            log=events, secrets=PassThrough(), recorded=lambda: scheduler.wake(job_names.SEGMENTS)
-        ),
+        ingest=Ingest(log=events, secrets=PassThrough(), recorded=recorded),
         timeline=timeline,
         contents=contents,
+        recall=recall,
         jobs=jobs,
         bridge=bridge,
         guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
@@ -141,6 +194,9 @@ def build(settings: Settings, db_path: Path) -> App:
         contents=contents,
         jobs=jobs,
         rebuild=rebuild,
+        recall=recall,
+        indexes=indexes,
+        lexical=lexical,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),
         timeline=timeline,
@@ -153,9 +209,11 @@ def _background(
     events: EventLog,
     clock: Clock,
     worker: ProcessWorker,
+    toc: StoredToc,
+    outbox: StoredOutbox,
+    indexes: Indexes,
 ) -> tuple[CronScheduler, Rebuild]:
-    """The table of contents, and the jobs that keep it."""
-    toc, outbox = StoredToc(store), StoredOutbox(store)
+    """The table of contents, and the jobs that keep it and the indexes."""
     extractive = ExtractiveSummarizer(worker)
     summarizer = _summarizer(settings, extractive, StoredTokenBudget(store), clock)
     segmenting = Segmenting(
@@ -169,16 +227,23 @@ def _background(
         rules=_rules(settings.toc),
     )
     rollup = Rollup(reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=clock)
-    work = job_names.Work(segmenting=segmenting, rollup=rollup, outbox=outbox, writer=toc)
+    work = job_names.Work(
+        segmenting=segmenting, rollup=rollup, outbox=outbox, writer=toc, indexes=indexes
+    )
 
     def segments(check: job_names.Check) -> None:
         work.segments(check)
         scheduler.wake(job_names.ROLLUP)
+        scheduler.wake(job_names.OUTBOX)
+
+    def outbox_entries(check: job_names.Check) -> None:
+        if work.process_outbox(check):
+            scheduler.wake(job_names.OUTBOX)
 
     tasks = {
         job_names.ROLLUP: work.roll_up,
         job_names.SEGMENTS: segments,
-        job_names.OUTBOX: work.trim_outbox,
+        job_names.OUTBOX: outbox_entries,
     }
     scheduler = CronScheduler(
         [Job(name=name, cron=job_names.CRONS[name], work=task) for name, task in tasks.items()],
@@ -186,11 +251,50 @@ def _background(
         clock,
         enabled=settings.scheduler.enabled,
     )
-    for name in (job_names.SEGMENTS, job_names.ROLLUP):
+    for name in (job_names.SEGMENTS, job_names.ROLLUP, job_names.OUTBOX):
         scheduler.wake(name)  # for what a crash or a stop has left undone
     return scheduler, Rebuild(
         log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=work.turn
     )
+
+
+def _embedding(
+    settings: Settings, store: OrderedStore, library: Library, folder: Path
+) -> Embedding | None:
+    embedder = _embedder(settings)
+    if embedder is None:
+        FlatVectors.outdate(folder)
+        return None
+    return Embedding(
+        library=library,
+        queue=StoredEmbeddingQueue(store),
+        embedder=embedder,
+        vectors=FlatVectors(folder, embedder.model),
+    )
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    chosen = settings.embedder
+    if chosen.provider == "none":
+        return None
+    if chosen.provider == "minilm":
+        return MiniLm()
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
+
+
+def _index_folder(store: OrderedStore, db_path: Path) -> Path:
+    """Beside the database that they are made from. Those of another one are removed."""
+    folder = db_path.with_name("index" if db_path.name == "db" else f"{db_path.name}-index")
+    mark, identity = folder / "store", schema.identity(store)
+    if folder.exists() and (not mark.exists() or mark.read_text() != identity):
+        log.warning("index.of_another_store", path=str(folder))
+        shutil.rmtree(folder)
+    if not mark.exists():
+        folder.mkdir(mode=0o700, parents=True)
+        mark.write_text(identity)
+        mark.chmod(0o600)
+    return folder
 
 
 def _summarizer(

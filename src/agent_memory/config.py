@@ -125,6 +125,10 @@ class Embedder:
         choices=("minilm", "openai", "none"),
     )
     model: str = setting("", "The provider's name of the model; empty: its default.")
+    base_url: str = setting("", "Address of the provider's API; empty: its own.")
+    api_key_env: str = setting(
+        "", "Environment variable with the API key; a daemon keeps those that start with MEMORY_."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,6 +234,7 @@ class _Daemon:
             log_path=str(self._log_path),
             events=stats.entries("events"),
             db_bytes=stats.size_bytes,
+            indexes=built.indexes.status(),
             warnings=tuple(self._warnings),
             sources=self._loaded.sources,
         )

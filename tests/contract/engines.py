@@ -26,6 +26,9 @@ class Wrapped:
     ) -> Iterator[Row]:
         return self.inner.scan(family, start, end, limit=limit, reverse=reverse)
 
+    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+        return self.inner.around(family, keys, reach=reach)
+
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         self.inner.write(operations)
 

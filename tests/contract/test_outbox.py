@@ -10,6 +10,7 @@ from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.domain.batches import Append, Batch
 from agent_memory.domain.errors import StorageFailed
 from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.ports import OrderedStore, Outbox
 from tests.contract.stores import TIMEOUT, OpenStore, commit
 
@@ -34,7 +35,12 @@ def append(store: OrderedStore, *names: str, at_ms: int = 5) -> None:
 
 
 def read(outbox: Outbox, after: int = 0, limit: int = 100) -> list[tuple[int, str]]:
-    return [(number, at.event_id) for number, at in outbox.read(after, limit=limit)]
+    return [(number, entry.at.event_id) for number, entry in _events(outbox, after, limit)]
+
+
+def _events(outbox: Outbox, after: int, limit: int) -> list[tuple[int, EventChanged]]:
+    found = outbox.read(after, limit=limit)
+    return [(number, entry) for number, entry in found if isinstance(entry, EventChanged)]
 
 
 class TestReading:
@@ -47,7 +53,7 @@ class TestReading:
         append(store, "b:1", at_ms=9)
         append(store, "a", "ü")
         assert read(outbox) == [(1, "b:1"), (2, "a"), (3, "ü")]
-        assert [at.at_ms for _, at in outbox.read(0, limit=9)] == [9, 5, 5]
+        assert [entry.at.at_ms for _, entry in _events(outbox, 0, 9)] == [9, 5, 5]
 
     def test_what_comes_after_a_number_and_no_more_than_asked(
         self, outbox: Outbox, store: OrderedStore

@@ -159,7 +159,9 @@ class TestStatus:
             r"  Port: \d+\n"
             r"  Uptime: (\d+[dhm] )*\d+s\n"
             r"  Events stored: [\d,]+\n"
-            r"  Database size: \d+(\.\d)? [KMG]?B\n",
+            r"  Database size: \d+(\.\d)? [KMG]?B\n"
+            r"  Index of words: [\d,]+ documents, [\d,]+ changes waiting\n"
+            r"  Vectors: [\d,]+ documents, [\d,]+ changes waiting\n",
             ended.stdout,
         )
 
@@ -177,6 +179,8 @@ class TestStatus:
         assert found["uptime_seconds"] > 0
         assert found["events"] >= 0
         assert found["db_bytes"] > 0
+        assert found["indexes"]["words"]["size_bytes"] > 0
+        assert found["indexes"]["vectors"]["documents"] >= 0
         assert found["warnings"] == []
         assert found["sources"]["grpc.port"] == "MEMORY_GRPC__PORT"
 

@@ -286,7 +286,7 @@ def _check_versions(store: CommittedStore, toc: StoredToc) -> None:
         assert max([*history, version]) == version
         assert (version in history) == kept
         for grip_id in present.grip_ids():
-            grip = toc.grip(grip_id)
+            grip = toc.grips([grip_id])[0]
             assert grip is not None
             assert toc.nodes([grip.node_id]) != [None]
 

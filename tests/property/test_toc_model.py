@@ -31,6 +31,7 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
+from agent_memory.domain.outbox import Entry
 from agent_memory.domain.periods import Level, NodeId
 from agent_memory.domain.ports import OrderedStore, Outbox
 from agent_memory.domain.segments import Rules, Segment
@@ -108,7 +109,7 @@ class SmallReads:
         self.inner = inner
         self.most = ALL
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Position]]:
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
         return self.inner.read(after, limit=min(limit, self.most))
 
     def trim(self, up_to: int, /) -> None:
@@ -341,7 +342,7 @@ class TocMachine(RuleBasedStateMachine):
                 assert bullet.text
                 assert bullet.grip_ids
                 for grip_id in bullet.grip_ids:
-                    grip = self.parts.toc.grip(grip_id)
+                    grip = self.parts.toc.grips([grip_id])[0]
                     assert grip is not None, f"{node.node_id} has a grip that leads nowhere"
                     assert grip.event_id_start == grip.event_id_end
                     event = self.parts.log.get(grip.event_id_start)
@@ -377,7 +378,7 @@ class TocMachine(RuleBasedStateMachine):
             assert bare(ours) == bare(theirs)
             held = {grip for node in ours.values() for grip in node.grip_ids()}
             for grip in held:
-                assert self.parts.toc.grip(grip) == fresh.toc.grip(grip)
+                assert self.parts.toc.grips([grip])[0] == fresh.toc.grips([grip])[0]
         finally:
             fresh.store.close()
 

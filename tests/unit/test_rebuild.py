@@ -85,6 +85,14 @@ class Parts:
     def contents(self) -> dict[str, list[Row]]:
         return {family: everything(self.store, family) for family in families.ALL}
 
+    def records(self) -> dict[str, list[Row]]:
+        """All but the outbox: what was looked at may be announced there once more."""
+        return {
+            family: rows
+            for family, rows in self.contents().items()
+            if family not in (families.OUTBOX, families.META)
+        }
+
 
 @pytest.fixture
 def parts() -> Iterator[Parts]:
@@ -114,10 +122,10 @@ def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
 def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
     parts.append("a", 0, 5, 60)
     run(parts.rebuild(Rules()))
-    before = parts.contents()
+    before = parts.records()
     parts.clock.at_ms += DAY
     assert run(parts.rebuild(Rules())) == Rebuilt(sessions=1, written=0, removed=0, rolled_up=0)
-    assert parts.contents() == before
+    assert parts.records() == before
 
 
 def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
@@ -127,10 +135,10 @@ def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
         pass
     rebuild.segmenting.seal()
     rebuild.rollup.run(lambda _: None)
-    before = parts.contents()
+    before = parts.records()
     parts.clock.at_ms += DAY
     assert run(rebuild).written == 0
-    assert parts.contents() == before
+    assert parts.records() == before
 
 
 def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
@@ -183,6 +191,6 @@ def test_events_not_yet_taken_in_are_not_lost_by_it(parts: Parts) -> None:
     toc = StoredToc(parts.store)
     assert toc.cursor() == 0
     before = toc.nodes(toc.below("toc:", after=None, limit=99))
-    assert rebuild.segmenting.step() == 2
+    assert rebuild.segmenting.step() == 3  # the events, and the segment that was made of them
     rebuild.rollup.run(lambda _: None)
     assert toc.nodes(toc.below("toc:", after=None, limit=99)) == before

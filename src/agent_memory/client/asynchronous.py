@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 import grpc
 import grpc.aio
@@ -18,6 +18,8 @@ from agent_memory.client.values import (
     GetEventsResult,
     Job,
     SchedulerStatus,
+    SearchFilters,
+    SearchResult,
     TocNode,
 )
 
@@ -125,6 +127,10 @@ class AsyncMemoryClient:
     ) -> ExpandGripResult:
         """The events of an excerpt and some around it; None leaves the number to the daemon."""
         return await self._unary(calls.expand_grip(grip_id, events_before, events_after))
+
+    async def search(self, query: str, **filters: Unpack[SearchFilters]) -> SearchResult:
+        """What answers a question, best first. An empty query lists what the filters allow."""
+        return await self._unary(calls.search(query, filters))
 
     async def get_scheduler_status(self) -> SchedulerStatus:
         """The background jobs of the daemon."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 import grpc
 
@@ -17,6 +17,8 @@ from agent_memory.client.values import (
     GetEventsResult,
     Job,
     SchedulerStatus,
+    SearchFilters,
+    SearchResult,
     TocNode,
 )
 
@@ -119,6 +121,10 @@ class MemoryClient:
     ) -> ExpandGripResult:
         """The events of an excerpt and some around it; None leaves the number to the daemon."""
         return self._unary(calls.expand_grip(grip_id, events_before, events_after))
+
+    def search(self, query: str, **filters: Unpack[SearchFilters]) -> SearchResult:
+        """What answers a question, best first. An empty query lists what the filters allow."""
+        return self._unary(calls.search(query, filters))
 
     def get_scheduler_status(self) -> SchedulerStatus:
         """The background jobs of the daemon."""

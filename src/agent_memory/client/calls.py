@@ -22,6 +22,9 @@ from agent_memory.client.values import (
     Job,
     JobResult,
     SchedulerStatus,
+    SearchFilters,
+    SearchHit,
+    SearchResult,
     TocBullet,
     TocLevel,
     TocNode,
@@ -155,6 +158,20 @@ def expand_grip(
             events_before=tuple(_event_in(event) for event in answer.events_before),
             excerpt_events=tuple(_event_in(event) for event in answer.excerpt_events),
             events_after=tuple(_event_in(event) for event in answer.events_after),
+        ),
+    )
+
+
+def search(query: str, filters: SearchFilters) -> Unary[SearchResult]:
+    return _unary(
+        "Search",
+        encode(lambda: pb.SearchRequest(query=query, **filters)),
+        pb.SearchResponse,
+        lambda answer: SearchResult(
+            hits=tuple(_hit_in(hit) for hit in answer.hits),
+            total=answer.total,
+            warning=answer.warning if answer.HasField("warning") else None,
+            continuation_token=_token_in(answer),
         ),
     )
 
@@ -322,7 +339,38 @@ def _grip_in(message: pb.Grip) -> Grip:
     )
 
 
-def _token_in(answer: pb.GetEventsResponse | pb.BrowseTocResponse) -> str | None:
+def _hit_in(hit: pb.SearchHit) -> SearchHit:
+    return SearchHit(
+        kind=hit.kind,
+        id=hit.id,
+        uri=hit.uri,
+        score=hit.score,
+        title=hit.title,
+        text=hit.text,
+        truncated=hit.truncated,
+        event_id=hit.event_id,
+        last_event_id=hit.last_event_id,
+        session_id=hit.session_id,
+        timestamp_ms=hit.timestamp_ms,
+        grip_id=hit.grip_id,
+        node_id=hit.node_id,
+        role=hit.role,
+        speaker=hit.speaker,
+        agent=hit.agent,
+        tool_name=hit.tool_name,
+        project=hit.project,
+        namespace=hit.namespace,
+        domain=hit.domain,
+        spec=hit.spec,
+        status=hit.status,
+        tags=tuple(hit.tags),
+        score_parts=dict(hit.score_parts),
+    )
+
+
+def _token_in(
+    answer: pb.GetEventsResponse | pb.BrowseTocResponse | pb.SearchResponse,
+) -> str | None:
     return answer.continuation_token if answer.HasField("continuation_token") else None
 
 

@@ -1,9 +1,10 @@
 """What is sent and what comes back: plain frozen values, none of the wire's own types."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
+from typing import TypedDict
 
 from agent_memory.client.ids import new_ulid
 
@@ -203,3 +204,65 @@ def moment(at: datetime | int) -> datetime:
 def millis(at: datetime) -> int:
     """Unix milliseconds of an aware datetime."""
     return (at - _EPOCH) // _MILLISECOND
+
+
+class SearchFilters(TypedDict, total=False):
+    """What `search` takes beside the query. What is left out does not restrict."""
+
+    kinds: Sequence[str]  # event, segment, grip, memory, fact
+    mode: str  # hybrid (default), vector, bm25
+    limit: int  # default 10, at most 100
+    project: str
+    session_id: str
+    agent: str
+    role: str
+    namespace: str
+    domain: str
+    tags: Sequence[str]  # all of them must be there
+    spec: str
+    statuses: Sequence[str]
+    include_archived: bool
+    from_timestamp_ms: int
+    to_timestamp_ms: int
+    min_score: float
+    continuation_token: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """Something found. `score_parts` say why, the ids where it stands."""
+
+    kind: str
+    id: str
+    uri: str
+    score: float
+    title: str
+    text: str
+    truncated: bool
+    event_id: str
+    last_event_id: str
+    session_id: str
+    timestamp_ms: int
+    grip_id: str
+    node_id: str
+    role: str
+    speaker: str
+    agent: str
+    tool_name: str
+    project: str
+    namespace: str
+    domain: str
+    spec: str
+    status: str
+    tags: tuple[str, ...]
+    score_parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """A page of hits, best first; pass `continuation_token` on for the next."""
+
+    hits: tuple[SearchHit, ...] = ()
+    total: int = 0
+    warning: str | None = None
+    continuation_token: str | None = None

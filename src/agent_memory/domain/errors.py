@@ -8,6 +8,9 @@ AgentMemoryError
 ├── FeatureUnavailable  what was asked for is switched off or not there
 ├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
 ├── WorkerFailed        a background job crashed or hung
+├── IndexFailed         an index could not be read or written; it is built anew if need be
+├── EmbedderFailed      a text could not be embedded; later it may
+│   └── EmbedderRefused this text cannot, now or later
 ├── RemoteUnavailable   nobody answers at the other end of a network
 ├── ListenFailed        an address could not be listened on
 ├── Overloaded          too much unfinished work; try again
@@ -49,6 +52,18 @@ class ConfigError(AgentMemoryError):
 
 class WorkerFailed(AgentMemoryError):
     """A background job crashed or hung."""
+
+
+class IndexFailed(AgentMemoryError):
+    """An index could not be read or written."""
+
+
+class EmbedderFailed(AgentMemoryError):
+    """A text could not be embedded."""
+
+
+class EmbedderRefused(EmbedderFailed):
+    """The embedder does not take this text."""
 
 
 class RemoteUnavailable(AgentMemoryError):

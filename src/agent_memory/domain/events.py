@@ -42,6 +42,23 @@ class EventRole(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in the log's order: time, then the bytes of the id."""
+
+    at_ms: Millis
+    event_id: EventId
+
+    @property
+    def order(self) -> tuple[int, bytes]:
+        return self.at_ms, self.event_id.encode()
+
+    @property
+    def next(self) -> "Position":
+        """The place right behind this one; no event can have it."""
+        return Position(at_ms=self.at_ms, event_id=EventId(self.event_id + "\0"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One conversation event. Immutable once stored; identified by `event_id` alone."""
 
@@ -66,13 +83,9 @@ class Event:
         if self.metadata:
             _check_metadata(self.metadata)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """A place in the log's order (time, then id): where a page ended."""
-
-    at_ms: Millis
-    event_id: EventId
+    @property
+    def position(self) -> Position:
+        return Position(at_ms=self.at_ms, event_id=self.event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +117,7 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
         raise InvalidInput(
             f"metadata has {len(metadata)} entries; the limit is {MAX_METADATA_ENTRIES}"
         )
-    size = sum(_utf8_size("metadata", part) for entry in metadata.items() for part in entry)
+    size = _utf8_size("metadata", "".join((*metadata, *metadata.values())))
     if size > MAX_METADATA_BYTES:
         raise InvalidInput(
             f"metadata holds {size:,} bytes; the limit is {MAX_METADATA_BYTES:,} (64 KiB)"

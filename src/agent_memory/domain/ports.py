@@ -1,16 +1,20 @@
 """Outbound ports: what the services need from the world, as small Protocols."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
+from typing import NamedTuple, NewType, Protocol, TypeVar
 
 from agent_memory.domain.access import AccessKey
 from agent_memory.domain.batches import Batch, Outcome, Row
+from agent_memory.domain.documents import Document, DocumentKey, Owner
+from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
 from agent_memory.domain.jobs import JobState, JobStatus
+from agent_memory.domain.outbox import Entry
 from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.domain.segments import Segment
-from agent_memory.domain.status import StoreStats
+from agent_memory.domain.status import IndexStats, StoreStats
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.toc import Change, Grip, TocNode
 
@@ -31,6 +35,10 @@ class OrderedStore(Protocol):
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool = False
     ) -> list[Row]:
         """Rows with start <= key < end, at most `limit`, from one consistent view."""
+        ...
+
+    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+        """For each key, in order: at most `reach` rows before it, its own, `reach` after it."""
         ...
 
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
@@ -76,6 +84,12 @@ class EventLog(Protocol):
         """A session's events after this place; reversed, those before it, nearest first."""
         ...
 
+    def around(
+        self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
+    ) -> list[list[Position]]:
+        """For each place in a session: at most `reach` events before it, its own, `reach` after."""
+        ...
+
     def watermark(self) -> int:
         """The outbox sequence up to which everything is durable."""
         ...
@@ -90,15 +104,119 @@ class SecretsFilter(Protocol):
 
 
 class Outbox(Protocol):
-    """What was stored, in the order of commit, for everything that is derived from it."""
+    """What was changed, in the order of commit, for everything that is derived from it."""
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Position]]:
-        """Sequence number and event of the entries after this one."""
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
+        """The entries after this number, each with its own."""
         ...
 
     def trim(self, up_to: int, /) -> None:
         """Remove what every consumer has behind it."""
         ...
+
+
+Ticket = NewType("Ticket", bytes)
+
+
+class Waiting(NamedTuple):
+    """Something in the embedding queue."""
+
+    ticket: Ticket
+    entry: Entry
+
+
+class EmbeddingQueue(Protocol):
+    """What has yet to be embedded. Live entries come before all others, newest first."""
+
+    def add(self, entries: Sequence[Entry], /, *, live: bool) -> None: ...
+
+    def newest(self, *, limit: int) -> list[Waiting]:
+        """The next ones; they stay until they are done."""
+        ...
+
+    def done(self, tickets: Sequence[Ticket], /) -> None: ...
+
+    def clear(self) -> None: ...
+
+    def size(self) -> int: ...
+
+
+class Embedder(Protocol):
+    """Gives texts a direction: the nearer two are, the more alike is what they mean."""
+
+    model: str  # vectors of different models cannot be compared
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        """A vector of length one for each. Raises EmbedderFailed."""
+        ...
+
+
+class LexicalIndex(Protocol):
+    """Finds documents by their words. It is derived, and can be filled again at any time."""
+
+    def cursor(self) -> int | None:
+        """The outbox entry up to which everything is in it. None: it must be filled first."""
+        ...
+
+    def replace(
+        self, owned: Mapping[Owner, Sequence[Document]], /, *, cursor: int | None = None
+    ) -> None:
+        """Give these owners just these documents; durable and visible on return."""
+        ...
+
+    def find(self, terms: Sequence[str], scope: Scope, /, *, limit: int) -> list[Found]:
+        """Documents in scope with any of the terms, best first."""
+        ...
+
+    def newest(self, scope: Scope, /, *, limit: int) -> tuple[list[Found], int]:
+        """Documents in scope by time, and how many there are."""
+        ...
+
+    def statistics(self, terms: Sequence[str], /) -> Statistics: ...
+
+    def begin(self) -> None:
+        """From here on everything is replaced."""
+        ...
+
+    def finish(self, *, cursor: int) -> None:
+        """Remove what was not replaced since."""
+        ...
+
+    def stats(self) -> IndexStats: ...
+
+
+class VectorIndex(Protocol):
+    """Finds documents by what they mean. It is derived, and can be filled again at any time."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that there is has been queued for it. Not so where it is new."""
+        ...
+
+    def mark_complete(self) -> None: ...
+
+    def replace(
+        self, owned: Mapping[Owner, Sequence[tuple[Document, Sequence[Vector]]]], /
+    ) -> None:
+        """Give these owners just these documents, each with the vectors of its parts; durable and
+        visible on return."""
+        ...
+
+    def known(self, documents: Sequence[Document], /) -> list[list[Vector]]:
+        """The vectors of those that are there with this same text."""
+        ...
+
+    def nearest(self, query: Vector, scope: Scope, /, *, limit: int) -> list[Found]:
+        """Documents in scope, nearest first."""
+        ...
+
+    def cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
+        """How near these are, where they are known."""
+        ...
+
+    def reset(self) -> None: ...
+
+    def stats(self) -> IndexStats: ...
 
 
 class TocReader(Protocol):
@@ -116,7 +234,13 @@ class TocReader(Protocol):
         """The kept versions, newest first."""
         ...
 
-    def grip(self, grip_id: str, /) -> Grip | None: ...
+    def grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]: ...
+
+    def segments(
+        self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
+    ) -> list[Segment]:
+        """Those that begin at `start` or later; reversed, at `start` or earlier."""
+        ...
 
 
 class TocWriter(Protocol):
@@ -124,12 +248,6 @@ class TocWriter(Protocol):
 
     def cursor(self) -> int:
         """The outbox entry up to which the segments are cut."""
-        ...
-
-    def segments(
-        self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
-    ) -> list[Segment]:
-        """Those that begin at `start` or later; reversed, at `start` or earlier."""
         ...
 
     def open_segments(self, *, limit: int) -> list[Segment]: ...

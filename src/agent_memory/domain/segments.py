@@ -35,12 +35,14 @@ class Segment:
     ended: bool  # its last event ends the session: nothing is added to it
 
     @property
-    def ulid(self) -> str:
-        return ulids.derived(self.first.at_ms, self.session_id, self.first.event_id)
-
-    @property
     def node_id(self) -> NodeId:
-        return periods.segment_node_id(self.first.at_ms, self.ulid)
+        return node_id(self.session_id, self.first)
+
+
+def node_id(session_id: SessionId, first: Position) -> NodeId:
+    """The id of the segment that begins with this event."""
+    ulid = ulids.derived(first.at_ms, session_id, first.event_id)
+    return periods.segment_node_id(first.at_ms, ulid)
 
 
 def estimate_tokens(text: str) -> int:
@@ -57,7 +59,7 @@ def read_text(event: Event, rules: Rules) -> str:
 
 def grown(segment: Segment | None, event: Event, rules: Rules) -> Segment:
     """The segment with the event added, or a new one where the event does not belong to it."""
-    at = Position(at_ms=event.at_ms, event_id=event.event_id)
+    at = event.position
     tokens = estimate_tokens(read_text(event, rules))
     ends = event.type is EventType.SESSION_END
     if segment is None or not _belongs(segment, at.at_ms, tokens, rules):

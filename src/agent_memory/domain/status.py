@@ -26,6 +26,25 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStats:
+    documents: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexesStatus:
+    """Both indexes: what is in them, what waits, and what goes on."""
+
+    words: IndexStats
+    words_waiting: int
+    vectors: IndexStats | None  # None: nothing is embedded
+    vectors_waiting: int
+    model: str
+    doing: str
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonStatus:
     pid: int
     version: str
@@ -42,5 +61,6 @@ class DaemonStatus:
     log_path: str
     events: int
     db_bytes: int
+    indexes: IndexesStatus
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)

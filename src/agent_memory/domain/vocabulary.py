@@ -69,6 +69,17 @@ went whoa woke wonder wonderful wondering word words wore work worked working wo
 worry worrying worth write wrong wrote yay year years zero
 """
 
+_ASKING = """
+a about after am an and any are aren as at be been before being between but by can could couldn d
+did didn do does doesn doing don done during for from had hadn has hasn have haven having he her
+here hers herself him himself his how i if in into is isn it its itself ll m may me might mine must
+my myself no nor not of on or our ours ourselves over re s shall she should shouldn so some t than
+that the their theirs them themselves then there these they this those to us ve was wasn we were
+weren what when where whether which who whom whose why will with won would wouldn you your yours
+yourself
+"""
+
 # Contractions stand here without their ending: "don" is of "don't".
 GRAMMAR = frozenset(_GRAMMAR.split())
 COMMON = frozenset(_COMMON.split())
+ASKING = frozenset(_ASKING.split())  # of a question: what it is about is in the others

@@ -4,11 +4,15 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
 
-from agent_memory.domain import errors
+from agent_memory.domain import documents, errors
+from agent_memory.domain.contexts import Context
+from agent_memory.domain.documents import Document, Kind
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
 from agent_memory.domain.events import (
+    MAX_MILLIS,
     Event,
     EventId,
     EventRole,
@@ -20,10 +24,19 @@ from agent_memory.domain.events import (
     check_millis,
 )
 from agent_memory.domain.jobs import JobStatus
+from agent_memory.domain.queries import Answer, Hit, Mode, Query, Scope
 from agent_memory.domain.status import DaemonStatus, StoreStats
 from agent_memory.domain.toc import Grip, TocNode
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.contents import Branch, Expansion
+
+MAX_HIT_CHARS = 20_000  # of a hit's text
+MAX_HIT_BYTES = 32_000  # likewise: a page of hits fits a message of 4 MiB
+MAX_NAME_CHARS = 1_000  # of what metadata says about a hit
+MAX_SUMMARY_TEXT = 2_000
+MAX_SUMMARY_LINE = 200
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Codes(NamedTuple):
@@ -190,13 +203,104 @@ def job_out(job: JobStatus) -> pb.JobStatusProto:
 
 
 def offset_in(token: str) -> int:
-    """The token of a page of children: an offset."""
+    """The token of a page of children or hits: an offset."""
     if not token.isdecimal() or len(token) > 9:
         raise InvalidInput(
             "continuation_token is not one that this server gave: pass it on unchanged,"
             " or leave it out to start over"
         )
     return int(token)
+
+
+def query_in(request: pb.SearchRequest) -> Query:
+    token = request.continuation_token
+    since = request.from_timestamp_ms if request.HasField("from_timestamp_ms") else 0
+    until = request.to_timestamp_ms if request.HasField("to_timestamp_ms") else MAX_MILLIS
+    return Query(
+        text=request.query,
+        mode=mode_in(request.mode or Mode.HYBRID),
+        limit=request.limit,
+        offset=offset_in(token) if request.HasField("continuation_token") else 0,
+        min_score=request.min_score,
+        scope=Scope(
+            kinds=frozenset(kind_in(name) for name in request.kinds),
+            project=request.project,
+            session=request.session_id,
+            agent=request.agent,
+            role=role_in(request.role) if request.role else "",
+            namespace=request.namespace,
+            domain=request.domain,
+            spec=request.spec,
+            statuses=frozenset(request.statuses),
+            archived=request.include_archived,
+            tags=frozenset(request.tags),
+            since=Millis(since),
+            until=Millis(until),
+        ),
+    )
+
+
+def kind_in(name: str) -> Kind:
+    return _named(Kind, "kind", name)
+
+
+def role_in(name: str) -> str:
+    known = [role.name.lower() for role in EventRole]
+    if name not in known:
+        raise InvalidInput(f"role is {name!r}; it must be one of {', '.join(known)}")
+    return name
+
+
+def mode_in(name: str) -> Mode:
+    return _named(Mode, "mode", name)
+
+
+def _named(choices: type[E], what: str, name: str) -> E:
+    try:
+        return choices(name)
+    except ValueError:
+        known = ", ".join(choices)
+        raise InvalidInput(f"{what} is {name!r}; it must be one of {known}") from None
+
+
+def answer_out(answer: Answer) -> pb.SearchResponse:
+    return pb.SearchResponse(
+        hits=[_hit_out(hit) for hit in answer.hits],
+        total=answer.total,
+        warning=answer.warning,
+        continuation_token=None if answer.next is None else str(answer.next),
+    )
+
+
+def _hit_out(hit: Hit) -> pb.SearchHit:
+    found = hit.document
+    text = _cut(found.text, MAX_HIT_CHARS)
+    return pb.SearchHit(
+        kind=found.kind,
+        id=found.id,
+        uri=hit.uri,
+        score=hit.score,
+        title=found.title,
+        text=text,
+        truncated=len(text) < len(found.text),
+        event_id=hit.event_id,
+        last_event_id=hit.last_event_id,
+        session_id=found.session,
+        timestamp_ms=found.at_ms,
+        grip_id=hit.grip_id,
+        node_id=hit.node_id,
+        score_parts=hit.parts,
+        role=found.role,
+        speaker=found.speaker[:MAX_NAME_CHARS],
+        agent=found.agent[:MAX_NAME_CHARS],
+        tool_name=found.tool[:MAX_NAME_CHARS],
+        project=found.project[:MAX_NAME_CHARS],
+        namespace=found.namespace,
+        domain=found.domain,
+        spec=found.spec,
+        status=found.status,
+        tags=sorted(found.tags),
+    )
 
 
 # JSON of ours: the protobuf's names, enums as lower-case names, numbers as numbers.
@@ -290,4 +394,75 @@ def job_json(job: JobStatus) -> dict[str, Any]:
         "error_count": state.error_count,
         "is_running": job.running,
         "is_paused": state.paused,
+    }
+
+
+def answer_json(answer: Answer, detail: str) -> dict[str, Any]:
+    """`detail` is minimal, summary or full."""
+    return {
+        "results": [_hit_json(hit, detail) for hit in answer.hits],
+        "total": answer.total,
+        "warning": answer.warning,
+        "continuation_token": None if answer.next is None else str(answer.next),
+    }
+
+
+def _hit_json(hit: Hit, detail: str) -> dict[str, Any]:
+    found = hit.document
+    shown: dict[str, Any] = {
+        "kind": found.kind.value,
+        "id": found.id,
+        "uri": hit.uri or None,
+        "score": round(hit.score, 4),
+        "summary": summary(found),
+        "timestamp": documents.iso(found.at_ms),
+    }
+    if detail == "minimal":
+        return shown
+    shown["timestamp_ms"] = found.at_ms
+    if found.kind is Kind.MEMORY:
+        shown |= {
+            "namespace": found.namespace,
+            "domain": found.domain,
+            "tags": sorted(found.tags),
+            "spec": found.spec or None,
+            "status": found.status,
+        }
+    else:
+        shown |= {
+            "event_id": hit.event_id or None,
+            "last_event_id": hit.last_event_id or None,
+            "session_id": found.session or None,
+            "grip_id": hit.grip_id or None,
+            "node_id": hit.node_id or None,
+            "project": found.project or None,
+        }
+    if found.kind is Kind.EVENT:
+        shown |= {"role": found.role, "speaker": found.speaker or None}
+    cut = MAX_HIT_CHARS if detail == "full" else MAX_SUMMARY_TEXT
+    if detail == "full" or found.kind is Kind.EVENT:
+        text = _cut(found.text, cut)
+        shown["content" if found.kind is Kind.MEMORY else "text"] = text
+        shown["truncated"] = hit.truncated or len(text) < len(found.text)
+    if detail == "full":
+        shown["score_parts"] = {name: round(part, 4) for name, part in hit.parts.items()}
+    return shown
+
+
+def _cut(text: str, most: int) -> str:
+    """The beginning, of at most so many characters and of what a hit may take in bytes."""
+    return text[:most].encode()[:MAX_HIT_BYTES].decode(errors="ignore")
+
+
+def summary(document: Document) -> str:
+    """One line that stands for a document."""
+    line = " ".join((document.title or document.text[:1000]).split())
+    return line if len(line) <= MAX_SUMMARY_LINE else line[: MAX_SUMMARY_LINE - 3] + "..."
+
+
+def context_json(context: Context) -> dict[str, Any]:
+    return {
+        "context": context.text,
+        "tokens": context.tokens,
+        "resources": [_hit_json(hit, "minimal") for hit in context.hits],
     }

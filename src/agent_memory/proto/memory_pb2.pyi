@@ -290,6 +290,117 @@ class JobStatusProto(_message.Message):
     is_paused: bool
     def __init__(self, job_name: _Optional[str] = ..., cron_expr: _Optional[str] = ..., last_run_ms: _Optional[int] = ..., last_duration_ms: _Optional[int] = ..., last_result: _Optional[_Union[JobResultStatus, str]] = ..., last_error: _Optional[str] = ..., next_run_ms: _Optional[int] = ..., run_count: _Optional[int] = ..., error_count: _Optional[int] = ..., is_running: _Optional[bool] = ..., is_paused: _Optional[bool] = ...) -> None: ...
 
+class SearchRequest(_message.Message):
+    __slots__ = ("query", "kinds", "mode", "limit", "project", "session_id", "namespace", "domain", "tags", "from_timestamp_ms", "to_timestamp_ms", "min_score", "continuation_token", "agent", "role", "spec", "statuses", "include_archived")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    FROM_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    TO_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    mode: str
+    limit: int
+    project: str
+    session_id: str
+    namespace: str
+    domain: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    from_timestamp_ms: int
+    to_timestamp_ms: int
+    min_score: float
+    continuation_token: str
+    agent: str
+    role: str
+    spec: str
+    statuses: _containers.RepeatedScalarFieldContainer[str]
+    include_archived: bool
+    def __init__(self, query: _Optional[str] = ..., kinds: _Optional[_Iterable[str]] = ..., mode: _Optional[str] = ..., limit: _Optional[int] = ..., project: _Optional[str] = ..., session_id: _Optional[str] = ..., namespace: _Optional[str] = ..., domain: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., from_timestamp_ms: _Optional[int] = ..., to_timestamp_ms: _Optional[int] = ..., min_score: _Optional[float] = ..., continuation_token: _Optional[str] = ..., agent: _Optional[str] = ..., role: _Optional[str] = ..., spec: _Optional[str] = ..., statuses: _Optional[_Iterable[str]] = ..., include_archived: _Optional[bool] = ...) -> None: ...
+
+class SearchHit(_message.Message):
+    __slots__ = ("kind", "id", "uri", "score", "title", "text", "event_id", "session_id", "timestamp_ms", "grip_id", "node_id", "score_parts", "last_event_id", "role", "speaker", "project", "namespace", "domain", "tags", "spec", "status", "truncated", "agent", "tool_name")
+    class ScorePartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    GRIP_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    SCORE_PARTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    SPEAKER_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    id: str
+    uri: str
+    score: float
+    title: str
+    text: str
+    event_id: str
+    session_id: str
+    timestamp_ms: int
+    grip_id: str
+    node_id: str
+    score_parts: _containers.ScalarMap[str, float]
+    last_event_id: str
+    role: str
+    speaker: str
+    project: str
+    namespace: str
+    domain: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    spec: str
+    status: str
+    truncated: bool
+    agent: str
+    tool_name: str
+    def __init__(self, kind: _Optional[str] = ..., id: _Optional[str] = ..., uri: _Optional[str] = ..., score: _Optional[float] = ..., title: _Optional[str] = ..., text: _Optional[str] = ..., event_id: _Optional[str] = ..., session_id: _Optional[str] = ..., timestamp_ms: _Optional[int] = ..., grip_id: _Optional[str] = ..., node_id: _Optional[str] = ..., score_parts: _Optional[_Mapping[str, float]] = ..., last_event_id: _Optional[str] = ..., role: _Optional[str] = ..., speaker: _Optional[str] = ..., project: _Optional[str] = ..., namespace: _Optional[str] = ..., domain: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., spec: _Optional[str] = ..., status: _Optional[str] = ..., truncated: _Optional[bool] = ..., agent: _Optional[str] = ..., tool_name: _Optional[str] = ...) -> None: ...
+
+class SearchResponse(_message.Message):
+    __slots__ = ("hits", "continuation_token", "warning", "total")
+    HITS_FIELD_NUMBER: _ClassVar[int]
+    CONTINUATION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WARNING_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    hits: _containers.RepeatedCompositeFieldContainer[SearchHit]
+    continuation_token: str
+    warning: str
+    total: int
+    def __init__(self, hits: _Optional[_Iterable[_Union[SearchHit, _Mapping]]] = ..., continuation_token: _Optional[str] = ..., warning: _Optional[str] = ..., total: _Optional[int] = ...) -> None: ...
+
 class GetSchedulerStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

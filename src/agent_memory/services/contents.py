@@ -6,7 +6,7 @@ from datetime import date
 
 from agent_memory.domain import periods
 from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Event, Position
+from agent_memory.domain.events import Event
 from agent_memory.domain.periods import Level, Period
 from agent_memory.domain.ports import EventLog, TocReader
 from agent_memory.domain.toc import Grip, TocNode
@@ -92,7 +92,7 @@ class Contents:
         self, grip_id: str, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
         """The conversation around a grip. None is the default number of events, 0 is none."""
-        grip = self.toc.grip(_required("grip_id", grip_id))
+        (grip,) = self.toc.grips([_required("grip_id", grip_id)])
         around = [
             _context(name, n) for name, n in (("events_before", before), ("events_after", after))
         ]
@@ -135,7 +135,7 @@ class Contents:
     def _near(self, event: Event, count: int, *, reverse: bool = False) -> tuple[Event, ...]:
         if not count:
             return ()
-        at = Position(at_ms=event.at_ms, event_id=event.event_id)
+        at = event.position
         return self.log.of_session(event.session_id, after=at, limit=count, reverse=reverse).events
 
     def _between(self, first: Event, last: Event) -> tuple[Event, ...]:

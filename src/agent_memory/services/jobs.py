@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from agent_memory.domain.errors import NotFound
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
+from agent_memory.services.indexes import Indexes
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
 
@@ -33,6 +34,7 @@ class Work:
     rollup: Rollup
     outbox: Outbox
     writer: TocWriter
+    indexes: Indexes
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def segments(self, check: Check) -> None:
@@ -51,9 +53,16 @@ class Work:
         with self.turn:
             self.rollup.run(lambda _: check())
 
-    def trim_outbox(self, check: Check) -> None:
-        check()
-        done = self.writer.cursor()
+    def process_outbox(self, check: Check) -> bool:
+        """Bring the indexes up to date, and remove what every consumer has behind it. Whether
+        more waits."""
+        try:
+            return self.indexes.keep_up(check)
+        finally:
+            self._trim()
+
+    def _trim(self) -> None:
+        done = min(self.writer.cursor(), self.indexes.cursor())
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)
@@ -65,6 +74,10 @@ class Jobs:
 
     def status(self) -> tuple[bool, list[JobStatus]]:
         return self.scheduler.running, self.scheduler.status()
+
+    def wake_indexes(self) -> None:
+        """There is something to index or to embed."""
+        self.scheduler.wake(OUTBOX)
 
     def pause(self, name: str) -> str | None:
         """Why it could not be done, if so."""

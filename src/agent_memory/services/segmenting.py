@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import periods, segments, toc
 from agent_memory.domain.events import MAX_MILLIS, Event, EventId, Millis, Position, SessionId
+from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.ports import Clock, EventLog, Outbox, Summarizer, TocReader, TocWriter
 from agent_memory.domain.segments import Rules, Segment
@@ -44,9 +45,10 @@ class Segmenting:
         if not entries:
             return 0
         by_session: dict[SessionId, list[Event]] = defaultdict(list)
-        for event in self.log.at([at for _, at in entries]):
+        new = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
+        for event in self.log.at(new):
             by_session[event.session_id].append(event)
-        cuts = [self._cut(session, new) for session, new in by_session.items()]
+        cuts = [self._cut(session, events) for session, events in by_session.items()]
         change = self._change(
             touched=[each for cut in cuts for each in cut.touched.values()],
             lost=[each for cut in cuts for each in cut.lost],
@@ -77,19 +79,19 @@ class Segmenting:
 
     def _cut(self, session_id: SessionId, new: list[Event]) -> _Cut:
         new.sort(key=lambda event: (event.at_ms, event.event_id.encode()))
-        first = _position(new[0])
-        before = self.writer.segments(session_id, first, limit=1, reverse=True)
+        first = new[0].position
+        before = self.reader.segments(session_id, first, limit=1, reverse=True)
         last = before[0] if before else None
-        later = self.writer.segments(session_id, first, limit=1)
-        if not later and (last is None or _order(last.last) < _order(first)):
+        later = self.reader.segments(session_id, first, limit=1)
+        if not later and (last is None or last.last.order < first.order):
             return self._continued(last, new)
         start = self._run_start(session_id, first, last)
-        events = self._run(session_id, start, _position(new[-1]))
+        events = self._run(session_id, start, new[-1].position)
         touched, lost = self._diff(session_id, events, start)
         if events and (touched or lost):
             # The next run's first segment has its context here.
-            after = _just_after(_position(events[-1]))
-            touched += self.writer.segments(session_id, after, limit=1)
+            after = events[-1].position.next
+            touched += self.reader.segments(session_id, after, limit=1)
         return _Cut(touched={each.first: each for each in touched}, lost=lost)
 
     def _continued(self, last: Segment | None, new: Sequence[Event]) -> _Cut:
@@ -108,7 +110,7 @@ class Segmenting:
         if last is None or at.at_ms - last.last.at_ms >= self.rules.time_gap_ms:
             return at
         while True:
-            earlier = self.writer.segments(session_id, last.first, limit=2, reverse=True)
+            earlier = self.reader.segments(session_id, last.first, limit=2, reverse=True)
             if len(earlier) < 2 or not segments.same_run(earlier[1], last, self.rules):
                 return last.first
             last = earlier[1]
@@ -117,11 +119,7 @@ class Segmenting:
         """The events from `start` to the first pause after `last`."""
         found: list[Event] = []
         for event in self._events(session_id, start):
-            if (
-                found
-                and _order(_position(found[-1])) >= _order(last)
-                and self._gap(found[-1], event)
-            ):
+            if found and found[-1].position.order >= last.order and self._gap(found[-1], event):
                 break
             found.append(event)
         return found
@@ -147,7 +145,7 @@ class Segmenting:
         wanted = segments.cut(events, self.rules)
         stored: dict[Position, Segment] = {}
         for each in self._stored(session_id, start):
-            if events and _order(each.first) > _order(_position(events[-1])):
+            if events and each.first.order > events[-1].position.order:
                 break
             stored[each.first] = each
         touched: list[Segment] = []
@@ -161,11 +159,11 @@ class Segmenting:
 
     def _stored(self, session_id: SessionId, start: Position) -> Iterator[Segment]:
         while True:
-            found = self.writer.segments(session_id, start, limit=_PAGE)
+            found = self.reader.segments(session_id, start, limit=_PAGE)
             yield from found
             if len(found) < _PAGE:
                 return
-            start = _just_after(found[-1].first)
+            start = found[-1].first.next
 
     def _change(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> Change:
         """The nodes and grips of touched segments, as far as they differ from what is stored."""
@@ -231,13 +229,13 @@ class Segmenting:
         """Those after which their session has another segment."""
         ends: dict[SessionId, tuple[int, bytes]] = {}
         for each in touched:
-            ends[each.session_id] = max(ends.get(each.session_id, (0, b"")), _order(each.first))
+            ends[each.session_id] = max(ends.get(each.session_id, (0, b"")), each.first.order)
         for session_id, end in ends.items():
             start = Position(at_ms=Millis(end[0]), event_id=EventId(end[1].decode()))
-            later = self.writer.segments(session_id, _just_after(start), limit=len(lost) + 1)
+            later = self.reader.segments(session_id, start.next, limit=len(lost) + 1)
             if any(each not in lost for each in later):
                 ends[session_id] = (MAX_MILLIS + 1, b"")
-        return {each for each in touched if _order(each.first) < ends[each.session_id]}
+        return {each for each in touched if each.first.order < ends[each.session_id]}
 
     def _is_kept(self, node: TocNode) -> bool:
         """Whether this version stays readable, and its grips with it."""
@@ -256,9 +254,9 @@ class Segmenting:
         """The segment before each, as it will be: touched, or else stored."""
         gone = {(each.session_id, each.first) for each in lost}
         found: dict[Segment, Segment] = {}
-        ordered = sorted(touched, key=lambda each: (each.session_id, _order(each.first)))
+        ordered = sorted(touched, key=lambda each: (each.session_id, each.first.order))
         for number, segment in enumerate(ordered):
-            stored = self.writer.segments(
+            stored = self.reader.segments(
                 segment.session_id, segment.first, limit=len(lost) + 2, reverse=True
             )
             earlier = [
@@ -270,14 +268,14 @@ class Segmenting:
             if neighbour is not None and neighbour.session_id == segment.session_id:
                 earlier.insert(0, neighbour)  # first, so that it wins over itself as it was
             if earlier:
-                found[segment] = max(earlier, key=lambda each: _order(each.first))
+                found[segment] = max(earlier, key=lambda each: each.first.order)
         return found
 
     def _read(self, segment: Segment, before: Segment | None) -> Dialogue:
         """What is said in a segment, and at the end of the one before."""
         events: list[Event] = []
         for event in self._events(segment.session_id, segment.first, page=segment.count):
-            if _order(_position(event)) > _order(segment.last):
+            if event.position.order > segment.last.order:
                 break
             events.append(event)
         said = [] if before is None else self._end_of(before)
@@ -289,9 +287,9 @@ class Segmenting:
     def _end_of(self, segment: Segment) -> list[Event]:
         """The last events of a segment, as many as an overlap can have."""
         found = self.log.of_session(
-            segment.session_id, after=_just_after(segment.last), limit=_OVERLAP, reverse=True
+            segment.session_id, after=segment.last.next, limit=_OVERLAP, reverse=True
         )
-        inside = [e for e in found.events if _order(_position(e)) >= _order(segment.first)]
+        inside = [e for e in found.events if e.position.order >= segment.first.order]
         return inside[::-1]
 
     def _utterance(self, event: Event) -> Utterance:
@@ -310,17 +308,3 @@ class Segmenting:
 
     def _paused(self, segment: Segment) -> bool:
         return self.clock.now() - segment.last.at_ms >= self.rules.time_gap_ms
-
-
-def _position(event: Event) -> Position:
-    return Position(at_ms=event.at_ms, event_id=event.event_id)
-
-
-def _just_after(at: Position) -> Position:
-    """A place that sorts right behind this one; no event can have it."""
-    return Position(at_ms=at.at_ms, event_id=EventId(at.event_id + "\0"))
-
-
-def _order(at: Position) -> tuple[int, bytes]:
-    """The order of the store: time, then the id's bytes."""
-    return at.at_ms, at.event_id.encode()

@@ -123,11 +123,11 @@ class OpenAiChat:
     def __init__(
         self, *, base_url: str = "", model: str = "", api_key: str = "", bounded: bool = False
     ) -> None:
-        url = _address(base_url or OPENAI_URL)
+        url = address_of(base_url or OPENAI_URL)
         if url.path in ("", "/"):
             url = url.copy_with(path="/v1")
-        headers = {"authorization": f"Bearer {_key(api_key)}"} if api_key else {}
-        self._server = _Server(url, "/chat/completions", headers)
+        headers = {"authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
+        self._server = Server(url, "/chat/completions", headers)
         self._model = model
         self._bounded = bounded
 
@@ -171,12 +171,12 @@ class AnthropicChat:
     """Anthropic's `/v1/messages`; the answer is the input of the one tool there is."""
 
     def __init__(self, *, base_url: str = "", model: str, api_key: str) -> None:
-        url = _address(base_url or ANTHROPIC_URL)
+        url = address_of(base_url or ANTHROPIC_URL)
         path = url.path.rstrip("/")
         if not path.endswith("/v1"):
             url = url.copy_with(path=path + "/v1")
-        headers = {"x-api-key": _key(api_key), "anthropic-version": ANTHROPIC_VERSION}
-        self._server = _Server(url, "/messages", headers)
+        headers = {"x-api-key": checked_key(api_key), "anthropic-version": ANTHROPIC_VERSION}
+        self._server = Server(url, "/messages", headers)
         self._model = model
 
     @property
@@ -212,7 +212,7 @@ class AnthropicChat:
         self._server.close()
 
 
-class _Server:
+class Server:
     """Posts to one address. What a server says it does not know is left out from then on."""
 
     # Newer models of OpenAI want another name, or no temperature; many servers know no schema.
@@ -387,7 +387,7 @@ def _unbounded(schema: Any) -> Any:
     return [_unbounded(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def _address(base_url: str) -> httpx.URL:
+def address_of(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url.strip())
     except httpx.InvalidURL as exc:
@@ -397,7 +397,7 @@ def _address(base_url: str) -> httpx.URL:
     return url
 
 
-def _key(api_key: str) -> str:
+def checked_key(api_key: str) -> str:
     key = api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ConfigError("the API key holds characters that no key has")

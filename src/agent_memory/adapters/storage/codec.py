@@ -22,8 +22,8 @@ EMPTY = _HEAD  # an index entry whose key says it all
 
 class _Event(msgspec.Struct, array_like=True, frozen=True):
     session_id: str
-    type: int
-    role: int
+    type: EventType
+    role: EventRole
     text: str
     metadata: dict[str, str]
 
@@ -45,8 +45,8 @@ def decode_event(at: Position, value: bytes) -> Event:
             event_id=at.event_id,
             session_id=SessionId(record.session_id),
             at_ms=at.at_ms,
-            type=EventType(record.type),
-            role=EventRole(record.role),
+            type=record.type,
+            role=record.role,
             text=record.text,
             metadata=record.metadata,
         )

@@ -59,6 +59,10 @@ class Engine(Protocol):
         """A stable view as of this call, read as the iterator advances."""
         ...
 
+    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+        """The rows next to each key, from one stable view."""
+        ...
+
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         """Apply all atomically, not yet durable. Raises Stalled instead of blocking."""
         ...
@@ -109,6 +113,10 @@ class CommittedStore:
             with self._reading():
                 rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
             return list(rows)  # outside the gate: a long read holds up no writer
+
+    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+        with self._users.reading(), self._reading():
+            return self._engine.around(family, keys, reach=reach)
 
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
         submission = _Submission(tuple(batches))

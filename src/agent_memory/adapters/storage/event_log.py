@@ -60,6 +60,17 @@ class StoredEventLog:
             first, last = (first, place) if reverse else (keys.after(place), last)
         return self._page(families.SESSION_EVENTS, first, last, limit, reverse=reverse)
 
+    def around(
+        self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
+    ) -> list[list[Position]]:
+        wanted = [keys.session_event(session, at.at_ms, at.event_id) for session, at in places]
+        found = self._store.around(families.SESSION_EVENTS, wanted, reach=reach)
+        prefixes = [keys.session(session) for session, _ in places]
+        return [
+            [keys.position(key) for key, _ in rows if key.startswith(prefix)]
+            for prefix, rows in zip(prefixes, found, strict=True)
+        ]
+
     def watermark(self) -> int:
         return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
 

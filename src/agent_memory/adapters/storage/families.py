@@ -8,7 +8,8 @@ TOC_LATEST = "toc_latest"  # toc:{level}:{period} -> which version is the presen
 TOC_STATE = "toc_state"  # open segments, dirty nodes, stale and pinned grips
 SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event -> segment
 GRIPS = "grips"  # grip:{ms:013}:{ulid}
-OUTBOX = "outbox"  # outbox:{sequence:020} -> what changed
+OUTBOX = "outbox"  # outbox:{sequence:020} -> the key of the event or segment that changed
+EMBEDDING_QUEUE = "embedding_queue"  # live:{sequence:020}, past:{sequence:020} -> as the outbox
 CHECKPOINTS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
 META = "meta"  # schema version, sequence counters
@@ -23,6 +24,7 @@ ALL = (
     SEGMENTS,
     GRIPS,
     OUTBOX,
+    EMBEDDING_QUEUE,
     CHECKPOINTS,
     ACCESS_KEYS,
     META,

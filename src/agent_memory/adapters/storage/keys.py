@@ -3,6 +3,7 @@
 from agent_memory.domain.events import EventId, Millis, Position, SessionId
 
 OUTBOX_PREFIX = b"outbox:"
+SESSION_PREFIX = b"ses:"
 
 
 def event(at_ms: Millis, event_id: EventId) -> bytes:
@@ -24,7 +25,7 @@ def session_event(session_id: SessionId, at_ms: Millis, event_id: EventId) -> by
 
 def session(session_id: SessionId) -> bytes:
     """The prefix of one session's events. The id is escaped: a colon ends it."""
-    return b"ses:%s:" % session_id.replace("%", "%25").replace(":", "%3A").encode()
+    return b"%s%s:" % (SESSION_PREFIX, session_id.replace("%", "%25").replace(":", "%3A").encode())
 
 
 def session_of(key: bytes) -> SessionId:

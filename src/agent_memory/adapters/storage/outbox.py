@@ -3,7 +3,7 @@
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.domain.batches import Batch, DeleteRange
 from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import Position
+from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
 from agent_memory.domain.ports import OrderedStore
 
 
@@ -11,13 +11,13 @@ class StoredOutbox:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Position]]:
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
         rows = self._store.scan(
             families.OUTBOX, _place(after + 1), keys.end_of(keys.OUTBOX_PREFIX), limit=limit
         )
         try:
             return [
-                (int(key[len(keys.OUTBOX_PREFIX) :]), keys.position(codec.decode_key(value)))
+                (int(key[len(keys.OUTBOX_PREFIX) :]), decode_entry(codec.decode_key(value)))
                 for key, value in rows
             ]
         except ValueError as exc:
@@ -30,3 +30,18 @@ class StoredOutbox:
 
 def _place(sequence: int) -> bytes:
     return keys.OUTBOX_PREFIX + b"%020d" % sequence
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """The key of the record that the entry is about, as a value."""
+    match entry:
+        case EventChanged(at=at):
+            return codec.encode_key(keys.event(at.at_ms, at.event_id))
+        case SegmentChanged(session_id=session_id, first=at):
+            return codec.encode_key(keys.session_event(session_id, at.at_ms, at.event_id))
+
+
+def decode_entry(key: bytes) -> Entry:
+    if key.startswith(keys.SESSION_PREFIX):
+        return SegmentChanged(session_id=keys.session_of(key), first=keys.position(key))
+    return EventChanged(at=keys.position(key))

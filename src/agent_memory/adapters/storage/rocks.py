@@ -111,6 +111,15 @@ class RocksEngine:
         except Exception as exc:
             raise self._failed("read", exc) from exc
 
+    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+        try:
+            rows = self._family(family).iter(rocksdict.ReadOptions())
+            found = [_beside(rows, key, reach) for key in keys]
+            rows.status()
+            return found
+        except Exception as exc:
+            raise self._failed("read", exc) from exc
+
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = self._handles
@@ -253,6 +262,28 @@ class RocksEngine:
                 table.set_bloom_filter(10, False)
         options.set_block_based_table_factory(table)
         return options
+
+
+def _beside(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
+    """One seek, then steps to either side: many keys share one iterator."""
+    found: list[Row] = []
+    rows.seek_for_prev(key)
+    own = rows.valid() and rows.key() == key
+    for _ in range(reach + own):
+        if not rows.valid():
+            break
+        found.append((rows.key(), rows.value()))
+        rows.prev()
+    found.reverse()
+    rows.seek(key)
+    if own:
+        rows.next()
+    for _ in range(reach):
+        if not rows.valid():
+            break
+        found.append((rows.key(), rows.value()))
+        rows.next()
+    return found
 
 
 def _property(database: rocksdict.Rdict, name: str) -> int:

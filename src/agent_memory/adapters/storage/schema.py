@@ -1,5 +1,6 @@
 """The store's schema version: a new store gets ours, an older one is migrated, a newer refused."""
 
+import secrets
 from collections.abc import Callable, Mapping
 
 from agent_memory.adapters.storage import families
@@ -9,6 +10,7 @@ from agent_memory.domain.ports import OrderedStore
 
 VERSION = 1
 _KEY = b"schema"
+_IDENTITY = b"identity"
 
 Migration = Callable[[OrderedStore], None]
 """Brings a store from the version before to its own. It must be safe to run again: a crash may
@@ -44,3 +46,14 @@ def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> Non
     (outcome,) = store.submit([batch]).result()
     if isinstance(outcome, Conflict):
         raise StorageFailed("the schema version changed while the store was being opened")
+
+
+def identity(store: OrderedStore) -> str:
+    """A name that no other store has: what is derived from this one is known by it."""
+    made = secrets.token_hex(16).encode()
+    batch = Batch((Put(families.META, _IDENTITY, made),), (Absent(families.META, _IDENTITY),))
+    store.submit([batch]).result()
+    found = store.get(families.META, _IDENTITY)
+    if found is None:
+        raise StorageFailed("the name of the store cannot be read")
+    return found.decode()

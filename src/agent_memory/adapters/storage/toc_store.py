@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_memory.adapters.storage import codec, families, keys, toc_codec
 from agent_memory.domain import periods
-from agent_memory.domain.batches import Batch, Delete, Operation, Put
+from agent_memory.domain.batches import Append, Batch, Delete, Operation, Put
 from agent_memory.domain.errors import StorageFailed
 from agent_memory.domain.events import Position, SessionId
 from agent_memory.domain.periods import Level, NodeId
@@ -67,9 +67,14 @@ class StoredToc:
         )
         return [toc_codec.decode_node(node_id, value) for _, value in rows]
 
-    def grip(self, grip_id: str, /) -> Grip | None:
-        value = self._store.get(families.GRIPS, grip_id.encode())
-        return None if value is None else toc_codec.decode_grip(grip_id, value)
+    def grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
+        names = [grip_id.encode() for grip_id in grip_ids]
+        return [
+            None if value is None else toc_codec.decode_grip(grip_id, value)
+            for grip_id, value in zip(
+                grip_ids, self._store.get_many(families.GRIPS, names), strict=True
+            )
+        ]
 
     def cursor(self) -> int:
         value = self._store.get(families.CHECKPOINTS, _CURSOR)
@@ -172,6 +177,11 @@ class StoredToc:
                     yield Put(families.TOC_STATE, mark + place, codec.EMPTY)
                 else:
                     yield Delete(families.TOC_STATE, mark + place)
+        rewritten = {written.node.node_id for written in change.nodes}
+        for segment in (*change.segments, *change.lost_segments):
+            if segment.node_id in rewritten:
+                place = codec.encode_key(_segment_place(segment))
+                yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, place)
         for node_id in change.clean:
             yield Delete(families.TOC_STATE, _dirty_place(node_id))
         for node_id in change.dirty:

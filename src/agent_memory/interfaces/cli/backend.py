@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_memory.domain.errors import FeatureUnavailable
-from agent_memory.domain.events import Page, Position
+from agent_memory.domain.events import Millis, Page, Position
 from agent_memory.domain.jobs import JobStatus
+from agent_memory.domain.queries import Answer, Query
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
 from agent_memory.services.contents import Children, Contents, Expansion
+from agent_memory.services.context import ContextBuilder
+from agent_memory.services.indexes import Indexes
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.rebuild import Rebuild
+from agent_memory.services.recall import Recall
 
 
 class Events(Protocol):
@@ -52,7 +56,17 @@ class Steering(Protocol):
     def run(self, name: str, /) -> JobStatus: ...
 
 
-class Remote(Events, Toc, Steering, Protocol):
+class Searching(Protocol):
+    """Recall: `services.Recall`, or the same over gRPC."""
+
+    def search(self, query: Query, /) -> Answer: ...
+
+    def moments(self, words: str, /) -> tuple[Millis, Millis]:
+        """The first and the last moment of the time that these words mean."""
+        ...
+
+
+class Remote(Events, Toc, Steering, Searching, Protocol):
     """A daemon over gRPC."""
 
 
@@ -92,6 +106,9 @@ class Services:
     contents: Contents
     jobs: Jobs
     rebuild: Rebuild
+    recall: Recall
+    context: ContextBuilder
+    indexes: Indexes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

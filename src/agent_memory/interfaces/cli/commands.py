@@ -53,10 +53,17 @@ class Invocation:
         self.terminal.pager = self.terminal.pager and cli.pager
 
     def show(
-        self, value: Any, text: Callable[[], str], *, page: bool = False, essential: str = ""
+        self,
+        value: Any,
+        text: Callable[[], str],
+        *,
+        page: bool = False,
+        essential: str = "",
+        markdown: Callable[[], str] | None = None,
     ) -> None:
         """Render in the format asked for. `text` is only made where it is wanted; of it, only
-        what is `essential` is shown to who wants quiet."""
+        what is `essential` is shown to who wants quiet. It serves as markdown where that has no
+        form of its own."""
         chosen = self.format or self._default_format()
         if self.quiet:
             chosen = "quiet"
@@ -69,7 +76,8 @@ class Invocation:
         elif chosen == "quiet":
             rendered = f"{essential}\n" if essential else ""
         else:
-            rendered = text().rstrip("\n") + "\n"
+            made = markdown if markdown is not None and chosen == "markdown" else text
+            rendered = made().rstrip("\n") + "\n"
         if page:
             self.terminal.page(rendered)
         elif rendered:

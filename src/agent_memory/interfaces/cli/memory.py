@@ -6,6 +6,7 @@ from agent_memory import config
 from agent_memory.interfaces.cli import config_file
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.recall import context, recall
 
 
 @click.group(
@@ -112,4 +113,6 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
+memory.add_command(recall)
+memory.add_command(context)
 memory.add_command(completion)

@@ -11,12 +11,13 @@ import click
 from agent_memory import config
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Page
-from agent_memory.domain.status import DaemonStatus, StoreStats
+from agent_memory.domain.status import DaemonStatus, IndexesStatus, StoreStats
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import query_toc, rendering, service_unit
 from agent_memory.interfaces.cli.backend import Events, StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
 from agent_memory.services.admin import Admin
 
@@ -131,6 +132,7 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
         f"  Uptime: {rendering.duration(found.uptime_seconds)}",
         f"  Events stored: {found.events:,}",
         f"  Database size: {rendering.size(found.db_bytes)}",
+        *(f"  {line}" for line in _index_lines(found.indexes)),
         *(f"  Warning: {warning}" for warning in found.warnings),
     ]
     if verbose:
@@ -148,6 +150,22 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
               or ["    none"]),
         ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _index_lines(found: IndexesStatus) -> Iterator[str]:
+    words = f"{found.words.documents:,} documents"
+    yield f"Index of words: {words}, {found.words_waiting:,} changes waiting"
+    if found.vectors is None:
+        yield "Vectors: none (embedder.provider is none)"
+    else:
+        yield (
+            f"Vectors: {found.vectors.documents:,} documents,"
+            f" {found.vectors_waiting:,} changes waiting"
+        )
+    if found.doing:
+        yield f"Now {found.doing}"
+    if found.trouble:
+        yield f"Trouble: {rendering.plain(found.trouble)}"
 
 
 @memory_daemon.group(examples=("memory-daemon query events --from 0 --to 9999999999999 -l 10",))
@@ -217,6 +235,7 @@ def _events_text(page: Page, start: int, end: int, *, full: bool) -> str:
 
 
 query_toc.register(query)
+query.add_command(search)
 memory_daemon.add_command(scheduler)
 
 
@@ -287,6 +306,61 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
             f"{done.sessions} sessions read: {done.written} segments {verb} rewritten,"
             f" {done.removed} {verb} removed, {done.rolled_up} periods rolled up"
         ),
+    )
+
+
+@admin.command("index-stats", examples=("memory-daemon admin index-stats --format json",))
+@invocation
+def index_stats(run: Invocation) -> None:
+    """Show what the search indexes hold, what waits for them, and how large they are."""
+    found = run.backend.here().indexes.status()
+    run.show(asdict(found), lambda: _index_text(found))
+
+
+def _index_text(found: IndexesStatus) -> str:
+    lines = ["Search Indexes:", *(f"  {line}" for line in _index_lines(found))]
+    lines.append(f"  Size of the index of words: {rendering.size(found.words.size_bytes)}")
+    if found.vectors is not None:
+        lines.append(f"  Size of the vectors: {rendering.size(found.vectors.size_bytes)}")
+        lines.append(f"  Model: {found.model}")
+    return "\n".join(lines)
+
+
+@admin.command(
+    "rebuild-index",
+    examples=(
+        "memory-daemon admin rebuild-index",
+        "memory-daemon admin rebuild-index --vectors --no-wait",
+    ),
+)
+@click.option("--words", is_flag=True, help="Only the index of words.")
+@click.option("--vectors", is_flag=True, help="Only the vectors; everything is embedded again.")
+@click.option("--wait/--no-wait", default=True, help="Until all is embedded, or in the background.")
+@invocation
+def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> None:
+    """Rebuild the search indexes from what is stored; meanwhile they go on answering."""
+    services = run.backend.here()
+    indexes = services.indexes
+    both = words == vectors
+    found = indexes.status()
+    stored = services.admin.stats()
+    total = stored.entries("events") + stored.entries("segments")
+    done: dict[str, int] = {}
+    if both or words:
+        with run.terminal.progress("Indexing words", total) as advance:
+            done["words"] = indexes.rebuild_words(advance)
+    if vectors or (both and found.vectors is not None):
+        with run.terminal.progress("Queueing", total) as advance:
+            done["vectors"] = indexes.rebuild_vectors(advance)
+        if wait:
+            queued = indexes.status().vectors_waiting
+            with run.terminal.progress("Embedding", queued) as advance:
+                indexes.embed(lambda left: advance(queued - left))
+    services.jobs.wake_indexes()
+    later = "" if wait or "vectors" not in done else "; embedding goes on in the background"
+    run.show(
+        done,
+        lambda: "Rebuilt " + ", ".join(f"{k}: {n:,} records" for k, n in done.items()) + later,
     )
 
 

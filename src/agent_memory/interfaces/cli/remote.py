@@ -1,5 +1,6 @@
 """Commands with `--endpoint`: the same answers, from a daemon over gRPC."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -12,6 +13,8 @@ from agent_memory.client import (
     RpcError,
     SerializationError,
 )
+from agent_memory.domain import time_expressions
+from agent_memory.domain.documents import Document, Kind, Owner
 from agent_memory.domain.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -31,6 +34,7 @@ from agent_memory.domain.events import (
 )
 from agent_memory.domain.jobs import JobState, JobStatus, Result
 from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.queries import Answer, Hit, Query
 from agent_memory.domain.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.interfaces import wire
 from agent_memory.services.contents import Children, Expansion
@@ -57,6 +61,39 @@ class RemoteDaemon:
             events=tuple(_event(event) for event in found.events),
             next=wire.token_in(found.continuation_token) if found.continuation_token else None,
         )
+
+    def search(self, query: Query, /) -> Answer:
+        scope = query.scope
+        found = self._client.search(
+            query.text,
+            kinds=sorted(scope.kinds),
+            mode=query.mode,
+            limit=query.limit,
+            project=scope.project,
+            session_id=scope.session,
+            agent=scope.agent,
+            role=scope.role,
+            namespace=scope.namespace,
+            domain=scope.domain,
+            tags=sorted(scope.tags),
+            spec=scope.spec,
+            statuses=sorted(scope.statuses),
+            include_archived=scope.archived,
+            from_timestamp_ms=scope.since,
+            to_timestamp_ms=scope.until,
+            min_score=query.min_score,
+            continuation_token=str(query.offset) if query.offset else None,
+        )
+        token = found.continuation_token
+        return Answer(
+            hits=tuple(_hit(hit) for hit in found.hits),
+            total=found.total,
+            next=None if token is None else wire.offset_in(token),
+            warning=found.warning,
+        )
+
+    def moments(self, words: str, /) -> tuple[Millis, Millis]:
+        return time_expressions.moments(words, Millis(time.time_ns() // 1_000_000))
 
     def roots(self) -> list[TocNode]:
         return [_node(node) for node in self._client.get_toc_root()]
@@ -178,3 +215,35 @@ def connected(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
         raise _ERRORS.get(exc.code, AgentMemoryError)(exc.details) from exc
     except ClientError as exc:
         raise AgentMemoryError(str(exc)) from exc
+
+
+def _hit(hit: client.SearchHit) -> Hit:
+    return Hit(
+        document=Document(
+            kind=Kind(hit.kind),
+            id=hit.id,
+            owner=Owner(""),
+            at_ms=Millis(hit.timestamp_ms),
+            text=hit.text,
+            title=hit.title,
+            session=hit.session_id,
+            project=hit.project,
+            agent=hit.agent,
+            speaker=hit.speaker,
+            role=hit.role,
+            tool=hit.tool_name,
+            namespace=hit.namespace,
+            domain=hit.domain,
+            spec=hit.spec,
+            status=hit.status,
+            tags=frozenset(hit.tags),
+        ),
+        score=hit.score,
+        parts=hit.score_parts,
+        uri=hit.uri,
+        event_id=hit.event_id,
+        last_event_id=hit.last_event_id,
+        grip_id=hit.grip_id,
+        node_id=hit.node_id,
+        truncated=hit.truncated,
+    )

@@ -14,6 +14,7 @@ from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.contents import Contents
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.jobs import Jobs
+from agent_memory.services.recall import Recall
 from agent_memory.services.timeline import Timeline
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
@@ -26,6 +27,7 @@ class MemoryService:
     ingest: Ingest
     timeline: Timeline
     contents: Contents
+    recall: Recall
     jobs: Jobs
     bridge: Bridge
     guard: handlers.Guard | None
@@ -40,6 +42,7 @@ class MemoryService:
                 "GetNode": self.get_node,
                 "BrowseToc": self.browse_toc,
                 "ExpandGrip": self.expand_grip,
+                "Search": self.search,
                 "GetSchedulerStatus": self.get_scheduler_status,
                 "PauseJob": self.pause_job,
                 "ResumeJob": self.resume_job,
@@ -130,6 +133,10 @@ class MemoryService:
                 self.contents.expand(request.grip_id, before=before, after=after)
             )
         )
+
+    async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
+        query = wire.query_in(request)
+        return await self.bridge.run(lambda: wire.answer_out(self.recall.search(query)))
 
     async def get_scheduler_status(
         self, _request: pb.GetSchedulerStatusRequest

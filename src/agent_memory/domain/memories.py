@@ -1,0 +1,14 @@
+"""Memories: what was decided and learned, by namespace."""
+
+NAMESPACES = (
+    "decisions",
+    "learnings",
+    "blockers",
+    "progress",
+    "reviews",
+    "patterns",
+    "retrospective",
+    "inception",
+    "elicitation",
+    "research",
+)

@@ -1,0 +1,372 @@
+"""`memory recall` and `memory-daemon query search`, one search by two names; `memory context`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import click
+
+from agent_memory.domain import contexts
+from agent_memory.domain.contexts import DEFAULT_TOKENS, MAX_TOKENS
+from agent_memory.domain.documents import Document, Kind
+from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.domain.events import MAX_MILLIS, EventRole, Millis
+from agent_memory.domain.memories import NAMESPACES
+from agent_memory.domain.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, Hit, Mode, Query, Scope
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.backend import Searching
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLURALS = {
+    "events": Kind.EVENT,
+    "segments": Kind.SEGMENT,
+    "grips": Kind.GRIP,
+    "memories": Kind.MEMORY,
+    "facts": Kind.FACT,
+}
+DETAILS = ("minimal", "summary", "full")
+EXCERPT = 300
+MOST_LISTED = 10_000
+
+
+class Kinds(click.ParamType[frozenset[Kind]]):
+    name = "kinds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> frozenset[Kind]:
+        if isinstance(value, frozenset):
+            return value
+        names = [name.strip().lower() for name in str(value).split(",")]
+        if names == ["all"]:
+            return frozenset()
+        unknown = [name for name in names if name not in PLURALS]
+        if unknown:
+            self.fail(f"{unknown[0]!r} is none of {', '.join(PLURALS)}, all", param, ctx)
+        return frozenset(PLURALS[name] for name in names)
+
+
+def search_options(function: F) -> F:
+    """What both commands take."""
+    options = [
+        click.argument("words", metavar="[QUERY]", nargs=-1),
+        click.option(
+            "--mode",
+            type=click.Choice([mode.value for mode in Mode]),
+            default=Mode.HYBRID.value,
+            show_default=True,
+            help="By words and meaning, by meaning alone, or by words alone.",
+        ),
+        click.option(
+            "-l",
+            "--limit",
+            type=click.IntRange(1),
+            help=f"Most results; default {DEFAULT_LIMIT}, and all where no query is given.",
+        ),
+        click.option(
+            "--since", metavar="TIME", help="From: a date, a time, or words: 'last week'."
+        ),
+        click.option("--until", metavar="TIME", help="To, likewise; the day given is included."),
+        click.option("--project", help="Only of this project."),
+        click.option("--session", help="Only of this session."),
+        click.option("--agent", help="Only of this agent."),
+        click.option(
+            "--role",
+            type=click.Choice([role.name.lower() for role in EventRole]),
+            help="Only what this role said.",
+        ),
+        click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace."),
+        click.option(
+            "--domain",
+            default="all",
+            show_default=True,
+            help="project, user, org, or one by its name: project:my-app.",
+        ),
+        click.option("--tags", metavar="A,B", default="", help="Only with all of these tags."),
+        click.option("--spec", help="Only of this spec."),
+        click.option(
+            "--min-similarity",
+            type=click.FloatRange(0, 1),
+            default=0.0,
+            help="Only with at least this score.",
+        ),
+        click.option("--include-archived", is_flag=True, help="Also what was archived."),
+        click.option(
+            "--detail",
+            type=click.Choice(DETAILS),
+            default="summary",
+            show_default=True,
+            help="How much to tell of each; full says what made its score.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """As they came."""
+
+    words: tuple[str, ...]
+    mode: str
+    limit: int | None
+    since: str | None
+    until: str | None
+    project: str | None
+    session: str | None
+    agent: str | None
+    role: str | None
+    namespace: str | None
+    domain: str
+    tags: str
+    spec: str | None
+    min_similarity: float
+    include_archived: bool
+    detail: str
+
+    def query(self, kinds: frozenset[Kind], searching: Searching) -> Query:
+        return Query(
+            text=" ".join(self.words),
+            mode=Mode(self.mode),
+            limit=self.limit or 0,
+            min_score=self.min_similarity,
+            scope=Scope(
+                kinds=kinds,
+                project=self.project or "",
+                session=self.session or "",
+                agent=self.agent or "",
+                role=self.role or "",
+                namespace=self.namespace or "",
+                domain="" if self.domain == "all" else self.domain,
+                spec=self.spec or "",
+                archived=self.include_archived,
+                tags=frozenset(filter(None, (tag.strip() for tag in self.tags.split(",")))),
+                since=searching.moments(self.since)[0] if self.since else Millis(0),
+                until=searching.moments(self.until)[1] if self.until else Millis(MAX_MILLIS),
+            ),
+        )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        'memory recall "database architecture decisions"',
+        'memory recall "auth" --namespace decisions --domain project',
+        'memory recall "why did the release fail" --in events,segments --since "last month"',
+        "memory recall --namespace decisions --format json | jq -r '.results[].uri'",
+    ),
+)
+@search_options
+@click.option(
+    "--in",
+    "kinds",
+    type=Kinds(),
+    default="memories",
+    show_default=True,
+    help=f"Where to look: {', '.join(PLURALS)}, several with commas, or all.",
+)
+@click.option("--reason", metavar="QUESTION", help="Have an LLM answer from what is found.")
+@invocation
+def recall(run: Invocation, /, kinds: frozenset[Kind], reason: str | None, **options: Any) -> None:
+    """Find what was said, decided and learned.
+
+    Without a query, or with "all", everything is listed that the filters allow, newest first.
+    """
+    if reason is not None:
+        raise FeatureUnavailable(
+            "recall --reason needs an LLM, and no LLM can reason over memories yet;"
+            " leave --reason out to search"
+        )
+    chosen = Options(**options)
+    searching = run.backend.here().recall
+    show(run, found(searching, chosen.query(kinds, searching)), kinds, chosen.detail)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        'memory-daemon query search "why did the release fail"',
+        'memory-daemon query search "retry budget" --kinds events --mode bm25 --detail full',
+        'memory-daemon query -e http://127.0.0.1:50051 search "retry budget"',
+    ),
+)
+@search_options
+@click.option(
+    "--kinds",
+    type=Kinds(),
+    default="all",
+    show_default=True,
+    help=f"What to look for: {', '.join(PLURALS)}, several with commas, or all.",
+)
+@invocation
+@click.pass_context
+def search(ctx: click.Context, run: Invocation, /, kinds: frozenset[Kind], **options: Any) -> None:
+    """Search everything that was recorded."""
+    chosen = Options(**options)
+    with _searching(run, ctx.meta["endpoint"]) as searching:
+        answer = found(searching, chosen.query(kinds, searching))
+    show(run, answer, kinds, chosen.detail)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory context --project my-app --branch feature/auth",
+        'memory context "how do we retry failed jobs" --project my-app --tokens 1000',
+        "memory context --file src/jobs/retry.py --project my-app --format json",
+    ),
+)
+@click.argument("prompt", nargs=-1)
+@click.option("--project", default="", help="The project that is worked on.")
+@click.option("--branch", default="", help="The branch that is worked on.")
+@click.option("--file", default="", metavar="PATH", help="The file that is worked on.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, MAX_TOKENS),
+    default=DEFAULT_TOKENS,
+    show_default=True,
+    help="The most that the context may take.",
+)
+@invocation
+def context(
+    run: Invocation, prompt: tuple[str, ...], project: str, branch: str, file: str, tokens: int
+) -> None:
+    """Show what an agent would be given of the memory, as XML within a budget of tokens."""
+    wanted = contexts.Wanted(
+        project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
+    )
+    built = run.backend.here().context.build(wanted)
+    run.show(wire.context_json(built), lambda: rendering.plain(built.text), essential=built.text)
+
+
+@contextmanager
+def _searching(run: Invocation, endpoint: str | None) -> Iterator[Searching]:
+    if endpoint is None:
+        yield run.backend.here().recall
+    else:
+        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+            yield remote
+
+
+def found(searching: Searching, query: Query) -> Answer:
+    """The answer, page by page where more is wanted than a page holds."""
+    if query.lists:
+        return _listed(searching, query)
+    most = query.limit or DEFAULT_LIMIT
+    hits: list[Hit] = []
+    offset = 0
+    while True:
+        left = min(MAX_LIMIT, most - len(hits))
+        answer = searching.search(replace(query, limit=left, offset=offset))
+        hits += answer.hits
+        if answer.next is None or len(hits) >= most:
+            return replace(answer, hits=tuple(hits))
+        offset = answer.next
+
+
+def _listed(searching: Searching, query: Query) -> Answer:
+    """Everything in scope. A page begins at the moment of the last hit, so that none has to count
+    all that were before it."""
+    most = min(query.limit or MOST_LISTED, MOST_LISTED)
+    first = answer = searching.search(replace(query, limit=min(MAX_LIMIT, most)))
+    hits = list(answer.hits)
+    while answer.next is not None and answer.hits and len(hits) < most:
+        last = hits[-1].document.at_ms
+        page = replace(
+            query,
+            limit=min(MAX_LIMIT, most - len(hits)),
+            offset=sum(hit.document.at_ms == last for hit in hits),
+            scope=replace(query.scope, until=last),
+        )
+        answer = searching.search(page)
+        hits += answer.hits
+    warning = first.warning
+    if answer.next is not None and not query.limit:
+        warning = f"the newest {len(hits):,} are shown: narrow the time range to go further back"
+    return replace(first, hits=tuple(hits), warning=warning)
+
+
+def show(run: Invocation, answer: Answer, kinds: frozenset[Kind], detail: str) -> None:
+    if answer.warning:
+        run.terminal.warn(f"warning: {answer.warning}\n")
+    run.show(
+        wire.answer_json(answer, detail),
+        lambda: _as_text(answer, kinds, detail),
+        markdown=lambda: _as_markdown(answer),
+        essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
+        page=True,
+    )
+
+
+def _as_text(answer: Answer, kinds: frozenset[Kind], detail: str) -> str:
+    memories = kinds == frozenset({Kind.MEMORY})
+    what = "memories" if memories else "results"
+    if not answer.hits:
+        hint = " Search what was said with --in events,segments." if memories else ""
+        return f"Found no {what}.{hint}"
+    count = len(answer.hits)
+    of = f" of {answer.total}" if answer.total > count else ""
+    one = {"memories": "memory", "results": "result"}[what]
+    lines = [f"Found {count}{of} {one if answer.total == 1 else what}:"]
+    for number, hit in enumerate(answer.hits, 1):
+        lines += ["", *_hit_lines(number, hit, detail)]
+    return "\n".join(lines)
+
+
+def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
+    document = hit.document
+    label = document.id if document.kind in (Kind.MEMORY, Kind.GRIP, Kind.SEGMENT) else (
+        f"{document.kind} {document.id}"
+    )  # fmt: skip
+    yield f"[{number}] {rendering.plain(label)} ({hit.score:.2f} similarity)"
+    yield f"    {rendering.excerpt(document.title or document.text, EXCERPT)}"
+    if detail == "minimal":
+        return
+    yield f"    {' | '.join(_about(document))}"
+    if document.title and document.kind is Kind.GRIP:
+        yield f'    "{rendering.excerpt(document.text, EXCERPT)}"'
+    for name, value in (
+        ("URI", hit.uri),
+        ("Event", "" if document.kind is Kind.EVENT else hit.event_id),
+        ("To event", hit.last_event_id),
+        ("Grip", "" if document.kind is Kind.GRIP else hit.grip_id),
+        ("Segment", "" if document.kind is Kind.SEGMENT else hit.node_id),
+    ):
+        if value:
+            yield f"    {name}: {rendering.plain(value)}"
+    if detail == "full":
+        yield f"    Score: {', '.join(f'{name} {part:.3f}' for name, part in hit.parts.items())}"
+        yield from (f"    > {rendering.plain(line)}" for line in document.text.splitlines())
+
+
+def _about(document: Document) -> Iterator[str]:
+    if document.kind is Kind.MEMORY:
+        yield f"Domain: {rendering.plain(document.domain)}"
+    else:
+        yield rendering.moment(document.at_ms)
+    for name, value in (
+        ("", rendering.plain(document.speaker or document.role)),
+        ("Session: ", rendering.plain(document.session)),
+        ("Project: ", rendering.plain(document.project)),
+        ("Tool: ", rendering.plain(document.tool)),
+        ("Tags: ", ", ".join(sorted(rendering.plain(tag) for tag in document.tags))),
+    ):
+        if value:
+            yield f"{name}{value}"
+
+
+def _as_markdown(answer: Answer) -> str:
+    parts = []
+    for hit in answer.hits:
+        document = hit.document
+        head = rendering.plain(wire.summary(document))
+        about = " | ".join([*_about(document), f"Score: {hit.score:.2f}"])
+        where = hit.uri or document.id
+        said = rendering.plain(document.text)
+        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{said}\n")
+    return "\n".join(parts)

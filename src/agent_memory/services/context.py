@@ -1,0 +1,58 @@
+"""Context: the best of the memory for a project, a branch, a prompt or a file, within a budget."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from agent_memory.domain import contexts
+from agent_memory.domain.contexts import Context, Wanted
+from agent_memory.domain.documents import DocumentKey, Kind
+from agent_memory.domain.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.services.recall import Recall
+
+BLOCKERS = 5
+DECISIONS = 5
+RELATED = 10
+RECENT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    recall: Recall
+
+    def build(self, wanted: Wanted) -> Context:
+        """What blocks comes first, then what was decided lately, what is related to the prompt and
+        the file, and what was done last."""
+        found: dict[DocumentKey, Hit] = {}
+        for hit in self._found(wanted):
+            found.setdefault(hit.document.key, hit)
+        return contexts.build(wanted, found.values())
+
+    def _found(self, wanted: Wanted) -> Iterator[Hit]:
+        domain = f"project:{wanted.project}" if wanted.project else ""
+        active = frozenset({"active"})
+        for namespace, limit in (("blockers", BLOCKERS), ("decisions", DECISIONS)):
+            scope = Scope(
+                kinds=frozenset({Kind.MEMORY}),
+                namespace=namespace,
+                domain=domain,
+                statuses=active,
+            )
+            yield from self.recall.search(Query(text="", scope=scope, limit=limit)).hits
+        about = _words(wanted)
+        if about:
+            kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
+            scope = Scope(kinds=kinds, project=wanted.project)
+            query = Query(text=about, scope=scope, limit=RELATED)
+            yield from self.recall.search(query).hits
+        scope = Scope(kinds=frozenset({Kind.SEGMENT}), project=wanted.project)
+        yield from self.recall.search(Query(text="", scope=scope, limit=RECENT)).hits
+
+
+def _words(wanted: Wanted) -> str:
+    """What to search for. Of a branch and a path, the names tell."""
+    file = PurePath(wanted.file)
+    branch = wanted.branch if wanted.branch not in {"main", "master", "trunk", "develop"} else ""
+    parts = (wanted.prompt, branch.replace("/", " "), " ".join((*file.parts[-2:], file.stem)))
+    words = " ".join(filter(None, (part.strip() for part in parts)))[:MAX_QUERY_CHARS]
+    return "" if Query(text=words).lists else words

@@ -1,0 +1,99 @@
+"""Tail: what is newer than the lexical index's last commit, kept at hand to be searched too."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent_memory.domain import analysis, documents, queries
+from agent_memory.domain.documents import Document, Owner
+from agent_memory.domain.ports import EventLog, LexicalIndex, Outbox
+from agent_memory.domain.queries import Found, Scope, Statistics
+from agent_memory.services.library import Library
+
+MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
+_SEARCHED = 20_000  # characters of a text
+_COUNTED = 100  # documents whose words are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    document: Document  # without its text, which may be long
+    said: str  # what its words are counted in
+    text: str  # folded, all that may match
+
+
+class Tail:
+    def __init__(
+        self, library: Library, log: EventLog, outbox: Outbox, lexical: LexicalIndex
+    ) -> None:
+        self._library = library
+        self._log = log
+        self._outbox = outbox
+        self._lexical = lexical
+        self._reading = threading.Lock()
+        self._end = 0
+        self._indexed: int | None = None
+        self._held: dict[Owner, tuple[int, list[Fresh]]] = {}
+
+    def find(self, needles: Sequence[str], scope: Scope, *, limit: int) -> tuple[list[Found], int]:
+        """Documents in scope with most of the needles in them, and how many entries nobody has
+        looked at because there are too many."""
+        held, missing = self._current()
+        counted = [(sum(needle in each.text for needle in needles), each) for each in held]
+        matching = [
+            (count, each.document)
+            for count, each in counted
+            if count and scope.admits(each.document)
+        ]
+        matching.sort(key=lambda found: (-found[0], -found[1].at_ms, found[1].key))
+        return [queries.found(document) for _, document in matching[:limit]], missing
+
+    def all(self, scope: Scope) -> tuple[list[Found], int]:
+        held, missing = self._current()
+        return [queries.found(e.document) for e in held if scope.admits(e.document)], missing
+
+    def statistics(self, terms: Sequence[str]) -> Statistics:
+        """Of the newest documents, as many as matter: they are few beside those of the index."""
+        held = self._current()[0][-_COUNTED:]
+        known = [frozenset(analysis.terms(each.said)) for each in held]
+        names = [analysis.terms(each.document.speaker or each.document.role) for each in held]
+        lengths = [analysis.length(each.said) for each in held]
+        return Statistics(
+            documents=len(held),
+            average_length=sum(lengths) / len(held) if held else 1.0,
+            frequencies={term: sum(term in words for words in known) for term in terms},
+            speakers=frozenset(term for term in terms if any(term in each for each in names)),
+        )
+
+    def _current(self) -> tuple[list[Fresh], int]:
+        with self._reading:
+            cursor = self._lexical.cursor()
+            if cursor is None and self._indexed is not None:
+                self._end = 0  # it had a cursor, and lost it
+            self._indexed = cursor
+            indexed = cursor or 0
+            newest = self._log.watermark()
+            self._held = {
+                owner: (number, fresh)
+                for owner, (number, fresh) in self._held.items()
+                if number > max(indexed, newest - MOST)
+            }
+            start = max(indexed, self._end, newest - MOST)
+            entries = self._outbox.read(start, limit=MOST)
+            if entries:
+                self._end = entries[-1][0]
+                for owner, held in self._library.owned(entry for _, entry in entries).items():
+                    self._held[owner] = (self._end, [_fresh(each) for each in held])
+            if cursor is None:  # what the outbox no longer tells is nowhere but in the store
+                oldest = self._outbox.read(0, limit=1)
+                indexed_by_nobody = oldest[0][0] - 1 if oldest else newest
+                missing = max(indexed_by_nobody, newest - MOST)
+            else:
+                missing = max(0, newest - MOST - indexed)
+            return [each for _, fresh in self._held.values() for each in fresh], missing
+
+
+def _fresh(document: Document) -> Fresh:
+    said = documents.said(document)[:_SEARCHED]
+    text = analysis.folded(f"{said}\n{documents.about(document)}")
+    return Fresh(replace(document, text=""), said, text)

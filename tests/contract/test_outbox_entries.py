@@ -1,0 +1,177 @@
+"""What the outbox says of changed events and segments, and who says it, over every store."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.storage import codec, families, keys
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.outbox import StoredOutbox, decode_entry, encode_entry
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.domain.batches import Append, Batch
+from agent_memory.domain.events import (
+    MAX_MILLIS,
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    Position,
+    SessionId,
+)
+from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.ports import OrderedStore, Outbox
+from agent_memory.domain.segments import Segment
+from agent_memory.domain.toc import Change, TocNode, Written
+from tests.contract.stores import TIMEOUT, commit
+
+letters = st.sampled_from(":%|3A25a0") | st.characters(exclude_categories=("C", "Z"))
+positions = st.builds(
+    Position,
+    at_ms=st.integers(0, MAX_MILLIS).map(Millis),
+    event_id=st.text(letters, min_size=1, max_size=20).map(EventId),
+)
+sessions = st.text(letters, min_size=1, max_size=20).map(SessionId)
+entries: st.SearchStrategy[Entry] = st.builds(EventChanged, at=positions) | st.builds(
+    SegmentChanged, session_id=sessions, first=positions
+)
+
+
+@pytest.fixture
+def toc(store: OrderedStore) -> StoredToc:
+    return StoredToc(store)
+
+
+@pytest.fixture
+def outbox(store: OrderedStore) -> Outbox:
+    return StoredOutbox(store)
+
+
+def told(outbox: Outbox, after: int = 0) -> list[Entry]:
+    return [entry for _, entry in outbox.read(after, limit=999)]
+
+
+@given(entries)
+def test_an_entry_of_either_kind_comes_back_as_it_was(entry: Entry) -> None:
+    assert decode_entry(codec.decode_key(encode_entry(entry))) == entry
+
+
+@settings(
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # numbers only ever grow
+)
+@given(st.lists(entries, max_size=8))
+def test_entries_are_read_in_the_order_they_were_appended(
+    store: OrderedStore, written: list[Entry]
+) -> None:
+    before = store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
+    made = tuple(Append(families.OUTBOX, keys.OUTBOX_PREFIX, encode_entry(e)) for e in written)
+    commit(store, Batch(made))
+    assert StoredOutbox(store).read(before, limit=999) == list(enumerate(written, before + 1))
+
+
+def segment(name: str, at_ms: int = 1_769_783_400_000, session: str = "s:%") -> Segment:
+    return Segment(
+        session_id=SessionId(session),
+        first=Position(at_ms=Millis(at_ms), event_id=EventId(name)),
+        last=Position(at_ms=Millis(at_ms + 9), event_id=EventId(f"{name}:last")),
+        tokens=12,
+        count=3,
+        ended=False,
+    )
+
+
+def written(node_id: NodeId, *, kept: bool = False, level: Level = Level.SEGMENT) -> Written:
+    node = TocNode(
+        node_id=node_id,
+        level=level,
+        title="Title",
+        summary="Said.",
+        bullets=(),
+        keywords=(),
+        child_ids=(),
+        start_ms=Millis(1),
+        end_ms=Millis(2),
+        version=1,
+        created_ms=Millis(3),
+    )
+    return Written(node=node, kept=kept)
+
+
+def changed(segment: Segment) -> SegmentChanged:
+    return SegmentChanged(session_id=segment.session_id, first=segment.first)
+
+
+class TestSegments:
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_one_that_is_summarized_is_told(
+        self, toc: StoredToc, outbox: Outbox, kept: bool
+    ) -> None:
+        given = segment("a")
+        change = Change(segments=(given,), nodes=(written(given.node_id, kept=kept),))
+        toc.commit(change)
+        assert told(outbox) == [changed(given)]
+        toc.commit(change)
+        assert told(outbox) == [changed(given)] * 2
+
+    def test_one_whose_summary_stays_is_not_told_again(
+        self, toc: StoredToc, outbox: Outbox
+    ) -> None:
+        given = segment("a")
+        toc.commit(Change(segments=(given,), nodes=(written(given.node_id),)))
+        grown = replace(
+            given, count=4, last=Position(at_ms=given.last.at_ms, event_id=EventId("z"))
+        )
+        toc.commit(Change(segments=(grown,), sealed=frozenset({grown})))
+        assert told(outbox) == [changed(given)]
+
+    def test_one_that_is_lost_is_told_with_those_that_take_its_place(
+        self, toc: StoredToc, outbox: Outbox
+    ) -> None:
+        lost, first, second = segment("b"), segment("a"), segment("c", 1_769_783_400_007)
+        toc.commit(Change(segments=(lost,), nodes=(written(lost.node_id),)))
+        toc.commit(
+            Change(
+                segments=(first, second),
+                lost_segments=(lost,),
+                nodes=(
+                    *(written(each.node_id) for each in (first, second)),
+                    written(lost.node_id, kept=True),  # it leaves, its history stays
+                ),
+                gone=(lost.node_id,),
+            )
+        )
+        assert set(told(outbox, 1)) == {changed(first), changed(second), changed(lost)}
+        assert len(told(outbox, 1)) == 3
+
+    def test_periods_are_not_told(self, toc: StoredToc, outbox: Outbox) -> None:
+        toc.commit(Change(nodes=(written(NodeId("toc:day:2026-01-30"), level=Level.DAY),)))
+        toc.commit(Change(dirty=frozenset({NodeId("toc:day:2026-01-30")}), cursor=4))
+        assert told(outbox) == []
+
+    def test_events_and_segments_share_one_order(
+        self, toc: StoredToc, outbox: Outbox, store: OrderedStore
+    ) -> None:
+        log, given = StoredEventLog(store), segment("a")
+        events = [
+            Event(
+                event_id=EventId(name),
+                session_id=SessionId("s:%"),
+                at_ms=Millis(5),
+                type=EventType.USER_MESSAGE,
+                role=EventRole.USER,
+            )
+            for name in "xy"
+        ]
+        log.append(events[:1]).result(TIMEOUT)
+        toc.commit(Change(segments=(given,), nodes=(written(given.node_id),)))
+        log.append(events[1:]).result(TIMEOUT)
+        expected = [EventChanged(at=events[0].position), changed(given)]
+        assert outbox.read(0, limit=9) == list(
+            enumerate([*expected, EventChanged(at=events[1].position)], 1)
+        )
+        assert log.watermark() == 3

@@ -1,0 +1,172 @@
+"""Ranking, whatever is asked of whatever was found: scores, order, and what counts as a match."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_memory.domain import analysis, ranking
+from agent_memory.domain.documents import Document, Kind, Owner
+from agent_memory.domain.events import MAX_MILLIS, Millis
+from agent_memory.domain.queries import Mode, Statistics
+from agent_memory.domain.ranking import Asked, Candidate
+from tests.recall_parts import DAY, NOW
+
+unhurried = settings(deadline=None)
+Style = Callable[[str], str]
+
+WORDS = ("lantern", "attic", "city", "cities", "parseHeader", "where?", "the", "café", "東京都")
+QUESTIONS = (*WORDS, "Ada", "last week", "in May", "yesterday")
+
+texts = st.lists(st.sampled_from(WORDS), max_size=80).map(" ".join)
+questions = st.lists(st.sampled_from(QUESTIONS), max_size=6).map(" ".join)
+times = st.one_of(
+    st.integers(0, MAX_MILLIS), st.integers(0, 60).map(lambda days: NOW - days * DAY)
+).map(Millis)
+cosines = st.one_of(st.none(), st.floats(-1.0, 1.0, width=16))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate before it has a place."""
+
+    document: Document
+    cosine: float | None
+    follows: int | None  # the one before it in its conversation
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> list[Found]:
+    found: list[Found] = []
+    last: dict[int, int] = {}
+    for number in range(draw(st.integers(0, 8))):
+        kind = draw(st.sampled_from((Kind.EVENT, Kind.EVENT, Kind.SEGMENT, Kind.GRIP)))
+        document = Document(
+            kind=kind,
+            id=f"{number}",
+            owner=Owner(f"{kind}:{number}"),
+            at_ms=draw(times),
+            text=draw(texts),
+            title=draw(st.sampled_from(("", "lantern"))),
+            speaker=draw(st.sampled_from(("", "Ada", "Ben"))),
+        )
+        session = draw(st.integers(0, 1))
+        follows = last.get(session) if kind is Kind.EVENT else None
+        if kind is Kind.EVENT:
+            last[session] = number
+        found.append(Found(document, draw(cosines), follows))
+    return found
+
+
+def arranged(found: Sequence[Found], places: Sequence[int]) -> list[Candidate]:
+    """The same candidates, each in the place given for it."""
+    precedes = {number: each.follows for number, each in enumerate(found)}
+    comes = {each.follows: number for number, each in enumerate(found)}
+    pool = [Candidate(document=each.document, cosine=each.cosine) for each in found]
+    for number, candidate in enumerate(pool):
+        for name, links in (("before", precedes), ("after", comes)):
+            steps: list[int] = []
+            at = links.get(number)
+            while at is not None and len(steps) < ranking.REACH:
+                steps.append(places[at])
+                at = links.get(at)
+            setattr(candidate, name, tuple(steps))
+    by_place = dict(zip(places, pool, strict=True))
+    return [by_place[place] for place in range(len(pool))]
+
+
+def asked(question: str) -> Asked:
+    return ranking.naming(ranking.asked(question, NOW), frozenset(analysis.terms("Ada Ben")))
+
+
+@st.composite
+def statistics(draw: st.DrawFn, question: Asked) -> Statistics:
+    """Of an index that knows more, less or other things than the pool holds."""
+    count = st.integers(0, 1_000)
+    return Statistics(
+        documents=draw(count),
+        average_length=draw(st.floats(0.0, 500.0)),
+        frequencies={term: draw(count) for term in question.terms if draw(st.booleans())},
+    )
+
+
+@unhurried
+@given(st.data(), pools(), questions, st.sampled_from(Mode))
+def test_scores_are_from_0_to_1_and_fall(
+    data: st.DataObject, found: list[Found], question: str, mode: Mode
+) -> None:
+    wanted = asked(question)
+    pool = arranged(found, range(len(found)))
+    ranked = ranking.rank(wanted, pool, data.draw(statistics(wanted)), mode)
+    assert sorted(each.place for each in ranked) == list(range(len(pool)))
+    scores = [round(each.score, 4) for each in ranked]
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert scores == sorted(scores, reverse=True)
+    for each in ranked:
+        assert set(each.parts) <= {"words", "meaning", "speaker", "time"}
+        assert all(each.parts.values())
+        assert 0.0 <= each.parts.get("words", 0.0) <= 1.0
+
+
+@unhurried
+@given(st.data(), pools(), questions, st.sampled_from(Mode))
+def test_the_same_candidates_in_any_arrangement_have_the_same_order(
+    data: st.DataObject, found: list[Found], question: str, mode: Mode
+) -> None:
+    wanted = asked(question)
+    known = data.draw(statistics(wanted))
+    answers = []
+    for places in (list(range(len(found))), data.draw(st.permutations(range(len(found))))):
+        pool = arranged(found, places)
+        ranked = ranking.rank(wanted, pool, known, mode)
+        answers.append([(pool[each.place].document.key, each.score) for each in ranked])
+    assert [key for key, _ in answers[0]] == [key for key, _ in answers[1]]
+    assert [score for _, score in answers[0]] == pytest.approx([score for _, score in answers[1]])
+
+
+BASES = ("cit", "fl", "run", "caf", "pass", "part", "lantern", "se", "agre", "tr", "x", "parseHttp")
+ENDINGS = (
+    "",
+    "s",
+    "es",
+    "ies",
+    "y",
+    "e",
+    "ed",
+    "ied",
+    "ing",
+    "ning",
+    "é",
+    "Parts",
+    "7",
+    "'s",
+    "都",
+)
+ACCENTS = str.maketrans("acenou", "äçéñôü")
+
+bases = st.one_of(
+    st.sampled_from(BASES),
+    st.text(st.sampled_from("abesyéüñçøß\u0430\u044f7東京ガ한กT"), min_size=1, max_size=4),
+)
+styles = st.sampled_from(
+    (str.lower, str.upper, str.title, lambda word: word, lambda word: word.translate(ACCENTS))
+)
+
+
+@settings(deadline=None, max_examples=600)
+@given(bases, st.tuples(*[st.sampled_from(ENDINGS)] * 2), st.tuples(styles, styles))
+def test_a_text_matches_in_words_where_it_has_a_term_of_the_question(
+    base: str, endings: tuple[str, str], written: tuple[Style, Style]
+) -> None:
+    """Whatever is done to pass over texts quickly, none that has one may be passed over."""
+    question = ranking.asked(written[0](base + endings[0]), NOW)
+    text = "it is " + written[1](base + endings[1])
+    has = not set(question.terms).isdisjoint(analysis.terms(text))
+    document = Document(
+        kind=Kind.EVENT, id="x", owner=Owner("event:x"), at_ms=NOW, text=text, role="user"
+    )
+    known = Statistics(documents=10, average_length=5.0, frequencies={})
+    (ranked,) = ranking.rank(question, [Candidate(document=document)], known, Mode.BM25)
+    assert (ranked.parts.get("words", 0.0) > 0.0) == has

@@ -1,0 +1,298 @@
+"""The services of recall over a real store and real indexes, as `app.py` puts them together."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_memory.adapters.index.lexical import TantivyIndex
+from agent_memory.adapters.index.vectors import FlatVectors
+from agent_memory.adapters.storage import codec, families, keys
+from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.outbox import StoredOutbox
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.domain.batches import Append, Batch, Delete
+from agent_memory.domain.embeddings import Vector
+from agent_memory.domain.errors import EmbedderFailed
+from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.domain.ports import Embedder, OrderedStore
+from agent_memory.domain.queries import Answer, Mode, Query, Scope
+from agent_memory.domain.segments import Rules
+from agent_memory.services.embedding import Embedding
+from agent_memory.services.indexes import Indexes
+from agent_memory.services.indexing import Indexing
+from agent_memory.services.library import Library
+from agent_memory.services.recall import Recall, Vectors
+from agent_memory.services.segmenting import Segmenting
+from agent_memory.services.tail import Tail
+from tests.contract.stores import TIMEOUT, OpenStore, commit, memory
+from tests.inline_worker import InlineWorker
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+_TYPES = {
+    "user": EventType.USER_MESSAGE,
+    "assistant": EventType.ASSISTANT_MESSAGE,
+    "tool": EventType.TOOL_RESULT,
+    "system": EventType.SESSION_START,
+}
+
+
+def moment(when: str) -> Millis:
+    """Unix milliseconds of a time in UTC, as `2026-01-30 10:00`."""
+    return Millis(int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp() * 1000))
+
+
+NOW = moment("2026-06-10 12:00")  # a Wednesday
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A clock that stands."""
+
+    at: Millis = NOW
+
+    def now(self) -> Millis:
+        return self.at
+
+
+class Unreliable:
+    """Passes everything on to a real embedder, but fails for as long as `reason` is set."""
+
+    def __init__(self, inner: Embedder, reason: str = "") -> None:
+        self.model = inner.model
+        self.reason = reason
+        self.embedded: list[str] = []
+        self._inner = inner
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        if self.reason:
+            raise EmbedderFailed(self.reason)
+        self.embedded += texts
+        return self._inner.embed(texts)
+
+
+class Shortened:
+    """A real embedder's vectors without their second half: what another model might give."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.model = inner.model
+        self._inner = inner
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        return [Vector(each[: len(each) // 2]) for each in self._inner.embed(texts)]
+
+
+def said(
+    text: str,
+    at: int = NOW - HOUR,
+    *,
+    session: str = "talk",
+    name: str = "",
+    role: str = "user",
+    **about: str,
+) -> Event:
+    """An event; `about` is its metadata."""
+    return Event(
+        event_id=EventId(name or f"{session}-{at:013}"),
+        session_id=SessionId(session),
+        at_ms=Millis(at),
+        type=_TYPES[role],
+        role=EventRole[role.upper()],
+        text=text,
+        metadata=about,
+    )
+
+
+def dialogue(*lines: str, begin: int = NOW - HOUR, session: str = "talk") -> list[Event]:
+    """A line a minute, by turns of user and assistant."""
+    return [
+        said(
+            line,
+            begin + number * MINUTE,
+            session=session,
+            role=("user", "assistant")[number % 2],
+        )
+        for number, line in enumerate(lines)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All of recall over one store. Nothing happens by itself: the jobs are called."""
+
+    store: OrderedStore
+    folder: Path
+    embedder: Embedder | None
+    clock: Stopped
+    log: StoredEventLog
+    toc: StoredToc
+    outbox: StoredOutbox
+    library: Library
+    lexical: TantivyIndex
+    vectors: FlatVectors | None
+    queue: StoredEmbeddingQueue
+    indexing: Indexing
+    indexes: Indexes
+    tail: Tail
+    recall: Recall
+    segmenting: Segmenting
+
+    def keep(self, *events: Event) -> None:
+        """Store them, durably; no job runs."""
+        self.log.append(events).result(TIMEOUT)
+
+    def forget(self, *events: Event) -> None:
+        """Remove them as a removal does: record, id and session entry, told to the outbox."""
+        for event in events:
+            key = keys.event(event.at_ms, event.event_id)
+            place = keys.session_event(event.session_id, event.at_ms, event.event_id)
+            commit(
+                self.store,
+                Batch(
+                    (
+                        Delete(families.EVENTS, key),
+                        Delete(families.EVENT_IDS, keys.event_id(event.event_id)),
+                        Delete(families.SESSION_EVENTS, place),
+                        Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
+                    )
+                ),
+            )
+
+    def cut(self) -> None:
+        """What the job segment-summarizer does."""
+        while self.segmenting.step():
+            pass
+        self.segmenting.seal()
+
+    def keep_up(self, check: Callable[[], None] = lambda: None) -> None:
+        """What the job outbox-processor does for the indexes."""
+        self.indexes.keep_up(check)
+
+    def taken_in(self, *events: Event) -> None:
+        """Stored, in the table of contents, and in both indexes."""
+        self.keep(*events)
+        self.cut()
+        self.keep_up()
+
+    def ask(
+        self,
+        text: str,
+        scope: Scope | None = None,
+        *,
+        mode: Mode = Mode.HYBRID,
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float = 0.0,
+    ) -> Answer:
+        return self.recall.search(
+            Query(
+                text=text,
+                scope=scope or Scope(),
+                mode=mode,
+                limit=limit,
+                offset=offset,
+                min_score=min_score,
+            )
+        )
+
+    def close(self) -> None:
+        """The indexes; the store belongs to whoever opened it."""
+        self.lexical.close()
+
+    def reopened(self, embedder: Embedder | None = None) -> "Parts":
+        """The same after a restart of the daemon."""
+        self.close()
+        return assembled(self.store, self.folder, embedder or self.embedder, self.clock)
+
+
+def assembled(
+    store: OrderedStore, folder: Path, embedder: Embedder | None, clock: Stopped | None = None
+) -> Parts:
+    """Recall over a store, its indexes in the folder."""
+    clock = clock or Stopped()
+    log, toc, outbox = StoredEventLog(store), StoredToc(store), StoredOutbox(store)
+    library = Library(log=log, toc=toc)
+    lexical = TantivyIndex(folder / "lexical")
+    queue = StoredEmbeddingQueue(store)
+    vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
+    embedding = (
+        None
+        if embedder is None or vectors is None
+        else Embedding(library=library, queue=queue, embedder=embedder, vectors=vectors)
+    )
+    indexing = Indexing(
+        library=library,
+        log=log,
+        outbox=outbox,
+        lexical=lexical,
+        queue=None if embedding is None else queue,
+        clock=clock,
+    )
+    tail = Tail(library, log, outbox, lexical)
+    summarizer = ExtractiveSummarizer(InlineWorker())
+    return Parts(
+        store=store,
+        folder=folder,
+        embedder=embedder,
+        clock=clock,
+        log=log,
+        toc=toc,
+        outbox=outbox,
+        library=library,
+        lexical=lexical,
+        vectors=vectors,
+        queue=queue,
+        indexing=indexing,
+        indexes=Indexes(indexing=indexing, embedding=embedding),
+        tail=tail,
+        recall=Recall(
+            library=library,
+            log=log,
+            lexical=lexical,
+            tail=tail,
+            vectors=None
+            if embedder is None or vectors is None
+            else Vectors(index=vectors, embedder=embedder, waiting=queue.size),
+            clock=clock,
+        ),
+        segmenting=Segmenting(
+            log=log,
+            outbox=outbox,
+            reader=toc,
+            writer=toc,
+            drafter=summarizer,
+            summarizer=summarizer,
+            clock=clock,
+            rules=Rules(),
+        ),
+    )
+
+
+@contextmanager
+def opened(
+    folder: Path, embedder: Embedder | None = None, *, store: OpenStore = memory
+) -> Iterator[Parts]:
+    """Recall over an empty store."""
+    kept = store(folder / "db")
+    try:
+        parts = assembled(kept, folder / "index", embedder)
+        yield parts
+        parts.close()
+    finally:
+        kept.close()
+
+
+def told(answer: Answer) -> list[str]:
+    """The texts of an answer, in order."""
+    return [hit.document.text for hit in answer.hits]
+
+
+def ids(answer: Answer) -> list[str]:
+    """What was found, in order."""
+    return [hit.document.key for hit in answer.hits]

@@ -1,0 +1,77 @@
+"""Search as a foreign client calls it, and what the indexes of a daemon hold."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from agent_memory.proto import memory_pb2 as pb
+from tests.launching import Home, until
+from tests.memory_client import SERVICE, Client
+from tests.toc_conversations import Toc
+
+SECONDS = 60.0  # far more than some hundred texts take to be embedded
+
+
+class Search:
+    """The call, over a client's connection."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __call__(self, query: str = "", **fields: Any) -> pb.SearchResponse:
+        answer: pb.SearchResponse = self._client.unary(
+            f"/{SERVICE}/Search", pb.SearchRequest(query=query, **fields), pb.SearchResponse
+        )
+        return answer
+
+    def ids(self, query: str = "", **fields: Any) -> list[str]:
+        return [hit.id for hit in self(query, **fields).hits]
+
+    def pages(self, query: str = "", **fields: Any) -> Iterator[pb.SearchResponse]:
+        """Page after page, as the continuation tokens lead."""
+        token: str | None = None
+        while True:
+            page = self(query, continuation_token=token, **fields)
+            yield page
+            if not page.HasField("continuation_token"):
+                return
+            token = page.continuation_token
+
+    def all(self, **fields: Any) -> list[pb.SearchHit]:
+        """Everything there is."""
+        return [hit for page in self.pages(limit=100, **fields) for hit in page.hits]
+
+
+def connected(home: Home) -> Client:
+    return Client(f"127.0.0.1:{home.status()['grpc_port']}")
+
+
+def indexes(home: Home) -> dict[str, Any]:
+    answer = home.run("memory-daemon", "admin", "index-stats", "--format", "json")
+    assert answer.code == 0, answer
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def waiting(home: Home) -> int:
+    """How much neither index has taken in."""
+    found = indexes(home)
+    count: int = found["words_waiting"] + found["vectors_waiting"]
+    return count
+
+
+def settle(home: Home, toc: Toc) -> None:
+    """Wait until the table of contents and both indexes have taken in everything."""
+    toc.settle()
+    until(lambda: waiting(home) == 0, "the indexes have caught up", SECONDS)
+
+
+def assert_everything_is_found_once(search: Search, toc: Toc, events: list[pb.Event]) -> int:
+    """Each event, segment and grip stands in the index of words; how many there are."""
+    segments = toc.segments()
+    wanted = Counter(("event", event.event_id) for event in events if event.text)
+    wanted.update(("segment", node.node_id) for node in segments)
+    grips = {grip for node in segments for bullet in node.bullets for grip in bullet.grip_ids}
+    wanted.update(("grip", grip) for grip in grips)
+    assert Counter((hit.kind, hit.id) for hit in search.all()) == wanted
+    return wanted.total()

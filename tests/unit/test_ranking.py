@@ -1,0 +1,361 @@
+"""What makes one candidate a better answer than another. Order and reasons, not numbers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from agent_memory.domain import analysis, ranking
+from agent_memory.domain.documents import Document, Kind, Owner
+from agent_memory.domain.events import Millis
+from agent_memory.domain.queries import Mode, Statistics
+from agent_memory.domain.ranking import Asked, Candidate, Ranked
+from tests.recall_parts import DAY, HOUR, MINUTE, NOW, moment
+
+BEGIN = Millis(NOW - HOUR)
+
+
+def turn(
+    text: str, at: int = BEGIN, *, name: str = "", speaker: str = "", kind: Kind = Kind.EVENT
+) -> Document:
+    name = name or f"{at:013}"
+    return Document(
+        kind=kind,
+        id=name,
+        owner=Owner(f"{kind}:{name}"),
+        at_ms=Millis(at),
+        text=text,
+        speaker=speaker,
+        role="user",
+    )
+
+
+def apart(*found: Document) -> list[Candidate]:
+    """Each in a conversation of its own."""
+    return [Candidate(document=each) for each in found]
+
+
+def conversation(*texts: str) -> list[Candidate]:
+    """Turns that follow one another, a minute apart."""
+    pool = apart(*(turn(text, BEGIN + n * MINUTE) for n, text in enumerate(texts)))
+    for place, candidate in enumerate(pool):
+        candidate.before = tuple(range(place - 1, max(-1, place - 1 - ranking.REACH), -1))
+        candidate.after = tuple(range(place + 1, min(len(pool), place + 1 + ranking.REACH)))
+    return pool
+
+
+def counted(pool: Sequence[Candidate], question: Asked) -> Statistics:
+    """As an index of just these would count."""
+    texts = [each.document.text for each in pool]
+    known = [set(analysis.terms(text)) for text in texts]
+    return Statistics(
+        documents=len(texts),
+        average_length=sum(map(analysis.length, texts)) / len(texts),
+        frequencies={term: sum(term in words for words in known) for term in question.terms},
+    )
+
+
+def ranked(
+    question: str | Asked, pool: Sequence[Candidate], mode: Mode = Mode.BM25
+) -> dict[str, Ranked]:
+    """By text, best first."""
+    wanted = ranking.asked(question, NOW) if isinstance(question, str) else question
+    found = ranking.rank(wanted, pool, counted(pool, wanted), mode)
+    return {pool[each.place].document.text: each for each in found}
+
+
+def order(question: str | Asked, pool: Sequence[Candidate], mode: Mode = Mode.BM25) -> list[str]:
+    return list(ranked(question, pool, mode))
+
+
+def speakers(*names: str) -> frozenset[str]:
+    return frozenset(term for name in names for term in analysis.terms(name))
+
+
+class TestQuestions:
+    def test_words_that_only_ask_are_left_out(self) -> None:
+        question = ranking.asked("What did we decide about the lantern?", NOW)
+        assert question.terms == tuple(analysis.terms("decide lantern"))
+
+    def test_of_a_question_that_only_asks_all_words_count(self) -> None:
+        question = ranking.asked("what is it", NOW)
+        assert question.terms == tuple(analysis.terms("what is it"))
+
+    def test_a_term_counts_once(self) -> None:
+        assert ranking.asked("dog dogs DOG", NOW).terms == ("dog",)
+
+    def test_a_question_without_words_has_no_terms(self) -> None:
+        question = ranking.asked("?!", NOW)
+        assert (question.terms, question.needles, question.windows) == ((), (), ())
+
+    def test_a_possessive_is_the_word_itself(self) -> None:
+        assert (
+            ranking.asked("Ada\u2019s lantern", NOW).terms
+            == ranking.asked("Ada lantern", NOW).terms
+        )
+
+    def test_a_time_is_taken_out_of_the_words(self) -> None:
+        question = ranking.asked("the deploy last week", NOW)
+        assert question.terms == tuple(analysis.terms("deploy"))
+        assert question.windows
+
+
+class TestWords:
+    def test_what_has_the_words_comes_first(self) -> None:
+        pool = apart(turn("The weather is fine."), turn("The lantern is in the attic.", BEGIN + 1))
+        assert order("lantern", pool)[0] == "The lantern is in the attic."
+
+    def test_what_meets_more_of_the_question_is_better(self) -> None:
+        pool = apart(
+            turn("lantern lantern lantern", BEGIN + 1), turn("the lantern, in some attic", BEGIN)
+        )
+        assert order("lantern attic", pool)[0] == "the lantern, in some attic"
+
+    def test_a_rare_word_weighs_more_than_a_common_one(self) -> None:
+        pool = apart(
+            turn("an attic here"),
+            turn("a lantern here", BEGIN - 1),
+            *(turn(f"attic {number}", BEGIN - number) for number in range(2, 9)),
+        )
+        assert order("lantern attic", pool)[0] == "a lantern here"
+
+    def test_a_short_text_with_the_word_is_better_than_a_long_one(self) -> None:
+        short, long = "the lantern hangs here", "the lantern " + "and more " * 60
+        assert order("lantern", apart(turn(long, BEGIN + 1), turn(short)))[0] == short
+
+    def test_a_title_is_part_of_what_is_said(self) -> None:
+        titled = replace(turn("In the attic."), title="Where the lantern is")
+        found = ranked("lantern", apart(titled, turn("Somewhere else.", BEGIN + 1)))
+        assert found["In the attic."].parts["words"] > 0
+        assert "words" not in found["Somewhere else."].parts
+
+    @pytest.mark.parametrize(
+        ("question", "text"),
+        [
+            ("city", "We saw many cities."),
+            ("cities", "It is a city."),
+            ("fly", "Time flies."),
+            ("cafe", "We met at the café."),
+            ("café", "We met at the Cafe."),
+            ("eclair", "An éclair, please."),
+            ("bar", "It is in fooBar."),
+            ("fooBar", "There is a bar."),
+            ("京都", "東京都に行く"),
+            ("東京都", "京都に行く"),
+        ],
+    )
+    def test_another_form_of_the_word_counts_like_the_word(self, question: str, text: str) -> None:
+        found = ranked(question, apart(turn(text), turn("Nothing of it.", BEGIN + 1)))
+        assert next(iter(found)) == text
+        assert found[text].parts["words"] > 0
+
+
+class TestNeighbours:
+    def test_a_turn_has_words_from_those_around_it(self) -> None:
+        pool = conversation("Zero.", "One.", "The lantern.", "Three.", "Four.")
+        found = ranked("lantern", pool)
+        assert next(iter(found)) == "The lantern."
+        for text in ("One.", "Three."):
+            assert 0 < found[text].parts["words"] < found["The lantern."].parts["words"]
+
+    def test_the_nearer_the_more(self) -> None:
+        reach = range(ranking.REACH)
+        pool = conversation("The lantern.", *(f"And {number}." for number in reach))
+        found = ranked("lantern", pool)
+        flowed = [found[f"And {number}."].parts.get("words", 0.0) for number in reach]
+        assert flowed == sorted(flowed, reverse=True)
+
+    def test_beyond_its_reach_nothing_flows(self) -> None:
+        between = [f"And {number}." for number in range(ranking.REACH)]
+        found = ranked("lantern", conversation("The lantern.", *between, "Far."))
+        assert found["Far."].parts == {}
+
+    def test_a_turn_after_a_question_has_more_of_its_words(self) -> None:
+        asks = ranked("lantern", conversation("Where is the lantern?", "In the attic."))
+        tells = ranked("lantern", conversation("There is the lantern.", "In the attic."))
+        asked, plain = asks["In the attic."].parts, tells["In the attic."].parts
+        assert asked["words"] > plain["words"] > 0
+
+    def test_only_the_turn_right_after_a_question_does(self) -> None:
+        asks = ranked("lantern", conversation("Where is the lantern?", "Hm.", "In the attic."))
+        tells = ranked("lantern", conversation("There is the lantern.", "Hm.", "In the attic."))
+        asked, plain = asks["In the attic."].parts, tells["In the attic."].parts
+        assert asked["words"] == pytest.approx(plain["words"])
+
+    def test_a_long_turn_takes_little_from_those_around_it(self) -> None:
+        long = "so it goes on " * 5 * ranking.GATE
+        found = ranked("lantern", conversation("Yes, there.", "The lantern.", long))
+        short = ranked("lantern", conversation(long, "The lantern.", "Yes, there."))
+        assert 0 < found[long].parts["words"] < short["Yes, there."].parts["words"] / 3
+
+    def test_its_own_words_count_in_full_however_long_the_turns_around_are(self) -> None:
+        pool = conversation("so it goes on " * 200, "The lantern.", "and on " * 200)
+        alone = [Candidate(document=each.document) for each in pool]
+        together, apart_ = ranked("lantern", pool), ranked("lantern", alone)
+        assert together["The lantern."].score == pytest.approx(apart_["The lantern."].score)
+
+    def test_meaning_is_evened_out_over_the_turns_around(self) -> None:
+        pool = conversation("Zero.", "One.", "Two.", "Three.", "Four.", "Five.", "Six.")
+        for candidate in pool:
+            candidate.cosine = 0.0
+        pool[3].cosine = 1.0
+        found = ranked("?", pool, Mode.VECTOR)
+        assert next(iter(found)) == "Three."
+        assert {"Two.", "Four."} <= {text for text, each in found.items() if each.score > 0}
+        assert found["Zero."].score == 0.0
+
+
+class TestSpeakers:
+    QUESTION = "What did Caroline say about pottery?"
+
+    def test_a_name_is_no_part_of_what_was_said(self) -> None:
+        plain = ranking.asked(self.QUESTION, NOW)
+        named = ranking.naming(plain, speakers("Caroline"))
+        assert set(analysis.terms("Caroline")) <= set(plain.terms)
+        assert named.names == speakers("Caroline")
+        assert not named.names & set(named.terms)
+        assert "pottery" in named.meaning
+        assert "Caroline" not in named.meaning
+
+    def test_a_possessive_name_is_one_too(self) -> None:
+        named = ranking.naming(ranking.asked("Caroline's pottery", NOW), speakers("Caroline"))
+        assert named.terms == tuple(analysis.terms("pottery"))
+        assert named.meaning == "pottery"
+
+    def test_the_turns_of_the_one_who_is_named_are_better(self) -> None:
+        pool = apart(
+            turn("I love pottery, truly.", BEGIN + 1, name="a", speaker="Melanie"),
+            turn("I like pottery, truly.", BEGIN, name="b", speaker="Caroline"),
+        )
+        question = ranking.asked(self.QUESTION, NOW)
+        assert order(question, pool)[0] == "I love pottery, truly."
+        named = ranking.naming(question, speakers("Caroline"))
+        found = ranked(named, pool)
+        assert next(iter(found)) == "I like pottery, truly."
+        assert found["I like pottery, truly."].parts["speaker"] > 0
+        assert "speaker" not in found["I love pottery, truly."].parts
+
+    def test_a_word_that_no_speaker_is_called_by_stays_a_word(self) -> None:
+        question = ranking.asked(self.QUESTION, NOW)
+        assert ranking.naming(question, speakers("Melanie")) == question
+        assert ranking.naming(question, frozenset()) == question
+
+    def test_roles_are_words_of_any_question(self) -> None:
+        question = ranking.asked("the user table", NOW)
+        assert ranking.naming(question, speakers("user", "tool", "system")) == question
+
+    def test_a_question_that_is_only_a_name_keeps_it(self) -> None:
+        named = ranking.naming(ranking.asked("Caroline", NOW), speakers("Caroline"))
+        assert named.terms == tuple(analysis.terms("Caroline"))
+        assert named.meaning == "Caroline"
+
+    def test_only_turns_have_a_speaker(self) -> None:
+        grip = turn("pottery", name="g", speaker="Caroline", kind=Kind.GRIP)
+        named = ranking.naming(ranking.asked(self.QUESTION, NOW), speakers("Caroline"))
+        assert "speaker" not in ranked(named, apart(grip))["pottery"].parts
+
+
+class TestTime:
+    @pytest.mark.parametrize(
+        ("expression", "within", "outside"),
+        [
+            ("last week", "2026-06-03 10:00", "2026-05-20 10:00"),
+            ("yesterday", "2026-06-09 10:00", "2026-06-05 10:00"),
+            ("in May", "2026-05-14 10:00", "2026-03-14 10:00"),
+            ("before the release on 3 June", "2026-06-02 10:00", "2026-06-09 10:00"),
+            ("since Monday", "2026-06-09 10:00", "2026-06-01 10:00"),
+            ("on 8 May 2023", "2023-05-08 10:00", "2023-05-02 10:00"),
+        ],
+    )
+    def test_what_happened_then_is_better(self, expression: str, within: str, outside: str) -> None:
+        pool = apart(
+            turn("we changed the deploy script", moment(within), name="within"),
+            turn("we changed a deploy script", moment(outside), name="outside"),
+        )
+        question = ranking.asked(f"the deploy script {expression}", NOW)
+        statistics = counted(pool, question)
+        for mode in Mode:
+            best, rest = ranking.rank(question, pool, statistics, mode)
+            assert pool[best.place].document.id == "within"
+            assert best.parts["time"] > rest.parts.get("time", 0.0)
+
+    def test_things_are_told_some_days_after_they_happened(self) -> None:
+        days = {"soon": "2026-05-12", "late": "2026-06-07", "before": "2026-04-25"}
+        pool = apart(*(turn(name, moment(day), name=name) for name, day in days.items()))
+        found = ranked("the deploy on 10 May 2026", pool)
+        times = {text: each.parts.get("time", 0.0) for text, each in found.items()}
+        assert times["soon"] > times["late"] >= times["before"] == 0.0
+
+    def test_a_question_without_a_time_prefers_none(self) -> None:
+        pool = apart(turn("deploy", NOW - 400 * DAY, name="a"), turn("deploy", NOW, name="b"))
+        question = ranking.asked("deploy", NOW)
+        for each in ranking.rank(question, pool, counted(pool, question), Mode.BM25):
+            assert "time" not in each.parts
+
+
+class TestModes:
+    def pool(self) -> list[Candidate]:
+        pool = apart(turn("the lantern", BEGIN), turn("the old lamp", BEGIN + 1))
+        pool[0].cosine, pool[1].cosine = 0.2, 0.7
+        return pool
+
+    def test_by_words_alone_meaning_does_not_count(self) -> None:
+        found = ranked("lantern", self.pool(), Mode.BM25)
+        assert list(found) == ["the lantern", "the old lamp"]
+        assert all("meaning" not in each.parts for each in found.values())
+
+    def test_by_meaning_alone_words_do_not_count(self) -> None:
+        found = ranked("lantern", self.pool(), Mode.VECTOR)
+        assert list(found) == ["the old lamp", "the lantern"]
+        assert all("words" not in each.parts for each in found.values())
+
+    def test_together_both_count(self) -> None:
+        found = ranked("lantern", self.pool(), Mode.HYBRID)
+        assert set(found["the lantern"].parts) == {"words", "meaning"}
+
+    def test_what_is_not_embedded_yet_is_taken_to_be_as_near_as_most(self) -> None:
+        pool = apart(turn("near"), turn("far"), turn("unknown"))
+        pool[0].cosine, pool[1].cosine = 0.9, 0.1
+        assert order("?", pool, Mode.VECTOR) == ["near", "unknown", "far"]
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_the_parts_add_up_to_the_score(self, mode: Mode) -> None:
+        pool = conversation("Where is the lantern?", "In the attic.", "Fine.")
+        for candidate, cosine in zip(pool, (0.5, 0.3, -0.1), strict=True):
+            candidate.cosine = cosine
+            candidate.document = replace(candidate.document, speaker="Ada")
+        question = ranking.naming(
+            ranking.asked("Ada's lantern yesterday or today", NOW), speakers("Ada")
+        )
+        weight = {"words": 1.0, "meaning": 1.0, "speaker": 1.0, "time": 1.0}
+        total = 1.0
+        if mode is Mode.HYBRID:
+            weight["meaning"] = ranking.MEANING
+            total += ranking.MEANING
+        for each in ranked(question, pool, mode).values():
+            explained = sum(weight[part] * share for part, share in each.parts.items()) / total
+            assert each.score == pytest.approx(min(1.0, max(0.0, explained)))
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_of_nothing_nothing_is_ranked(self, mode: Mode) -> None:
+        statistics = Statistics(documents=0, average_length=1.0, frequencies={})
+        assert ranking.rank(ranking.asked("lantern", NOW), [], statistics, mode) == []
+
+
+class TestTies:
+    @pytest.mark.parametrize("mode", Mode)
+    def test_of_equals_the_newer_comes_first(self, mode: Mode) -> None:
+        pool = apart(*(turn("the lantern", BEGIN + n * DAY, name=f"{n}") for n in (1, 3, 0, 2)))
+        question = ranking.asked("lantern", NOW)
+        found = ranking.rank(question, pool, counted(pool, question), mode)
+        assert [pool[each.place].document.id for each in found] == ["3", "2", "1", "0"]
+
+    def test_of_the_same_moment_the_order_is_that_of_kind_and_id(self) -> None:
+        pool = apart(
+            turn("the lantern", name="b"),
+            turn("the lantern", name="a", kind=Kind.GRIP),
+            turn("the lantern", name="a"),
+        )
+        question = ranking.asked("lantern", NOW)
+        found = ranking.rank(question, pool, counted(pool, question), Mode.BM25)
+        assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]

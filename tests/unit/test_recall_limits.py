@@ -1,0 +1,125 @@
+"""Recall under what is too much: refused texts, endless questions, equals, work side by side."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.storage import schema
+from agent_memory.domain import ranking
+from agent_memory.domain.embeddings import Vector
+from agent_memory.domain.errors import EmbedderRefused, InvalidInput
+from agent_memory.domain.events import Millis
+from agent_memory.domain.ports import Embedder
+from agent_memory.domain.queries import MAX_OFFSET, Mode, Query, Statistics
+from agent_memory.services import embedding
+from tests.embedders import HashingEmbedder
+from tests.recall_parts import MINUTE, NOW, Parts, ids, opened, said
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    with opened(tmp_path, HashingEmbedder()) as made:
+        yield made
+
+
+class Picky:
+    """A real embedder that refuses any batch with a certain word in it."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.model = inner.model
+        self._inner = inner
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        if any("unspeakable" in text for text in texts):
+            raise EmbedderRefused("not this one")
+        return self._inner.embed(texts)
+
+
+def many(count: int, text: str) -> list[str]:
+    return [f"{text} {number}" for number in range(count)]
+
+
+class TestRefusedTexts:
+    def test_one_keeps_no_other_from_its_vector(self, tmp_path: Path) -> None:
+        with opened(tmp_path, Picky(HashingEmbedder())) as parts:
+            texts = [*many(20, "lantern"), "an unspeakable thing", *many(20, "harbour")]
+            events = [said(text, NOW - MINUTE + at) for at, text in enumerate(texts)]
+            parts.keep(*events)
+            parts.keep_up()
+            assert parts.queue.size() == 0
+            assert parts.vectors is not None
+            assert parts.vectors.stats().documents == 40
+            assert not parts.indexes.status().trouble
+            assert f"event:{events[20].event_id}" in ids(parts.ask("unspeakable"))
+
+
+class TestBatches:
+    def test_long_texts_are_taken_one_at_a_time(self, parts: Parts) -> None:
+        parts.keep_up()
+        long = "word " * 2_000
+        parts.keep(*(said(f"{long} {at}", NOW - MINUTE + at) for at in range(4)))
+        parts.indexing.step()
+        assert parts.indexes.embedding is not None
+        assert 1 <= parts.indexes.embedding.step() <= embedding.BATCH // 6 + 1
+
+
+class TestQuestions:
+    def test_of_a_long_one_the_rarest_terms_count(self) -> None:
+        text = " ".join(f"term{number}" for number in range(500))
+        question = ranking.asked(text, NOW)
+        counts = {term: number for number, term in enumerate(question.terms)}
+        kept = ranking.telling(
+            question, Statistics(documents=500, average_length=1.0, frequencies=counts)
+        )
+        assert len(kept.terms) == ranking.MOST_TERMS
+        assert set(kept.terms) == set(question.terms[1 : ranking.MOST_TERMS + 1])
+
+    def test_a_short_one_keeps_all(self) -> None:
+        question = ranking.asked("where is the lantern", NOW)
+        nothing = Statistics(documents=1, average_length=1.0, frequencies={})
+        assert ranking.telling(question, nothing) is question
+
+    def test_a_word_is_a_name_only_where_it_is_written_as_one(self) -> None:
+        bot = frozenset({"deploy", "bot"})
+        assert not ranking.naming(ranking.asked("how do we deploy it", NOW), bot).names
+        assert ranking.naming(ranking.asked("what did Deploy Bot say", NOW), bot).names == bot
+
+    def test_pages_have_an_end(self) -> None:
+        with pytest.raises(InvalidInput, match="narrow the time range"):
+            Query(text="x", offset=MAX_OFFSET + 1)
+
+
+class TestEquals:
+    def test_the_newest_of_many_that_say_the_same_come_first(self, parts: Parts) -> None:
+        texts = ["thanks a lot"] * 300
+        events = [said(t, NOW - 10 * MINUTE + at, session=f"s{at}") for at, t in enumerate(texts)]
+        parts.keep(*events)
+        parts.keep_up()
+        found = ids(parts.ask("thanks", mode=Mode.BM25, limit=5))
+        assert found == [f"event:{each.event_id}" for each in events[: -5 - 1 : -1]]
+
+
+class TestSideBySide:
+    def test_a_step_leaves_an_index_alone_that_is_being_filled(self, parts: Parts) -> None:
+        parts.keep_up()
+        during: list[int | None] = []
+
+        def look(_: int) -> None:
+            if not during:
+                parts.keep(said("a zeppelin passes", Millis(NOW - 5)))
+                parts.keep_up()
+                during.append(parts.lexical.cursor())
+
+        parts.keep(said("before", Millis(NOW - 9)))
+        parts.indexes.rebuild_words(look)
+        assert during == [1], "the step has gone on beside it"
+        parts.keep_up()
+        assert parts.lexical.cursor() == parts.log.watermark()
+        assert parts.ask("zeppelin").hits[0].document.text == "a zeppelin passes"
+
+
+def test_a_store_has_a_name_that_stays(parts: Parts) -> None:
+    first = schema.identity(parts.store)
+    assert first == schema.identity(parts.store)
+    assert len(first) == 32
