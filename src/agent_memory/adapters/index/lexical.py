@@ -160,7 +160,7 @@ class TantivyIndex:
 
     def _opened(self) -> Any:
         """What is damaged is removed first: tantivy itself never compares its checksums, and some
-        damage ends the process. Should it do so here, the next start finds the file that says so."""
+        damage ends the process. Should it do so here, the next start finds a file that says so."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         opening = self._path.with_name(f"{self._path.name}.opening")
         bad = [opening.name] if opening.exists() else _damaged_files(self._path)
