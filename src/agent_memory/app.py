@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import structlog
 
@@ -18,6 +19,7 @@ from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.adapters.models.embeddings import OpenAiEmbedder
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
+from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
@@ -33,16 +35,18 @@ from agent_memory.adapters.storage.token_budget import StoredTokenBudget
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Settings, Toc
+from agent_memory.config import Security, Settings, Toc
 from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.ports import (
     Clock,
     Embedder,
     EventLog,
     OrderedStore,
+    SecretsFilter,
     StoreMaintenance,
     Summarizer,
 )
+from agent_memory.domain.secrets import Incident, Mode
 from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
@@ -127,10 +131,7 @@ class App:
 def build(settings: Settings, db_path: Path) -> App:
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
-    if settings.security.secrets == "block":
-        raise FeatureUnavailable(
-            "security.secrets = block: there is no filter for secrets yet; set it to off to go on"
-        )
+    secrets_filter = _secrets_filter(settings.security)
     store, maintenance = _open(db_path, _die)
     events = StoredEventLog(store)
     clock = SystemClock()
@@ -175,7 +176,7 @@ def build(settings: Settings, db_path: Path) -> App:
 
     jobs = Jobs(scheduler=scheduler)
     memory = MemoryService(
-        ingest=Ingest(log=events, secrets=PassThrough(), recorded=recorded),
+        ingest=Ingest(log=events, secrets=secrets_filter, recorded=recorded),
         timeline=timeline,
         contents=contents,
         recall=recall,
@@ -255,6 +256,23 @@ def _background(
         scheduler.wake(name)  # for what a crash or a stop has left undone
     return scheduler, Rebuild(
         log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=work.turn
+    )
+
+
+def _secrets_filter(chosen: Security) -> SecretsFilter:
+    if chosen.secrets == "off":
+        return PassThrough()
+    return Re2Filter(mode=cast(Mode, chosen.secrets), allowed=chosen.allow, report=_account)
+
+
+def _account(incident: Incident) -> None:
+    """What is told of a secret: nothing that would help to find it out."""
+    log.warning(
+        "secrets.found",
+        kind=incident.kind,
+        length=incident.length,
+        where=incident.where,
+        outcome=incident.outcome,
     )
 
 

@@ -79,6 +79,9 @@ class Security:
         "What happens to a secret: `redact` it, `block` the content, `warn`, or `off`.",
         choices=("redact", "block", "warn", "off"),
     )
+    allow: list[str] = setting(
+        [], "What is no secret: as it is, or as a /regular expression/ for all of it."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

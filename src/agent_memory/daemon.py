@@ -101,7 +101,7 @@ class _Daemon:
 
     async def live(self) -> None:
         self._open_log()
-        if self._settings.security.secrets != "off":
+        if self._settings.security.secrets == "off":
             log.warning("daemon.no_secrets_filter", text="stored as it comes")
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)

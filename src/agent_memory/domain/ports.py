@@ -98,8 +98,9 @@ class EventLog(Protocol):
 class SecretsFilter(Protocol):
     """Removes secrets before anything is stored, indexed or logged."""
 
-    def clean(self, text: str, /) -> str:
-        """The text without its secrets. Raises ContentBlocked where it may not be kept at all."""
+    def clean(self, text: str, /, *, where: str = "") -> str:
+        """The text without its secrets; `where` it stands is told to who keeps account. Raises
+        ContentBlocked where it may not be kept at all."""
         ...
 
 

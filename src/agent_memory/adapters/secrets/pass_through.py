@@ -2,5 +2,5 @@
 
 
 class PassThrough:
-    def clean(self, text: str, /) -> str:
+    def clean(self, text: str, /, *, where: str = "") -> str:  # noqa: ARG002
         return text

@@ -1,25 +1,29 @@
 """memory.MemoryService: parse, call, render."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import TypeVar
 
-from agent_memory.domain.errors import InvalidInput, NotFound
-from agent_memory.domain.events import Event
+from agent_memory.domain.errors import ContentBlocked, InvalidInput, NotFound
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.contents import Contents
-from agent_memory.services.ingest import Ingest
+from agent_memory.services.ingest import Clean, Ingest
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.recall import Recall
 from agent_memory.services.timeline import Timeline
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 MAX_EVENTS_PER_MESSAGE = 1_000
+READ_AT_ONCE = 16 << 10  # characters that are searched for secrets on the event loop itself
 MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and bounded
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class MemoryService:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
         event = wire.event_in(request.event)
-        (created,) = await self.bridge.settled(self.ingest.submit([event]))
+        clean = await self._aside(event.text, work=lambda: self.ingest.clean(event))
+        (created,) = await self.bridge.settled(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=event.event_id, created=created)
 
     async def ingest_events(
@@ -70,7 +75,7 @@ class MemoryService:
         async def read() -> None:
             try:
                 async for request in requests:
-                    await answers.put(self._submit(request))
+                    await answers.put(await self._submit(request))
                 await answers.put(None)
             except Exception as exc:
                 await answers.put(exc)
@@ -162,21 +167,33 @@ class MemoryService:
         error = job.state.last_error
         return pb.RunJobResponse(success=error is None, error=error, job=wire.job_out(job))
 
-    def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
+    async def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:
             raise InvalidInput(
                 f"a message holds {len(request.events)} events; the limit is"
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
-        events: list[Event] = []
-        names: list[tuple[str, str | None]] = []
-        for message in request.events:
-            try:
-                events.append(wire.event_in(message))
-                names.append((message.event_id, None))
-            except InvalidInput as exc:
-                names.append((message.event_id, str(exc)))
+        texts = (message.text for message in request.events)
+        found = await self._aside(*texts, work=lambda: [self._read(m) for m in request.events])
+        events = [each for each in found if not isinstance(each, str)]
+        names = [
+            (message.event_id, each if isinstance(each, str) else None)
+            for message, each in zip(request.events, found, strict=True)
+        ]
         return _Submitted(events=names, created=self.ingest.submit(events))
+
+    def _read(self, message: pb.Event) -> Clean | str:
+        """The event, or why it is refused."""
+        try:
+            return self.ingest.clean(wire.event_in(message))
+        except (InvalidInput, ContentBlocked) as exc:
+            return str(exc)
+
+    async def _aside(self, *texts: str, work: Callable[[], T]) -> T:
+        """Off the event loop where there is much to read."""
+        if sum(map(len, texts)) <= READ_AT_ONCE:
+            return work()
+        return await self.bridge.run(work)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

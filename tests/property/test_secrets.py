@@ -1,0 +1,97 @@
+"""The secrets filter on any text: idempotent, complete for what it knows, else harmless."""
+
+import string
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.domain import secrets
+from agent_memory.domain.errors import ContentBlocked
+
+CLEANER = Re2Filter(mode="redact")
+unhurried = settings(deadline=None)
+
+alnum = st.text(string.ascii_letters + string.digits, min_size=36, max_size=36)
+PUNCTUATION = list("=:\"'`<>{}[]()|,;&@/\\ \n\t-_.")
+PARTS = [
+    *(
+        "password",
+        "token",
+        "secret",
+        "api_key",
+        "key",
+        "PASS",
+        "export ",
+        " is ",
+        "=>",
+        "\\n",
+        '\\"',
+    ),
+    *("Authorization: Bearer ", "://", "curl -u a:", "kind: Secret\n", "hunter2", "S3cr3t!x"),
+    *("ghp_", "AKIA", "eyJ", ".eyJ", "sk-", "xoxb-", "dapi", "-----BEGIN ", "PRIVATE KEY-----"),
+    *("4111111111111111", "123-45-6789", "[REDACTED:", "[REDACTED:token]", "é", "🔑"),
+]
+pieces = st.one_of(
+    st.sampled_from([*PUNCTUATION, *PARTS]),
+    alnum,
+    st.text("0123456789abcdef", min_size=32, max_size=32),
+    st.text(max_size=12),
+)
+texts = st.lists(pieces, max_size=24).map("".join)
+
+
+def cleaned(text: str) -> str | None:
+    try:
+        return CLEANER.clean(text)
+    except ContentBlocked:
+        return None
+
+
+@unhurried
+@given(text=texts)
+def test_to_clean_what_is_clean_changes_nothing(text: str) -> None:
+    once = cleaned(text)
+    assert once is None or CLEANER.clean(once) == once
+
+
+@unhurried
+@given(text=texts)
+def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
+    try:
+        found = CLEANER.find(text)
+    except ContentBlocked:
+        return
+    edges = [edge for finding in found for edge in (finding.start, finding.end)]
+    assert edges == sorted(edges)
+    assert all(0 <= f.start < f.end <= len(text) for f in found)
+    rest = secrets.redact(text, found)
+    for finding in found:
+        rest = rest.replace(secrets.marker(finding.kind), "", 1)
+    assert len(rest) == len(text) - sum(f.length for f in found)
+
+
+@unhurried
+@given(before=st.text(max_size=40), body=alnum, after=st.text(max_size=40))
+def test_a_known_token_never_survives(before: str, body: str, after: str) -> None:
+    token = f"ghp_{body}"
+    if not secrets.is_dummy(token):
+        assert token not in (cleaned(f"{before} {token} {after}") or "")
+
+
+@unhurried
+@given(word=st.text(string.ascii_letters, min_size=5, max_size=9), number=st.integers(100, 999))
+def test_a_password_never_survives_its_name(word: str, number: int) -> None:
+    value = f"{word}!{number}#x"
+    if not secrets.is_dummy(value):
+        assert value not in (cleaned(f'password = "{value}"') or "")
+
+
+@given(digits=st.text(string.digits, min_size=12, max_size=18))
+def test_one_digit_makes_luhns_sum_right(digits: str) -> None:
+    assert sum(secrets.luhn(digits + last) for last in string.digits) == 1
+
+
+@given(text=st.text(string.ascii_letters + " .,\n", max_size=300))
+def test_letters_and_blanks_alone_are_no_secret(text: str) -> None:
+    assert CLEANER.clean(text) == text
