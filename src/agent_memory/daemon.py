@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -34,6 +35,8 @@ LOCK_SECONDS = 10.0
 FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
 SWITCH_INTERVAL = 0.001
+M_ARENA_MAX = -8  # of malloc.h
+MAX_ARENAS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,7 @@ def run(start: Start) -> int:
         _close_inherited(start.ready_fd)
     _reduce_environment()
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _share_heaps()
     try:
         loaded = config.load(os.environ, file=start.config_file, flags=start.flags)
         folders = config.folders(os.environ)
@@ -238,6 +242,13 @@ class _Daemon:
             warnings=tuple(self._warnings),
             sources=self._loaded.sources,
         )
+
+
+def _share_heaps() -> None:
+    """glibc gives threads heaps of their own, and what many threads freed stays in them: at 100,000
+    documents two heaps take 475 MB where the default takes 624."""
+    with contextlib.suppress(OSError, AttributeError):  # another libc
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def _served(folders: config.Folders) -> bool:
