@@ -123,3 +123,25 @@ def test_a_store_has_a_name_that_stays(parts: Parts) -> None:
     first = schema.identity(parts.store)
     assert first == schema.identity(parts.store)
     assert len(first) == 32
+
+
+class TestLongTexts:
+    def test_what_stands_at_their_end_is_found_before_and_after_indexing(
+        self, parts: Parts
+    ) -> None:
+        parts.keep_up()
+        parts.keep(said("word " * 15_000 + "xylophone", NOW - MINUTE, name="long"))
+        assert ids(parts.ask("xylophone", mode=Mode.BM25)) == ["event:long"]
+        parts.keep_up()
+        assert ids(parts.ask("xylophone", mode=Mode.BM25)) == ["event:long"]
+
+
+class TestNamedTimes:
+    def test_a_day_comes_before_the_days_after_it(self, parts: Parts) -> None:
+        day = 24 * 60 * MINUTE
+        parts.keep(
+            said("the garden was dug over", NOW - day, name="then", session="one"),
+            said("the garden was dug over again", NOW - MINUTE, name="later", session="two"),
+        )
+        parts.keep_up()
+        assert ids(parts.ask("what about the garden yesterday"))[0] == "event:then"

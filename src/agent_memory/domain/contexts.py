@@ -70,7 +70,8 @@ def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
 def _resource(hit: Hit) -> Sequence[str]:
     document = hit.document
     attributes = [("uri", hit.uri)] if hit.uri else [("kind", document.kind), ("id", document.id)]
-    attributes.append(("relevance", f"{hit.score:.2f}"))
+    if hit.score:  # what was not asked for has none
+        attributes.append(("relevance", f"{hit.score:.2f}"))
     if document.kind is Kind.MEMORY:
         attributes.append(("namespace", document.namespace))
     attributes.append(("time", iso(document.at_ms)))

@@ -33,14 +33,14 @@ COVER = 0.4  # how much of the words' score depends on how much of the question 
 MEANING = 0.8
 MEANING_BEFORE = (0.3, 0.15)
 MEANING_AFTER = (0.2, 0.1)
-LEAST_MEANING = 0.1  # a cosine below it says that two texts have nothing to do with each other
+LEAST_MEANING = 0.15  # a cosine below it says that two texts have nothing to do with each other
 SPEAKER = 0.1
 TIME = 0.3
 MOST_TERMS = 48  # of a question
-TOLD_LATER_DAYS = 7.0  # things are told some days after they happened
+TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
+TOLD_LATER_DAYS = 7.0
 
 REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
-_READ_CHARS = 20_000  # of a text
 _ENDING = 20  # characters
 _DAY_MS = 86_400_000
 _TIES = 4  # digits of a score that count; what is equal in them is a tie
@@ -185,7 +185,7 @@ def _words(question: Asked, pool: Sequence[Candidate], statistics: Statistics) -
                 if not own[source]:
                     continue
                 given = share * gates[place]
-                if asks and number == 0 and "?" in pool[source].document.text[:_READ_CHARS]:
+                if asks and number == 0 and "?" in pool[source].document.text:
                     given *= ASKED
                 for term, count in own[source].items():
                     carried[term] = carried.get(term, 0.0) + given * count
@@ -209,7 +209,7 @@ def _counts(
     gates: list[float] = []
     for candidate in pool:
         document = candidate.document
-        text = documents.said(document)[:_READ_CHARS]
+        text = documents.said(document)
         size = analysis.length(text)
         gates.append(min(1.0, GATE / size))
         share = 1.0 / (1.0 - LENGTH + LENGTH * size / average)
@@ -263,7 +263,7 @@ def _after(window: Window, at_ms: Millis) -> float:
     if window.covers(at_ms):
         return 1.0
     late = [at_ms - end for start, end in window.ranges if start > 0 and at_ms > end]
-    return math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
+    return TOLD_LATER * math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
 
 
 def _needle(term: str) -> str:

@@ -128,7 +128,7 @@ class Recall:
         wanted = newest[query.offset : end]
         read = self.library.read(wanted)
         hits = tuple(
-            self.library.placed(Hit(document=read[each.key], score=1.0, parts={}))
+            self.library.placed(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
             if each.key in read
         )
@@ -199,7 +199,7 @@ class Recall:
             warnings.append(f"searched by words alone: {exc}")
             return None
         waiting = self.vectors.waiting()
-        if waiting > BACKLOG:
+        if waiting > min(BACKLOG, index.stats().documents):
             warnings.append(f"{waiting:,} changes are not embedded yet")
         return _Near(vector=vector, index=index, found=found)
 

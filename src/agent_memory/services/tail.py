@@ -11,7 +11,7 @@ from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.services.library import Library
 
 MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
-_SEARCHED = 20_000  # characters of a text
+_SEARCHED = 100_000  # characters of a text
 _COUNTED = 100  # documents whose words are counted
 
 

@@ -311,8 +311,10 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
 
 @admin.command("index-stats", examples=("memory-daemon admin index-stats --format json",))
 @invocation
-def index_stats(run: Invocation) -> None:
+@click.pass_context
+def index_stats(ctx: click.Context, run: Invocation) -> None:
     """Show what the search indexes hold, what waits for them, and how large they are."""
+    _only_here(run, ctx)
     found = run.backend.here().indexes.status()
     run.show(asdict(found), lambda: _index_text(found))
 
@@ -337,8 +339,13 @@ def _index_text(found: IndexesStatus) -> str:
 @click.option("--vectors", is_flag=True, help="Only the vectors; everything is embedded again.")
 @click.option("--wait/--no-wait", default=True, help="Until all is embedded, or in the background.")
 @invocation
-def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> None:
-    """Rebuild the search indexes from what is stored; meanwhile they go on answering."""
+@click.pass_context
+def rebuild_index(
+    ctx: click.Context, run: Invocation, words: bool, vectors: bool, wait: bool
+) -> None:
+    """Rebuild the search indexes from what is stored. The index of words goes on answering, the
+    vectors come back as they are embedded."""
+    _only_here(run, ctx)
     services = run.backend.here()
     indexes = services.indexes
     both = words == vectors
@@ -362,6 +369,12 @@ def rebuild_index(run: Invocation, words: bool, vectors: bool, wait: bool) -> No
         done,
         lambda: "Rebuilt " + ", ".join(f"{k}: {n:,} records" for k, n in done.items()) + later,
     )
+
+
+def _only_here(run: Invocation, ctx: click.Context) -> None:
+    given = ctx.meta["db_path"]
+    if given is not None and run.path(given).resolve() != run.backend.own_db:
+        raise click.UsageError("the indexes are those of the running daemon: leave --db-path out")
 
 
 @contextmanager

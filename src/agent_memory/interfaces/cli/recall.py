@@ -53,7 +53,7 @@ class Kinds(click.ParamType[frozenset[Kind]]):
 def search_options(function: F) -> F:
     """What both commands take."""
     options = [
-        click.argument("words", metavar="[QUERY]", nargs=-1),
+        click.argument("words", metavar="[QUERY]...", nargs=-1),
         click.option(
             "--mode",
             type=click.Choice([mode.value for mode in Mode]),
@@ -323,7 +323,8 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     label = document.id if document.kind in (Kind.MEMORY, Kind.GRIP, Kind.SEGMENT) else (
         f"{document.kind} {document.id}"
     )  # fmt: skip
-    yield f"[{number}] {rendering.plain(label)} ({hit.score:.2f} similarity)"
+    score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
+    yield f"[{number}] {rendering.plain(label)}{score}"
     yield f"    {rendering.excerpt(document.title or document.text, EXCERPT)}"
     if detail == "minimal":
         return
@@ -333,7 +334,7 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     for name, value in (
         ("URI", hit.uri),
         ("Event", "" if document.kind is Kind.EVENT else hit.event_id),
-        ("To event", hit.last_event_id),
+        ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
         ("Grip", "" if document.kind is Kind.GRIP else hit.grip_id),
         ("Segment", "" if document.kind is Kind.SEGMENT else hit.node_id),
     ):
