@@ -73,7 +73,7 @@ def _assert_complete(home: Home, events: list[pb.Event]) -> None:
 
 def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
     events: list[pb.Event] = []
-    for number in range(6):
+    for number in range(4):
         part = _part(number)
         events += part
         with connected(home) as client:
