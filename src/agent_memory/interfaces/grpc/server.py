@@ -17,7 +17,7 @@ from agent_memory.interfaces.grpc.handlers import Handler
 
 MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
 MAX_CONCURRENT_CALLS = 4096
-SETTLE_SECONDS = 0.05
+SETTLE_SECONDS = 0.15
 SETTLE_ROUNDS = 10
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 
