@@ -13,6 +13,7 @@ import hashlib
 import json
 import random
 import string
+import sys
 import sysconfig
 import time
 import uuid
@@ -232,7 +233,7 @@ def _sentence(rng: random.Random) -> str:
 def _lock_entry(rng: random.Random) -> str:
     digest = base64.b64encode(hashlib.sha512(rng.randbytes(8)).digest()).decode()
     name = rng.choice(WORDS)
-    url = f"https://registry.npmjs.org/{name}/-/{name}-1.2.3.tgz"
+    url = f"https://packages.example/{name}/-/{name}-1.2.3.tgz"
     return f'"resolved": "{url}",\n"integrity": "sha512-{digest}"'
 
 
@@ -295,7 +296,8 @@ def main() -> None:
 
 
 def _out(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _verdict(fine: bool) -> str:
@@ -334,10 +336,12 @@ def _innocents(cleaner: Re2Filter, show: int) -> None:
         findings = cleaner.find(text)
         if findings:
             touched[kind].append(secrets.redact(text, findings))
-    lines = [(kind, str(n), str(len(touched[kind]))) for kind, n in counts.items()]
+    lines: list[tables.Row] = [
+        (kind, str(n), str(len(touched[kind]))) for kind, n in counts.items()
+    ]
     total, hit = sum(counts.values()), sum(map(len, touched.values()))
     verdict = _verdict(hit / total <= GOAL_TOUCHED)
-    lines += [(), ("all", str(total), f"{hit} = {hit / total:.2%} {verdict}")]  # type: ignore[list-item]
+    lines += [(), ("all", str(total), f"{hit} = {hit / total:.2%} {verdict}")]
     _out(tables.render("Our own innocents", ("kind", "texts", "touched"), lines))
     for kind, texts in touched.items():
         for text in texts[:show]:

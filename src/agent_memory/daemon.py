@@ -6,8 +6,9 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,10 @@ def run(start: Start) -> int:
     _reduce_environment()
     sys.setswitchinterval(SWITCH_INTERVAL)
     _share_heaps()
+    # From the lock on others know our process: a stop that comes before the loop runs must wait for
+    # it, or it ends us, and whoever waits for this start takes it for failed.
+    asked_to_stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
     try:
         loaded = config.load(os.environ, file=start.config_file, flags=start.flags)
         folders = config.folders(os.environ)
@@ -74,7 +79,7 @@ def run(start: Start) -> int:
         sys.stderr.write(f"error: {exc}\n")
         return wire.codes(exc).exit
     try:
-        uvloop.run(_Daemon(start, loaded, folders).live())
+        uvloop.run(_Daemon(start, loaded, folders).live(asked_to_stop.is_set))
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
         log.error("daemon.failed", error=str(exc))
@@ -103,12 +108,14 @@ class _Daemon:
         self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
         self._log_path = folders.data / "logs/daemon.log"
 
-    async def live(self) -> None:
+    async def live(self, asked_to_stop: Callable[[], bool]) -> None:
         self._open_log()
         if self._settings.security.secrets == "off":
             log.warning("daemon.no_secrets_filter", text="stored as it comes")
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        if asked_to_stop():
+            self._stop.set()
         built = app.build(self._settings, self._db_path)
         commands = CommandServer(
             built.runner(self._db_path, lambda: self._status(built)).run,

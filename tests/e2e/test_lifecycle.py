@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -401,7 +402,6 @@ def _old_daemon(home: Home) -> Iterator[Running]:
         yield process
 
 
-@pytest.mark.soak  # a stop that meets a start counts as a failed start: rare, and under load only
 def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) -> None:
     home.started()
     with ThreadPoolExecutor(4) as pool:
@@ -412,6 +412,23 @@ def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) 
         found = [each.result() for each in answers]
 
     assert [each for each in found if each.code or each.err] == []
+
+
+def test_a_stop_that_meets_a_start_ends_it_in_order(home: Home) -> None:
+    """From the lock on a daemon is known by its process, long before it serves."""
+    for _ in range(5):
+        process = home.begin("memory-daemon", "start", "--foreground")
+        with process:
+            until(partial(_lock_names, home, process.pid), "the lock names its holder")
+            process.terminate()
+            process.communicate(timeout=SECONDS)
+        assert process.returncode == 0
+    assert not (home.data / "start-failed").exists()
+
+
+def _lock_names(home: Home, pid: int) -> bool:
+    lock = home.data / "daemon.lock"
+    return lock.exists() and str(pid) in lock.read_text()
 
 
 # Killed.

@@ -142,7 +142,7 @@ def test_a_password_is_redacted_by_what_it_is_called(cleaner: Re2Filter, text: s
         f"auth_token: |\n  {TOKEN}",
         f"Authorization: Bearer {TOKEN}",
         f'-H "X-Api-Key: {TOKEN}"',
-        f"//registry.npmjs.org/:_authToken={TOKEN}",
+        f"//packages.example/:_authToken={TOKEN}",
         f"https://host/path?access_token={TOKEN}&page=2",
         f'"auth": "{TOKEN}"',
         f"DATADOG: {made(HEX, 40)}",
