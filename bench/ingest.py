@@ -1,6 +1,8 @@
 """How fast, how small and how steady ingest is, next to peers in the same run.
 
-python -m bench.ingest [--seconds S] [--events N] [--quick]
+python -m bench.ingest [--seconds S] [--events N] [--quick] [--filter]
+
+With `--filter`, nothing but what the secrets filter costs.
 """
 
 import argparse
@@ -27,9 +29,12 @@ WINDOWS = ((0.005, 0.02), (0.06, 0.14), (0.2, 0.4), (0.8, 1.0))
 ECHO_SHARE = 0.75
 LOOP_SHARE = 0.5
 SQLITE_FACTOR = 5.0
+FILTER_SHARE = 0.9
 EVENT_BYTES = 400.0
 FLATNESS = 1.2
 
+# By the name of a contender: the same with `security.secrets = off`.
+UNFILTERED = {name: f"{name} off" for name in (f"unary {CALLERS[-1]}", "stream")}
 HEAD = ("ingest of 500-byte events", "measured", "CPU µs/event", "ratio", "to", "goal", "verdict")
 Measure = Callable[[], tuple[int, float, float]]  # events, seconds, seconds of CPU
 
@@ -92,26 +97,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         corpus = folder / "corpus.bin"
         _say(f"writing {arguments.corpus:,} events ...")
         conversation.write(corpus, arguments.corpus)
-        rounds = _throughput(folder, corpus, arguments.seconds, arguments.rounds)
+        rounds = _throughput(
+            folder, corpus, arguments.seconds, arguments.rounds, all_of_them=not arguments.filter
+        )
+        if arguments.filter:
+            sys.stdout.write(tables.render(_title(arguments), HEAD, _filter_rows(rounds)))
+            return 0
         windows, db = _flatness(folder / "flat", corpus, arguments.events)
         _say("compacting ...")
         weight = disk.compacted(db)
         if weight.keys["event_ids"] != arguments.events:
             raise RuntimeError(f"{arguments.events} events sent, {weight.keys['event_ids']} stored")
-    rows = [*_speed_rows(rounds), (), *_disk_rows(weight, arguments.events), (), *_flat(windows)]
-    title = (
-        f"{arguments.rounds} interleaved rounds of {arguments.seconds:g} s, medians;"
-        f" {arguments.events:,} events; {os.cpu_count()} cores shared by client and server"
-    )
+    rows = [*_speed_rows(rounds), (), *_filter_rows(rounds), ()]
+    rows += [*_disk_rows(weight, arguments.events), (), *_flat(windows)]
+    title = f"{_title(arguments)}; {arguments.events:,} events"
     sys.stdout.write(tables.render(title, HEAD, rows))
     return 0
 
 
-def _throughput(folder: Path, corpus: Path, seconds: float, count: int) -> dict[str, Rounds]:
+def _title(arguments: argparse.Namespace) -> str:
+    return (
+        f"{arguments.rounds} interleaved rounds of {arguments.seconds:g} s, medians;"
+        f" {os.cpu_count()} cores shared by client and server"
+    )
+
+
+def _throughput(
+    folder: Path, corpus: Path, seconds: float, count: int, *, all_of_them: bool
+) -> dict[str, Rounds]:
     """All contenders, each once a round, in one order and then in the other."""
     with ExitStack() as stack:
-        client = Client(stack.enter_context(Process("bench.client", str(corpus))))
+        sender = stack.enter_context(Process("bench.client", str(corpus)))
+        client, other = Client(sender), Client(sender)  # each store gets each event once
         daemon = stack.enter_context(Daemon(folder / "speed"))
+        unfiltered = stack.enter_context(
+            Daemon(folder / "unfiltered", {"MEMORY_SECURITY__SECRETS": "off"})
+        )
         echo = stack.enter_context(Process("bench.echo"))
         echo_port = int(echo.ask({})["port"])
         loop = stack.enter_context(
@@ -122,14 +143,22 @@ def _throughput(folder: Path, corpus: Path, seconds: float, count: int) -> dict[
         )
         contenders: dict[str, Measure] = {}
         for callers in CALLERS:
-            contenders[f"unary {callers}"] = _driven(client, daemon, daemon.port, callers, seconds)
             contenders[f"echo {callers}"] = _driven(
                 client, echo, echo_port, callers, seconds, fresh=False
             )
+            contenders[f"unary {callers}"] = _driven(client, daemon, daemon.port, callers, seconds)
+        # Next to what it is compared with.
+        contenders[UNFILTERED[f"unary {CALLERS[-1]}"]] = _driven(
+            other, unfiltered, unfiltered.port, CALLERS[-1], seconds
+        )
+        contenders[UNFILTERED["stream"]] = _driven(other, unfiltered, unfiltered.port, 0, seconds)
         contenders["stream"] = _driven(client, daemon, daemon.port, 0, seconds)
         contenders["loop"] = _asked(loop, {"seconds": seconds, "threads": THREADS})
         contenders["sqlite"] = _asked(sqlite, {"seconds": seconds})
 
+        if not all_of_them:
+            compared = {*UNFILTERED, *UNFILTERED.values()}
+            contenders = {name: run for name, run in contenders.items() if name in compared}
         # A first round, not counted: connections, imports and first pages cost once.
         for measure in contenders.values():
             measure()
@@ -219,6 +248,20 @@ def _speed_rows(rounds: dict[str, Rounds]) -> list[tables.Row]:
     return rows
 
 
+def _filter_rows(rounds: dict[str, Rounds]) -> list[tables.Row]:
+    rows: list[tables.Row] = []
+    for name, unfiltered in UNFILTERED.items():
+        real, bare = rounds[name], rounds[unfiltered]
+        goal = FILTER_SHARE if name.startswith("unary") else None
+        rows.append(_row(f"{name}, with the secrets filter", _rate(real), _cost(real)))
+        rows.append(
+            _row("  (d) secrets = off", _rate(bare), _cost(bare), real.rate / bare.rate, "on/off",
+                 at_least=goal)
+        )  # fmt: skip
+        rows.append(_row("      by CPU", "", "", bare.cost / real.cost, "on/off"))
+    return rows
+
+
 def _disk_rows(weight: disk.Weight, events: int) -> list[tables.Row]:
     rows = [_row("disk, compacted, whole folder", "", "", weight.folder / events, "bytes/event",
                  at_most=EVENT_BYTES)]  # fmt: skip
@@ -278,6 +321,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="of one round")
     parser.add_argument("--events", type=int, help="of the flatness and disk run")
     parser.add_argument("--quick", action="store_true", help="short rounds, 60,000 events")
+    parser.add_argument("--filter", action="store_true", help="only what the secrets filter costs")
     found = parser.parse_args(argv)
     # Short rounds in quick turn: what else the machine does then falls on all contenders alike.
     found.seconds = found.seconds or (0.5 if found.quick else 1.0)

@@ -1,5 +1,6 @@
 """Daemons and clients for every test that needs the real thing."""
 
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 
 from tests.daemon_process import Daemon
 from tests.memory_client import Client
+
+# A shell starts what it puts into the background with interrupts ignored, and children inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _HOUR = 3_600_000
 _hours = count(1_700_000_000_000, _HOUR)

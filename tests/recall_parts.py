@@ -11,6 +11,7 @@ from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
 from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
@@ -217,7 +218,8 @@ def assembled(
     """Recall over a store, its indexes in the folder."""
     clock = clock or Stopped()
     log, toc, outbox = StoredEventLog(store), StoredToc(store), StoredOutbox(store)
-    library = Library(log=log, toc=toc)
+    memories, uses = StoredMemories(store), StoredUses(store)
+    library = Library(log=log, toc=toc, memories=memories)
     lexical = TantivyIndex(folder / "lexical")
     queue = StoredEmbeddingQueue(store)
     vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
@@ -259,6 +261,7 @@ def assembled(
             vectors=None
             if embedder is None or vectors is None
             else Vectors(index=vectors, embedder=embedder, waiting=queue.size),
+            uses=uses,
             clock=clock,
         ),
         segmenting=Segmenting(

@@ -13,11 +13,13 @@ import structlog
 
 from agent_memory import __version__
 from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.index.minilm import MiniLm
 from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.adapters.models.embeddings import OpenAiEmbedder
+from agent_memory.adapters.models.reasoner import LlmReasoner
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.secrets.pass_through import PassThrough
@@ -26,9 +28,16 @@ from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.job_store import StoredJobs
+from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
 from agent_memory.adapters.storage.maintenance import GuardedMaintenance
+from agent_memory.adapters.storage.memory_store import (
+    StoredMemories,
+    StoredNoteQueue,
+    StoredUses,
+)
 from agent_memory.adapters.storage.outbox import StoredOutbox
+from agent_memory.adapters.storage.project_store import StoredProjects
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
@@ -36,12 +45,14 @@ from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Security, Settings, Toc
-from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
+from agent_memory.domain.errors import AgentMemoryError, FeatureUnavailable, StorageFailed
+from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
     Clock,
     Embedder,
     EventLog,
     OrderedStore,
+    Reasoner,
     SecretsFilter,
     StoreMaintenance,
     Summarizer,
@@ -63,22 +74,46 @@ from agent_memory.interfaces.http.server import HttpServer, health
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.capture import Capture
+from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
+from agent_memory.services.curation import Curation
 from agent_memory.services.embedding import Embedding
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.library import Library
+from agent_memory.services.notes import NoteWriting
+from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall, Vectors
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
+from agent_memory.services.survey import Survey
+from agent_memory.services.sync import Sync
 from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
+from agent_memory.services.transfer import Transfer
+from agent_memory.services.workplaces import Shared, Workplaces
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """What there is for memories."""
+
+    capture: Capture
+    curation: Curation
+    workplaces: Workplaces
+    notes: NoteWriting
+    sync: Sync
+    survey: Survey
+    consolidation: Consolidation
+    reasoning: Reasoning
+    transfer: Transfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +136,8 @@ class App:
     recall: Recall
     indexes: Indexes
     lexical: TantivyIndex
+    remembering: Remembering
+    settings: Settings
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
@@ -115,12 +152,23 @@ class App:
             recall=self.recall,
             context=ContextBuilder(recall=self.recall),
             indexes=self.indexes,
+            capture=self.remembering.capture,
+            curation=self.remembering.curation,
+            workplaces=self.remembering.workplaces,
+            sync=self.remembering.sync,
+            survey=self.remembering.survey,
+            consolidation=self.remembering.consolidation,
+            reasoning=self.remembering.reasoning,
+            transfer=self.remembering.transfer,
+            worker=self.worker,
+            user_remote=self.settings.memories.user_remote,
         )
         return Runner(PROGRAMS, _backend(services, None, db_path), __version__)
 
     def close(self) -> None:
         try:
             self.scheduler.close()
+            self.remembering.notes.flush()
             self.bridge.close()
             self.worker.close()
             self.lexical.close()
@@ -128,7 +176,8 @@ class App:
             self.store.close()
 
 
-def build(settings: Settings, db_path: Path) -> App:
+def build(settings: Settings, db_path: Path, data: Path) -> App:
+    """`data` is the folder in which repositories of our own are kept."""
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     secrets_filter = _secrets_filter(settings.security)
@@ -140,7 +189,8 @@ def build(settings: Settings, db_path: Path) -> App:
     timeline = Timeline(log=events)
     worker = ProcessWorker()
     toc, outbox = StoredToc(store), StoredOutbox(store)
-    library = Library(log=events, toc=toc)
+    memories, uses = StoredMemories(store), StoredUses(store)
+    library = Library(log=events, toc=toc, memories=memories)
     index_folder = _index_folder(store, db_path)
     lexical = TantivyIndex(index_folder / "lexical")
     embedding = _embedding(settings, store, library, index_folder / "vectors")
@@ -165,15 +215,83 @@ def build(settings: Settings, db_path: Path) -> App:
         else Vectors(
             index=embedding.vectors, embedder=embedding.embedder, waiting=embedding.queue.size
         ),
+        uses=uses,
         clock=clock,
     )
-    scheduler, rebuild = _background(settings, store, events, clock, worker, toc, outbox, indexes)
+    repositories = GitRepositories(data, worker)
+    notes = NoteWriting(
+        memories=memories,
+        queue=StoredNoteQueue(store),
+        repositories=repositories,
+        trouble=_notes_failed,
+    )
+    scheduler, rebuild = _background(
+        settings, store, events, clock, worker, toc, outbox, indexes, notes
+    )
     contents = Contents(log=events, toc=toc)
 
     def recorded() -> None:
         scheduler.wake(job_names.SEGMENTS)
         scheduler.wake(job_names.OUTBOX)
 
+    def remembered() -> None:
+        scheduler.wake(job_names.OUTBOX)
+
+    projects = StoredProjects(store)
+    workplaces = Workplaces(
+        repositories=repositories,
+        projects=projects,
+        shared=Shared(org=settings.memories.org, repository=settings.memories.org_repository),
+    )
+    capture = Capture(
+        memories=memories, log=events, secrets=secrets_filter, clock=clock, captured=remembered
+    )
+    curation = Curation(
+        memories=memories,
+        uses=uses,
+        workplaces=workplaces,
+        capture=capture,
+        clock=clock,
+        changed=remembered,
+    )
+    reasoner = _reasoner(settings, StoredTokenBudget(store), clock)
+    remembering = Remembering(
+        capture=capture,
+        curation=curation,
+        workplaces=workplaces,
+        notes=notes,
+        sync=Sync(
+            memories=memories,
+            projects=projects,
+            repositories=repositories,
+            notes=notes,
+            secrets=secrets_filter,
+            clock=clock,
+            imported=remembered,
+        ),
+        survey=Survey(
+            curation=curation,
+            notes=notes,
+            projects=projects,
+            workplaces=workplaces,
+            recall=recall,
+            indexes=indexes,
+            llm=reasoner is not None,
+        ),
+        consolidation=Consolidation(
+            curation=curation,
+            capture=capture,
+            uses=uses,
+            workplaces=workplaces,
+            journal=StoredJournal(store),
+            vectors=None if embedding is None else embedding.vectors,
+            reasoner=reasoner,
+            worker=worker,
+            clock=clock,
+        ),
+        reasoning=Reasoning(recall=recall, reasoner=reasoner, clock=clock),
+        transfer=Transfer(memories=memories, repositories=repositories, capture=capture),
+    )
     jobs = Jobs(scheduler=scheduler)
     memory = MemoryService(
         ingest=Ingest(log=events, secrets=secrets_filter, recorded=recorded),
@@ -198,6 +316,8 @@ def build(settings: Settings, db_path: Path) -> App:
         recall=recall,
         indexes=indexes,
         lexical=lexical,
+        remembering=remembering,
+        settings=settings,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),
         timeline=timeline,
@@ -213,6 +333,7 @@ def _background(
     toc: StoredToc,
     outbox: StoredOutbox,
     indexes: Indexes,
+    notes: NoteWriting,
 ) -> tuple[CronScheduler, Rebuild]:
     """The table of contents, and the jobs that keep it and the indexes."""
     extractive = ExtractiveSummarizer(worker)
@@ -229,7 +350,12 @@ def _background(
     )
     rollup = Rollup(reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=clock)
     work = job_names.Work(
-        segmenting=segmenting, rollup=rollup, outbox=outbox, writer=toc, indexes=indexes
+        segmenting=segmenting,
+        rollup=rollup,
+        outbox=outbox,
+        writer=toc,
+        indexes=indexes,
+        notes=notes,
     )
 
     def segments(check: job_names.Check) -> None:
@@ -252,7 +378,7 @@ def _background(
         clock,
         enabled=settings.scheduler.enabled,
     )
-    for name in (job_names.SEGMENTS, job_names.ROLLUP, job_names.OUTBOX):
+    for name in tasks:
         scheduler.wake(name)  # for what a crash or a stop has left undone
     return scheduler, Rebuild(
         log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=work.turn
@@ -274,6 +400,10 @@ def _account(incident: Incident) -> None:
         where=incident.where,
         outcome=incident.outcome,
     )
+
+
+def _notes_failed(home: Home, exc: AgentMemoryError) -> None:
+    log.warning("notes.not_written", home=home, error=str(exc))
 
 
 def _embedding(
@@ -325,6 +455,21 @@ def _summarizer(
     if chosen.provider == "llama":
         limits = replace(limits, context_tokens=settings.llama.context_size)
     return LlmSummarizer(chosen.provider, _chat(settings), fallback, budget, clock, limits)
+
+
+def _reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> Reasoner | None:
+    """The same model that summarizes, if it is one."""
+    chosen = settings.summarizer
+    if chosen.provider == "extractive":
+        return None
+    local = chosen.provider == "llama"
+    return LlmReasoner(
+        _chat(settings),
+        budget,
+        clock,
+        context_tokens=settings.llama.context_size if local else Limits().context_tokens,
+        daily_tokens=chosen.daily_token_budget,
+    )
 
 
 def _chat(settings: Settings) -> Chat:

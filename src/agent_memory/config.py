@@ -85,6 +85,16 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Memories:
+    remote: str = live("origin", "The remote through which a project's memories are shared.")
+    user_remote: str = setting("", "Address of a repository that keeps the user's own memories.")
+    org: str = setting("", "Name of the organisation whose memories are shared.")
+    org_repository: str = setting(
+        "", "Its repository: an absolute path, or the address of a remote."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cli:
     default_format: str = live(
         "text",
@@ -219,6 +229,7 @@ class Settings:
     llama: Llama = field(default_factory=Llama)
     scheduler: Scheduler = field(default_factory=Scheduler)
     security: Security = field(default_factory=Security)
+    memories: Memories = field(default_factory=Memories)
     cli: Cli = field(default_factory=Cli)
     mcp: Mcp = field(default_factory=Mcp)
     streaming: Streaming = field(default_factory=Streaming)

@@ -116,7 +116,7 @@ class _Daemon:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         if asked_to_stop():
             self._stop.set()
-        built = app.build(self._settings, self._db_path)
+        built = app.build(self._settings, self._db_path, self._folders.data)
         commands = CommandServer(
             built.runner(self._db_path, lambda: self._status(built)).run,
             version=__version__,

@@ -45,6 +45,7 @@ HIT = pb.SearchHit(
     truncated=True,
     agent="claude",
     tool_name="Bash",
+    relates_to=["decisions:abc1234:0"],
 )
 A_HIT = SearchHit(
     kind="memory",
@@ -71,6 +72,7 @@ A_HIT = SearchHit(
     status="active",
     tags=("lang", "rust"),
     score_parts={"words": 0.5, "meaning": 0.25},
+    relates_to=("decisions:abc1234:0",),
 )
 
 

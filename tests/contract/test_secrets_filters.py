@@ -49,6 +49,15 @@ def test_any_text_without_digits_of_its_own_survives_or_is_marked(
     assert cleaned == text or "[REDACTED:" in cleaned
 
 
+@settings(deadline=None)
+@given(texts=st.lists(st.text(max_size=60), max_size=4))
+def test_what_passes_at_a_glance_comes_back_as_it_is(
+    cleaner: SecretsFilter, texts: list[str]
+) -> None:
+    if cleaner.passes(texts):
+        assert [cleaner.clean(text) for text in texts] == texts
+
+
 def test_threads_share_a_filter(cleaner: SecretsFilter) -> None:
     texts = [f"{text} {n}" for n in range(50) for text in CLEAN[:7]]
     with ThreadPoolExecutor(8) as pool:

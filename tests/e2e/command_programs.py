@@ -63,7 +63,7 @@ def echo(run: Invocation, words: tuple[str, ...]) -> None:
 @invocation
 def cat(run: Invocation) -> None:
     """Give standard input back."""
-    run.terminal.write(run.terminal.read().decode(errors="surrogateescape"))
+    run.terminal.write(run.terminal.read(limit=1 << 30).decode(errors="surrogateescape"))
 
 
 @programs.command()

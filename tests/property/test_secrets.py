@@ -1,13 +1,23 @@
 """The secrets filter on any text: idempotent, complete for what it knows, else harmless."""
 
 import string
+from collections.abc import Iterator, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.domain import secrets
 from agent_memory.domain.errors import ContentBlocked
+from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.domain.ports import EventLog
+from agent_memory.domain.secrets import Incident
+from agent_memory.services.ingest import Ingest
+from tests.contract.stores import unexpected
 
 CLEANER = Re2Filter(mode="redact")
 unhurried = settings(deadline=None)
@@ -41,6 +51,46 @@ pieces = st.one_of(
 texts = st.lists(pieces, max_size=24).map("".join)
 
 
+metadata = st.dictionaries(
+    st.one_of(st.sampled_from(PARTS), st.text(max_size=8)), texts, max_size=3
+)
+
+
+class Thorough(Re2Filter):
+    """Looks at each text by itself, always."""
+
+    def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
+        return False
+
+
+class Ingesting:
+    """Events on their way through a filter, and what it tells of them."""
+
+    def __init__(self, log: EventLog, kind: type[Re2Filter]) -> None:
+        self._told: list[Incident] = []
+        cleaner = kind(mode="redact", report=self._told.append)
+        self._ingest = Ingest(log=log, secrets=cleaner, recorded=lambda: None)
+
+    def outcome(self, event: Event) -> tuple[Event | str, list[Incident]]:
+        self._told.clear()
+        try:
+            return self._ingest.clean(event), list(self._told)
+        except ContentBlocked as exc:
+            return str(exc), list(self._told)
+
+
+@pytest.fixture(scope="module")
+def log() -> Iterator[EventLog]:
+    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    yield StoredEventLog(store)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def ways(log: EventLog) -> tuple[Ingesting, Ingesting]:
+    return Ingesting(log, Re2Filter), Ingesting(log, Thorough)
+
+
 def cleaned(text: str) -> str | None:
     try:
         return CLEANER.clean(text)
@@ -69,6 +119,31 @@ def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
     for finding in found:
         rest = rest.replace(secrets.marker(finding.kind), "", 1)
     assert len(rest) == len(text) - sum(f.length for f in found)
+
+
+@unhurried
+@given(parts=st.lists(texts, max_size=4))
+def test_what_passes_at_a_glance_holds_nothing(parts: list[str]) -> None:
+    if CLEANER.passes(parts):
+        assert [CLEANER.find(part) for part in parts] == [[] for _ in parts]
+
+
+@unhurried
+@given(text=texts, metadata=metadata)
+def test_an_event_is_cleaned_as_its_text_and_each_value_would_be_alone(
+    ways: tuple[Ingesting, Ingesting], text: str, metadata: dict[str, str]
+) -> None:
+    event = Event(
+        event_id=EventId("e"),
+        session_id=SessionId("s"),
+        at_ms=Millis(1),
+        type=EventType.USER_MESSAGE,
+        role=EventRole.USER,
+        text=text,
+        metadata=metadata,
+    )
+    quick, thorough = ways
+    assert quick.outcome(event) == thorough.outcome(event)
 
 
 @unhurried

@@ -223,6 +223,49 @@ class TestPrivateKeys:
         ]
 
 
+class TestAtAGlance:
+    def test_ordinary_texts_pass_together(self, cleaner: Re2Filter) -> None:
+        assert cleaner.passes([])
+        assert cleaner.passes(["def add(a, b):\n    return a + b", "project=/srv/shop", "", "é🔑"])
+
+    @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+    @pytest.mark.parametrize(
+        "around", [("{}",), ("word", "{}", "word"), ("", "{}"), ("{}", ""), ("4", "{}", "4")]
+    )
+    def test_a_token_among_others_does_not(
+        self, cleaner: Re2Filter, token: str, around: tuple[str, ...]
+    ) -> None:
+        assert not cleaner.passes([text.format(token) for text in around])
+
+    @pytest.mark.parametrize(
+        "secret",
+        [
+            f"password={WORD}",
+            "123-45-6789",
+            "4111111111111111",
+            f"a://b:{WORD}@c",
+            pem("PRIVATE KEY"),
+        ],
+    )
+    def test_nor_does_any_other_secret(self, cleaner: Re2Filter, secret: str) -> None:
+        assert not cleaner.passes(["word", secret, "word"])
+
+    def test_a_text_with_a_marker_is_searched_piece_by_piece(self, cleaner: Re2Filter) -> None:
+        assert not cleaner.passes(["x", "word[REDACTED:token]word"])
+
+    def test_much_text_is_left_to_a_closer_look(self, cleaner: Re2Filter) -> None:
+        assert cleaner.passes(["word " * 100])
+        assert not cleaner.passes(["word " * 100_000])
+
+    def test_a_filter_that_fails_blocks(self) -> None:
+        class Broken(Re2Filter):
+            def suspects(self, lines: str) -> bool:
+                raise RuntimeError(len(lines))
+
+        with pytest.raises(ContentBlocked, match="failed"):
+            Broken(mode="warn").passes(["anything"])
+
+
 class TestModes:
     TEXT = f"password: {WORD} and password: {WORD}a"
 

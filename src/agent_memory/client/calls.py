@@ -358,6 +358,7 @@ def _hit_in(hit: pb.SearchHit) -> SearchHit:
         speaker=hit.speaker,
         agent=hit.agent,
         tool_name=hit.tool_name,
+        relates_to=tuple(hit.relates_to),
         project=hit.project,
         namespace=hit.namespace,
         domain=hit.domain,

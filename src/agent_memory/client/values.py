@@ -249,6 +249,7 @@ class SearchHit:
     speaker: str
     agent: str
     tool_name: str
+    relates_to: tuple[str, ...]
     project: str
     namespace: str
     domain: str

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NewType
 
 from agent_memory.domain.events import Event, EventRole, EventType, Millis
+from agent_memory.domain.memories import PROJECT, Memory, MemoryKey, Status
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.toc import Grip, TocNode
 
@@ -54,6 +55,7 @@ class Document:
     spec: str = ""
     status: str = ""
     tags: frozenset[str] = frozenset()
+    relates_to: tuple[str, ...] = ()
 
     @property
     def key(self) -> DocumentKey:
@@ -70,6 +72,35 @@ def event_owner(event_id: str) -> Owner:
 
 def segment_owner(node_id: NodeId) -> Owner:
     return Owner(f"segment:{node_id}")
+
+
+def memory_owner(key: MemoryKey) -> Owner:
+    return Owner("memory:" + "/".join(key))
+
+
+def of_memory(memory: Memory) -> list[Document]:
+    """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
+    if memory.status is Status.TOMBSTONE:
+        return []
+    family, _, name = memory.domain.partition(":")
+    return [
+        Document(
+            kind=Kind.MEMORY,
+            id=memory.urn,
+            owner=memory_owner(memory.key),
+            at_ms=memory.created_ms,
+            title=memory.summary,
+            text=memory.content,
+            session=memory.session_id,
+            project=name if family == PROJECT else "",
+            namespace=memory.namespace,
+            domain=memory.domain,
+            spec=memory.spec,
+            status=memory.status.value,
+            tags=memory.tags,
+            relates_to=memory.relates_to,
+        )
+    ]
 
 
 def of_event(event: Event) -> list[Document]:
@@ -158,6 +189,8 @@ def date_words(at_ms: Millis) -> str:
 def iso(at_ms: Millis) -> str:
     """A moment in UTC; years that no calendar here knows as milliseconds."""
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        # Not by way of seconds as a float: far from now that is a millisecond off.
+        at = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
+        return at.isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
         return str(at_ms)

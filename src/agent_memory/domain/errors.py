@@ -15,7 +15,9 @@ AgentMemoryError
 ├── ListenFailed        an address could not be listened on
 ├── Overloaded          too much unfinished work; try again
 ├── Cancelled           the caller pressed Ctrl-C or went away
+├── LlmFailed           a model was asked and gave no answer that can be used
 └── StorageFailed       the store could not read or write
+    ├── GitFailed       a repository could not be read or written
     ├── StorageClosed   the store is closed, or closing
     ├── StorageLocked   another process has the store open
     └── StorageTooNew   written by a newer version of the product
@@ -84,6 +86,14 @@ class Cancelled(AgentMemoryError):
 
 class StorageFailed(AgentMemoryError):
     """The store could not be read or written."""
+
+
+class GitFailed(StorageFailed):
+    """A git repository could not be read or written."""
+
+
+class LlmFailed(AgentMemoryError):
+    """The model gave no answer that can be used."""
 
 
 class StorageClosed(StorageFailed):

@@ -7,6 +7,7 @@ does no harm.
 from dataclasses import dataclass
 
 from agent_memory.domain.events import Position, SessionId
+from agent_memory.domain.memories import MemoryKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,4 +23,9 @@ class SegmentChanged:
     first: Position
 
 
-Entry = EventChanged | SegmentChanged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChanged:
+    key: MemoryKey
+
+
+Entry = EventChanged | SegmentChanged | MemoryChanged

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
-from agent_memory.domain import documents, errors
+from agent_memory.domain import documents, errors, memories
 from agent_memory.domain.contexts import Context
 from agent_memory.domain.documents import Document, Kind
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
@@ -24,11 +24,16 @@ from agent_memory.domain.events import (
     check_millis,
 )
 from agent_memory.domain.jobs import JobStatus
+from agent_memory.domain.memories import Memory
 from agent_memory.domain.queries import Answer, Hit, Mode, Query, Scope
 from agent_memory.domain.status import DaemonStatus, StoreStats
 from agent_memory.domain.toc import Grip, TocNode
 from agent_memory.proto import memory_pb2 as pb
+from agent_memory.services.capture import Captured
 from agent_memory.services.contents import Branch, Expansion
+from agent_memory.services.curation import Shown
+from agent_memory.services.reasoning import Concluded
+from agent_memory.services.sync import Synced
 
 MAX_HIT_CHARS = 20_000  # of a hit's text
 MAX_HIT_BYTES = 32_000  # likewise: a page of hits fits a message of 4 MiB
@@ -55,6 +60,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
     errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
+    errors.LlmFailed: Codes(exit=6, grpc="UNAVAILABLE", http=502),
     errors.RemoteUnavailable: Codes(exit=5, grpc="UNAVAILABLE", http=502),
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),
@@ -277,7 +283,7 @@ def _hit_out(hit: Hit) -> pb.SearchHit:
     text = _cut(found.text, MAX_HIT_CHARS)
     return pb.SearchHit(
         kind=found.kind,
-        id=found.id,
+        id=named(found),
         uri=hit.uri,
         score=hit.score,
         title=found.title,
@@ -300,7 +306,16 @@ def _hit_out(hit: Hit) -> pb.SearchHit:
         spec=found.spec,
         status=found.status,
         tags=sorted(found.tags),
+        relates_to=found.relates_to,
     )
+
+
+def named(found: Document) -> str:
+    """By what a person knows it. A memory is found by its URN, and named within its domain."""
+    if found.kind is not Kind.MEMORY:
+        return found.id
+    name = memories.parse_urn(found.id)
+    return f"{name.namespace}:{name.hex}:{name.index}"
 
 
 # JSON of ours: the protobuf's names, enums as lower-case names, numbers as numbers.
@@ -411,7 +426,7 @@ def _hit_json(hit: Hit, detail: str) -> dict[str, Any]:
     found = hit.document
     shown: dict[str, Any] = {
         "kind": found.kind.value,
-        "id": found.id,
+        "id": named(found),
         "uri": hit.uri or None,
         "score": round(hit.score, 4),
         "summary": summary(found),
@@ -427,6 +442,8 @@ def _hit_json(hit: Hit, detail: str) -> dict[str, Any]:
             "tags": sorted(found.tags),
             "spec": found.spec or None,
             "status": found.status,
+            "relates_to": list(found.relates_to),
+            "event_id": hit.event_id or None,
         }
     else:
         shown |= {
@@ -458,6 +475,74 @@ def summary(document: Document) -> str:
     """One line that stands for a document."""
     line = " ".join((document.title or document.text[:1000]).split())
     return line if len(line) <= MAX_SUMMARY_LINE else line[: MAX_SUMMARY_LINE - 3] + "..."
+
+
+def captured_json(captured: Captured, *, indexed: bool) -> dict[str, Any]:
+    return {
+        "success": True,
+        "memory_id": captured.memory.id,
+        "uri": captured.memory.urn,
+        "indexed": indexed,
+        "created": captured.created,
+        "warning": captured.warning,
+    }
+
+
+def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": memory.id,
+        "uri": memory.urn,
+        "namespace": memory.namespace,
+        "domain": memory.domain,
+        "summary": memory.summary,
+        "content": memory.content,
+        "timestamp": documents.iso(memory.created_ms),
+        "timestamp_ms": memory.created_ms,
+        "updated_at": documents.iso(memory.updated_ms),
+        "spec": memory.spec or None,
+        "tags": sorted(memory.tags),
+        "relates_to": list(memory.relates_to),
+        "status": memory.status.value,
+        "commit": memory.commit or None,
+        "superseded_by": memory.superseded_by or None,
+        "event_id": memory.event_id or None,
+        "session_id": memory.session_id or None,
+    }
+    if not content:
+        del shown["content"]
+    return shown
+
+
+def shown_json(shown: Shown, *, content: bool = True) -> dict[str, Any]:
+    """With what only this machine knows of it."""
+    use = shown.use
+    return {
+        **memory_json(shown.memory, content=content),
+        "tier": shown.tier.value,
+        "activation_count": use.count,
+        "last_accessed": documents.iso(use.last_ms) if use.count else None,
+    }
+
+
+def synced_json(synced: Synced) -> dict[str, Any]:
+    return {
+        "domain": synced.place.domain,
+        "imported": synced.imported,
+        "written": synced.written,
+        "moved": synced.moved,
+        "fetched": synced.fetched,
+        "pushed": synced.pushed,
+        "problems": [asdict(each) for each in synced.problems],
+    }
+
+
+def concluded_json(concluded: Concluded, detail: str) -> dict[str, Any]:
+    return {
+        "answer": concluded.answer,
+        "dates": list(concluded.dates),
+        "sources": [_hit_json(hit, detail) for hit in concluded.sources],
+        **answer_json(concluded.found, detail),
+    }
 
 
 def context_json(context: Context) -> dict[str, Any]:

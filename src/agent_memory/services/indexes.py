@@ -8,6 +8,7 @@ from agent_memory.domain.errors import EmbedderFailed, FeatureUnavailable, Index
 from agent_memory.domain.status import IndexesStatus, IndexStats
 from agent_memory.services.embedding import Embedding
 from agent_memory.services.indexing import Indexing
+from agent_memory.services.tail import MOST
 
 STEPS = 256  # of embedding in one run, so that a long backlog is many runs and not an endless one
 
@@ -65,6 +66,11 @@ class Indexes:
     def cursor(self) -> int:
         """The outbox entry that they have behind them."""
         return self.indexing.lexical.cursor() or 0
+
+    def serves(self) -> bool:
+        """Whether what was just stored can be found: by its words, or among what is newer."""
+        waiting = self.indexing.log.watermark() - self.cursor()
+        return self.indexing.lexical.cursor() is not None and waiting <= MOST
 
     def status(self) -> IndexesStatus:
         embedding, trouble = self.embedding, self.state.trouble

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.domain.outbox import Entry, EventChanged
+from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
 from agent_memory.domain.ports import Clock, EmbeddingQueue, EventLog, LexicalIndex, Outbox
 from agent_memory.services.library import Library
 
@@ -63,7 +63,18 @@ class Indexing:
         if self.queue is None:
             return
         since = self.clock.now() - LIVE_MS
-        live = [e for e in changed if isinstance(e, EventChanged) and e.at.at_ms >= since]
+        live = [each for each in changed if _is_live(each, since)]
         urgent = set(live)
         self.queue.add([entry for entry in changed if entry not in urgent], live=False)
         self.queue.add(live, live=True)
+
+
+def _is_live(entry: Entry, since: int) -> bool:
+    """Memories always are: they are few, and someone has just written them."""
+    match entry:
+        case EventChanged(at=at):
+            return at.at_ms >= since
+        case MemoryChanged():
+            return True
+        case SegmentChanged():
+            return False

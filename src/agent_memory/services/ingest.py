@@ -20,6 +20,9 @@ class Ingest:
     def clean(self, event: Event) -> Clean:
         """The event without its secrets. Raises ContentBlocked. Long texts take their time: not
         on an event loop."""
+        named = [f"{key}={value}" for key, value in event.metadata.items()]
+        if self.secrets.passes([event.text, *named]):  # most do, and each part alone costs more
+            return Clean(event)
         name = event.event_id
         text = self.secrets.clean(event.text, where=f"{name}/text")
         metadata = {

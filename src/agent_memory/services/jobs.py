@@ -8,6 +8,7 @@ from agent_memory.domain.errors import NotFound
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
 from agent_memory.services.indexes import Indexes
+from agent_memory.services.notes import NoteWriting
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
 
@@ -35,6 +36,7 @@ class Work:
     outbox: Outbox
     writer: TocWriter
     indexes: Indexes
+    notes: NoteWriting
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def segments(self, check: Check) -> None:
@@ -54,10 +56,16 @@ class Work:
             self.rollup.run(lambda _: check())
 
     def process_outbox(self, check: Check) -> bool:
-        """Bring the indexes up to date, and remove what every consumer has behind it. Whether
+        """Bring notes and indexes up to date, and remove what every consumer has behind it. Whether
         more waits."""
+
+        def between() -> None:
+            check()
+            self.notes.flush(check)  # a backlog of the indexes does not hold the notes up
+
         try:
-            return self.indexes.keep_up(check)
+            between()
+            return self.indexes.keep_up(between)
         finally:
             self._trim()
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agent_memory.domain import documents, segments
+from agent_memory.domain import documents, memories, segments
 from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner
 from agent_memory.domain.events import MAX_MILLIS, EventId, Millis, Position, SessionId
-from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.domain.memories import Memory, MemoryKey
+from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
 from agent_memory.domain.periods import NodeId
-from agent_memory.domain.ports import EventLog, TocReader
+from agent_memory.domain.ports import EventLog, Memories, TocReader
 from agent_memory.domain.queries import Found, Hit
 from agent_memory.domain.segments import Segment
 
@@ -21,6 +22,7 @@ _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 class Library:
     log: EventLog
     toc: TocReader
+    memories: Memories
 
     def owned(self, entries: Iterable[Entry]) -> dict[Owner, list[Document]]:
         """What the records behind these entries hold now; nothing where they are gone."""
@@ -34,12 +36,17 @@ class Library:
                 case SegmentChanged(session_id=session_id, first=first):
                     owner, held = self._segment(session_id, first)
                     found[owner] = held
+                case MemoryChanged(key=key):
+                    memory = self.memories.get(key)
+                    found[documents.memory_owner(key)] = (
+                        [] if memory is None else documents.of_memory(memory)
+                    )
         for event in self.log.at(places):
             found[documents.event_owner(event.event_id)] = documents.of_event(event)
         return found
 
     def everything(self) -> Iterator[list[Entry]]:
-        """Entries for all that there is, some at a time: events by time, then the segments."""
+        """Entries for all that there is, some at a time: events by time, segments, memories."""
         sessions: dict[SessionId, None] = {}
         after: Position | None = None
         while True:
@@ -54,6 +61,11 @@ class Library:
             while held := self.toc.segments(session_id, start, limit=_PAGE):
                 yield [SegmentChanged(session_id=session_id, first=s.first) for s in held]
                 start = held[-1].first.next
+        for domain in self.memories.domains():
+            last: MemoryKey | None = None
+            while kept := self.memories.of_domain(domain, after=last, limit=_PAGE):
+                yield [MemoryChanged(key=memory.key) for memory in kept]
+                last = kept[-1].key
 
     def read(self, found: Sequence[Found]) -> dict[DocumentKey, Document]:
         """What was found, as far as it is still there; `placed` says where it belongs."""
@@ -74,6 +86,12 @@ class Library:
                 if node is not None
             ),
             *self._grips(grips),
+            *(
+                document
+                for each in found
+                if each.kind is Kind.MEMORY and (memory := self.memory(each.id)) is not None
+                for document in documents.of_memory(memory)
+            ),
         ]
         return {document.key: document for document in read}
 
@@ -109,7 +127,18 @@ class Library:
                 last_event_id=segment.last.event_id,
                 node_id=segment.node_id,
             )
+        if document.kind is Kind.MEMORY:
+            memory = self.memory(document.id)
+            return replace(hit, uri=document.id, event_id="" if memory is None else memory.event_id)
         return hit
+
+    def memory(self, urn: str) -> Memory | None:
+        """The one of this URN, as an index knows it."""
+        name = memories.parse_urn(urn)
+        if name.domain is None or name.namespace is None:
+            return None
+        alike = self.memories.named(name.domain, name.namespace, name.hex)
+        return next((each for each in alike if each.index == name.index), None)
 
     def _segment(self, session_id: SessionId, first: Position) -> tuple[Owner, list[Document]]:
         """The documents of the segment that begins here, and whose they are."""

@@ -17,6 +17,7 @@ from agent_memory.domain.ports import (
     Embedder,
     EventLog,
     LexicalIndex,
+    MemoryUses,
     VectorIndex,
 )
 from agent_memory.domain.queries import (
@@ -63,13 +64,19 @@ class Recall:
     lexical: LexicalIndex
     tail: Tail
     vectors: Vectors | None
+    uses: MemoryUses
     clock: Clock
 
     def search(self, query: Query) -> Answer:
-        """What answers the query, best first."""
+        """What answers the query, best first. To be found is to be used."""
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
-        return self._listed(query) if query.lists else self._searched(query)
+        if query.lists:
+            return self._listed(query)
+        answer = self._searched(query)
+        found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
+        self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
+        return answer
 
     def moments(self, words: str) -> tuple[Millis, Millis]:
         """The first and the last moment of the time that these words mean."""
@@ -200,7 +207,8 @@ class Recall:
             return None
         waiting = self.vectors.waiting()
         if waiting > min(BACKLOG, index.stats().documents):
-            warnings.append(f"{waiting:,} changes are not embedded yet")
+            what = "change is" if waiting == 1 else "changes are"
+            warnings.append(f"{waiting:,} {what} not embedded yet")
         return _Near(vector=vector, index=index, found=found)
 
 

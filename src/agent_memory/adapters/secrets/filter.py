@@ -12,7 +12,9 @@ from agent_memory.domain.secrets import Finding, Incident, Mode
 
 ROUNDS = 8  # how often what is left beside a finding is looked at; more is an attack, and blocked
 SHORTEST = 6  # no secret is shorter, with what it takes to know it as one
+GLANCE = 16 << 10  # characters; longer texts seldom pass, and then the glance comes on top
 
+_MARKED = b"[REDACTED:"
 _MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+\]")
 
 
@@ -49,7 +51,7 @@ class Re2Filter:
         except ContentBlocked:
             raise
         except Exception as exc:
-            raise ContentBlocked("the secrets filter failed; nothing was stored") from exc
+            raise _failed() from exc
         if not findings:
             return text
         outcomes = [secrets.outcome(finding.kind, self._mode) for finding in findings]
@@ -62,6 +64,21 @@ class Re2Filter:
             kinds = {f.kind for f, o in zip(findings, outcomes, strict=True) if o == "blocked"}
             raise ContentBlocked(f"it holds a secret ({', '.join(sorted(kinds))}); not stored")
         return text if self._mode == "warn" else secrets.redact(text, findings)
+
+    def passes(self, texts: Sequence[str], /) -> bool:
+        """Whether a glance at all of them together tells that `clean` finds nothing in any one.
+        Raises ContentBlocked where the filter itself fails."""
+        lines = "\n".join(texts)
+        try:
+            return len(lines) <= GLANCE and not self.suspects(lines)
+        except Exception as exc:
+            raise _failed() from exc
+
+    def suspects(self, lines: str) -> bool:
+        """Whether there may be a secret in a text made of some of these lines."""
+        data = lines.encode("utf-8", "surrogatepass")
+        # What stands beside a marker is searched as if it were a text of its own.
+        return _MARKED in data or self._scanner.suspects(data)
 
     def find(self, text: str) -> list[Finding]:
         """The secrets of a text, in order, without overlaps."""
@@ -80,10 +97,10 @@ class Re2Filter:
         return findings
 
     def _spans(self, data: bytes) -> list[Span]:
-        markers = (
-            [match.span() for match in _MARKER.finditer(data)] if b"[REDACTED:" in data else []
-        )
-        work = [(start, end, 0) for start, end in _gaps(0, len(data), markers)]
+        work = [(0, len(data), 0)]
+        if _MARKED in data:
+            markers = [match.span() for match in _MARKER.finditer(data)]
+            work = [(start, end, 0) for start, end in _gaps(0, len(data), markers)]
         found: list[Span] = []
         while work:
             start, end, depth = work.pop()
@@ -104,6 +121,10 @@ class Re2Filter:
             return False
         value = data[span.start : span.end].decode("utf-8", "replace")
         return value in self._literals or any(p.fullmatch(value) for p in self._patterns)
+
+
+def _failed() -> ContentBlocked:
+    return ContentBlocked("the secrets filter failed; nothing was stored")
 
 
 def _gaps(start: int, end: int, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

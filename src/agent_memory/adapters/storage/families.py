@@ -8,10 +8,15 @@ TOC_LATEST = "toc_latest"  # toc:{level}:{period} -> which version is the presen
 TOC_STATE = "toc_state"  # open segments, dirty nodes, stale and pinned grips
 SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event -> segment
 GRIPS = "grips"  # grip:{ms:013}:{ulid}
-OUTBOX = "outbox"  # outbox:{sequence:020} -> the key of the event or segment that changed
+OUTBOX = "outbox"  # outbox:{sequence:020} -> the key of the record that changed
 EMBEDDING_QUEUE = "embedding_queue"  # live:{sequence:020}, past:{sequence:020} -> as the outbox
 CHECKPOINTS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
+MEMORIES = "memories"  # mem:{domain}:{namespace}:{digest} -> memory
+MEMORY_USES = "memory_uses"  # the same key -> how often it was recalled, and when last
+NOTE_QUEUE = "note_queue"  # note:{home}:{sequence:020} -> the key of the memory that changed
+PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home} -> state of notes
+JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changed
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -27,5 +32,10 @@ ALL = (
     EMBEDDING_QUEUE,
     CHECKPOINTS,
     ACCESS_KEYS,
+    MEMORIES,
+    MEMORY_USES,
+    NOTE_QUEUE,
+    PROJECTS,
+    JOURNAL,
     META,
 )

@@ -3,7 +3,7 @@
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.domain.batches import Batch, DeleteRange
 from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
 from agent_memory.domain.ports import OrderedStore
 
 
@@ -39,9 +39,13 @@ def encode_entry(entry: Entry) -> bytes:
             return codec.encode_key(keys.event(at.at_ms, at.event_id))
         case SegmentChanged(session_id=session_id, first=at):
             return codec.encode_key(keys.session_event(session_id, at.at_ms, at.event_id))
+        case MemoryChanged(key=key):
+            return codec.encode_key(keys.memory(key))
 
 
 def decode_entry(key: bytes) -> Entry:
     if key.startswith(keys.SESSION_PREFIX):
         return SegmentChanged(session_id=keys.session_of(key), first=keys.position(key))
+    if key.startswith(keys.MEMORY_PREFIX):
+        return MemoryChanged(key=keys.memory_of(key))
     return EventChanged(at=keys.position(key))

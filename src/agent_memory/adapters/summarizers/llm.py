@@ -338,7 +338,7 @@ class LlmSummarizer:
                 answered = True
                 self._spend_as_told(cost, answer, prompt_tokens)
                 try:
-                    return msgspec.json.decode(_object(answer.text), type=task.shape), ""
+                    return msgspec.json.decode(json_object(answer.text), type=task.shape), ""
                 except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
                     reason = _complaint(exc, answer)
                     remark = f"\n\nYour last answer was rejected: {reason}."
@@ -397,7 +397,7 @@ def _completed(
     return [next(others) if one is None else one for one in found]
 
 
-def _object(text: str) -> str:
+def json_object(text: str) -> str:
     """The JSON object in what a model says: some think aloud first, or fence it."""
     text = _FENCE.sub("", text)
     return text[text.find("{") : text.rfind("}") + 1] if "{" in text else text

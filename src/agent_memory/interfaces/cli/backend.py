@@ -9,17 +9,26 @@ from typing import Protocol
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Millis, Page, Position
 from agent_memory.domain.jobs import JobStatus
+from agent_memory.domain.ports import Worker
 from agent_memory.domain.queries import Answer, Query
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.capture import Capture
+from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
 from agent_memory.services.context import ContextBuilder
+from agent_memory.services.curation import Curation
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.jobs import Jobs
+from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall
+from agent_memory.services.survey import Survey
+from agent_memory.services.sync import Sync
+from agent_memory.services.transfer import Transfer
+from agent_memory.services.workplaces import Workplaces
 
 
 class Events(Protocol):
@@ -109,6 +118,16 @@ class Services:
     recall: Recall
     context: ContextBuilder
     indexes: Indexes
+    capture: Capture
+    curation: Curation
+    workplaces: Workplaces
+    sync: Sync
+    survey: Survey
+    consolidation: Consolidation
+    reasoning: Reasoning
+    transfer: Transfer
+    worker: Worker
+    user_remote: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

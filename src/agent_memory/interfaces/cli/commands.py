@@ -93,19 +93,28 @@ class Invocation:
 class Command(click.Command):
     """A command that reads the caller's settings first, unless it must work without them."""
 
-    def __init__(self, *args: Any, needs_config: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        needs_config: bool = True,
+        own_format: bool = False,  # its --format is not that of what it tells
+        **kwargs: Any,
+    ) -> None:
         self.examples = kwargs.pop("examples", ())
         kwargs["context_settings"] = HELP | kwargs.get("context_settings", {})
         super().__init__(*args, **kwargs)
         self._needs_config = needs_config
+        if not own_format:
+            self.params.append(
+                click.Option(
+                    ["--format", "format_"],
+                    type=click.Choice(FORMATS),
+                    expose_value=False,
+                    callback=_remember("format"),
+                    help="Output format.",
+                )
+            )
         self.params += [
-            click.Option(
-                ["--format", "format_"],
-                type=click.Choice(FORMATS),
-                expose_value=False,
-                callback=_remember("format"),
-                help="Output format.",
-            ),
             click.Option(
                 ["-c", "--config"],
                 type=click.Path(path_type=Path),

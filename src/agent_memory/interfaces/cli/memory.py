@@ -4,9 +4,20 @@ import click
 
 from agent_memory import config
 from agent_memory.interfaces.cli import config_file
+from agent_memory.interfaces.cli.capture import (
+    archive,
+    capture,
+    edit,
+    list_memories,
+    resolve,
+    show,
+)
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
+from agent_memory.interfaces.cli.consolidate import consolidate
 from agent_memory.interfaces.cli.recall import context, recall
+from agent_memory.interfaces.cli.sync import status, sync
+from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
 
 
 @click.group(
@@ -113,6 +124,9 @@ def _as_text(value: object) -> str:
     return str(value)
 
 
-memory.add_command(recall)
-memory.add_command(context)
-memory.add_command(completion)
+for command in (
+    *(capture, recall, show, list_memories, edit, resolve, archive),
+    *(status, sync, consolidate, import_memories, export, migrate),
+    *(context, completion),
+):
+    memory.add_command(command)

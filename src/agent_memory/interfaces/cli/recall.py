@@ -10,14 +10,15 @@ import click
 from agent_memory.domain import contexts
 from agent_memory.domain.contexts import DEFAULT_TOKENS, MAX_TOKENS
 from agent_memory.domain.documents import Document, Kind
-from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import MAX_MILLIS, EventRole, Millis
-from agent_memory.domain.memories import NAMESPACES
+from agent_memory.domain.memories import NAMESPACES, USER
 from agent_memory.domain.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, Hit, Mode, Query, Scope
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Searching
+from agent_memory.interfaces.cli.capture import caller
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.services.reasoning import Concluded
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -177,14 +178,38 @@ def recall(run: Invocation, /, kinds: frozenset[Kind], reason: str | None, **opt
 
     Without a query, or with "all", everything is listed that the filters allow, newest first.
     """
-    if reason is not None:
-        raise FeatureUnavailable(
-            "recall --reason needs an LLM, and no LLM can reason over memories yet;"
-            " leave --reason out to search"
-        )
-    chosen = Options(**options)
-    searching = run.backend.here().recall
-    show(run, found(searching, chosen.query(kinds, searching)), kinds, chosen.detail)
+    services, chosen = run.backend.here(), Options(**options)
+    if chosen.domain not in ("all", USER):
+        place = services.workplaces.place(chosen.domain, caller(run))
+        chosen = replace(chosen, domain=place.domain)
+    query = chosen.query(kinds, services.recall)
+    if reason is None:
+        show(run, found(services.recall, query), kinds, chosen.detail)
+        return
+    question = " ".join((reason, *chosen.words))
+    concluded = services.reasoning.conclude(replace(query, text=question))
+    if concluded.found.warning:
+        run.terminal.warn(f"warning: {concluded.found.warning}\n")
+    run.show(
+        wire.concluded_json(concluded, chosen.detail),
+        lambda: "\n".join(_concluded(concluded)),
+        essential=rendering.plain(concluded.answer),
+        page=True,
+    )
+
+
+def _concluded(concluded: Concluded) -> Iterator[str]:
+    yield rendering.plain(concluded.answer)
+    if concluded.dates:
+        yield ""
+        yield from (f"({rendering.plain(each)})" for each in concluded.dates)
+    if concluded.sources:
+        yield ""
+        yield "Sources:"
+    for number, hit in enumerate(concluded.sources, 1):
+        day = rendering.moment(hit.document.at_ms)[:10]
+        yield f"[{number}] {day}  {rendering.plain(wire.summary(hit.document))}"
+        yield f"    {rendering.plain(hit.uri or hit.document.id)}"
 
 
 @click.command(
@@ -320,9 +345,9 @@ def _as_text(answer: Answer, kinds: frozenset[Kind], detail: str) -> str:
 
 def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     document = hit.document
-    label = document.id if document.kind in (Kind.MEMORY, Kind.GRIP, Kind.SEGMENT) else (
-        f"{document.kind} {document.id}"
-    )  # fmt: skip
+    label = wire.named(document)
+    if document.kind not in (Kind.MEMORY, Kind.GRIP, Kind.SEGMENT):
+        label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
     yield f"[{number}] {rendering.plain(label)}{score}"
     yield f"    {rendering.excerpt(document.title or document.text, EXCERPT)}"
@@ -347,13 +372,13 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
 
 def _about(document: Document) -> Iterator[str]:
     if document.kind is Kind.MEMORY:
-        yield f"Domain: {rendering.plain(document.domain)}"
+        yield f"Domain: {rendering.plain(document.domain.partition(':')[0])}"
     else:
         yield rendering.moment(document.at_ms)
     for name, value in (
         ("", rendering.plain(document.speaker or document.role)),
         ("Session: ", rendering.plain(document.session)),
-        ("Project: ", rendering.plain(document.project)),
+        ("Project: ", "" if document.kind is Kind.MEMORY else rendering.plain(document.project)),
         ("Tool: ", rendering.plain(document.tool)),
         ("Tags: ", ", ".join(sorted(rendering.plain(tag) for tag in document.tags))),
     ):

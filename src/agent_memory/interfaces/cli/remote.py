@@ -221,7 +221,7 @@ def _hit(hit: client.SearchHit) -> Hit:
     return Hit(
         document=Document(
             kind=Kind(hit.kind),
-            id=hit.id,
+            id=hit.uri if hit.kind == Kind.MEMORY else hit.id,
             owner=Owner(""),
             at_ms=Millis(hit.timestamp_ms),
             text=hit.text,
@@ -237,6 +237,7 @@ def _hit(hit: client.SearchHit) -> Hit:
             spec=hit.spec,
             status=hit.status,
             tags=frozenset(hit.tags),
+            relates_to=hit.relates_to,
         ),
         score=hit.score,
         parts=hit.score_parts,

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.domain.errors import Cancelled
+from agent_memory.domain.errors import Cancelled, InvalidInput
 from agent_memory.interfaces.cli.frames import Call
 
 DEFAULT_COLUMNS = 80
@@ -87,12 +87,16 @@ class Terminal:
             if answer in ("y", "yes"):
                 return True
 
-    def read(self) -> bytes:
-        """All of standard input."""
-        parts = []
+    def read(self, *, limit: int) -> bytes:
+        """All of standard input. Raises InvalidInput where it is longer than that many bytes."""
+        parts: list[bytes] = []
+        size = 0
         while part := self._channel.read():
             self.check_cancelled()
             parts.append(part)
+            size += len(part)
+            if size > limit:
+                raise InvalidInput(f"standard input has more than {limit:,} bytes, the limit")
         return b"".join(parts)
 
     def page(self, text: str) -> None:

@@ -1,0 +1,375 @@
+"""The memories of one domain as git notes of one repository."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pygit2
+from pygit2.enums import FileMode
+
+from agent_memory.adapters.git import commits, opening, pruning, refs, trees
+from agent_memory.adapters.git.index import Index, Indexes
+from agent_memory.adapters.git.pages import Edit
+from agent_memory.adapters.git.reading import Reader
+from agent_memory.adapters.git.remotes import Remotes
+from agent_memory.domain import memories as memory_rules
+from agent_memory.domain.errors import GitFailed, InvalidInput
+from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey
+from agent_memory.domain.notes import Problem, Reading
+from agent_memory.domain.ports import Worker
+
+TRIES = 20
+
+
+class GitNotebook:
+    """A SharedNotebook. Each call opens the repository anew: others change it too, and
+    a handle is for one thread."""
+
+    def __init__(
+        self,
+        home: Home,
+        domain: Domain,
+        *,
+        indexes: Indexes,
+        remotes: Remotes,
+        worker: Worker | None = None,
+    ) -> None:
+        self._home = home
+        self._domain = domain
+        self._indexes = indexes
+        self._remotes = remotes
+        self._reader = Reader(domain, worker)
+
+    def state(self) -> str:
+        with self._opened(alone=False) as repository:
+            present = [(name, str(commit.id)) for name, commit in refs.tips(repository)]
+        return hashlib.sha256(repr(present).encode()).hexdigest() if present else ""
+
+    def read(self) -> Reading:
+        found: dict[MemoryKey, Memory] = {}
+        problems: list[Problem] = []
+        with self._opened(alone=False) as repository:
+            for namespace, commit in refs.tips(repository):
+                blobs = trees.leaves(commit.tree).blobs
+                texts = (_blob(repository, oid) for oid in blobs.values())
+                read = self._reader.contents(texts, namespace)
+                for path, contents in zip(blobs, read, strict=True):
+                    for memory in contents.memories:
+                        known = found.get(memory.key)
+                        found[memory.key] = (
+                            memory if known is None else memory_rules.merged(known, memory)
+                        )
+                    problems.extend(
+                        Problem(
+                            ref=refs.name_of(namespace),
+                            target=trees.place_of(path).commit,
+                            reason=reason,
+                        )
+                        for reason in contents.reasons
+                    )
+        return Reading(memories=tuple(found.values()), problems=tuple(problems))
+
+    def keep(self, memories: Sequence[Memory], /) -> None:
+        by_namespace: dict[str, list[Memory]] = {}
+        for memory in memories:
+            if memory.domain != self._domain:
+                raise InvalidInput(f"{memory.id} is of {memory.domain}, not of {self._domain}")
+            by_namespace.setdefault(memory.namespace, []).append(memory)
+        with self._opened() as repository:
+            targets = commits.Targets(repository)
+            for namespace, group in by_namespace.items():
+
+                def change(edit: Edit, group: list[Memory] = group) -> str:
+                    for memory in group:
+                        edit.keep(memory, targets.of(memory.commit))
+                    return _message(edit)
+
+                self._change(repository, namespace, change)
+
+    def rehome(self) -> int:
+        moved = 0
+        with self._opened() as repository:
+            head = opening.head_commit(repository)
+            if not head:
+                return 0
+            annotated = {
+                namespace: self._index(repository, namespace).commits()
+                for namespace, _ in refs.tips(repository)
+            }
+            lost = commits.lost(repository, set().union(*annotated.values()))
+            for namespace, present in annotated.items():
+                gone = present & lost
+                gone -= commits.shared(repository, namespace, gone)
+                if not gone:
+                    continue
+                count = 0
+
+                def change(edit: Edit, gone: set[str] = gone, namespace: str = namespace) -> str:
+                    nonlocal count
+                    index = self._index(repository, namespace)
+                    count = edit.move(
+                        [path for path in index.paths_of(gone) if index.outlines[path].count], head
+                    )
+                    return f"memory: {count} moved"
+
+                self._change(repository, namespace, change)
+                moved += count
+        return moved
+
+    def erase(self, keys: Sequence[MemoryKey], /) -> int:
+        """Tombstones stay: they say nothing, and keep what was forgotten from coming back with the
+        next fetch."""
+        changed = 0
+        past: set[str] = set()
+        with self._opened() as repository:
+            for namespace in dict.fromkeys(key.namespace for key in keys):
+                name = refs.name_of(namespace)
+                before = refs.tip(repository, name)
+                copies = [
+                    (copy, commit)
+                    for copy in refs.tracking(repository, namespace)
+                    if (commit := refs.tip(repository, copy)) is not None
+                ]
+                if before is None and not copies:
+                    continue
+                starts = [commit for _, commit in copies] + ([before] if before else [])
+                known = [
+                    oid
+                    for each in (name, *(copy for copy, _ in copies))
+                    for oid in pruning.reflog(repository, each)
+                ]
+                if before is not None and self._rewrite(repository, namespace, keys):
+                    changed += 1
+                elif not any(commit.parents for commit in starts) and not copies and not known:
+                    continue
+                past |= pruning.reachable(repository, [str(each.id) for each in starts] + known)
+                for copy, _ in copies:
+                    refs.remove(repository, copy)
+                    changed += 1
+                pruning.drop_reflog(repository, name)
+        if past:
+            pruning.prune(Path(self._home), past)
+        return changed
+
+    def earlier(self) -> list[Draft]:
+        found: dict[Draft, None] = {}
+        with self._opened(alone=False) as repository:
+            for namespace in memory_rules.NAMESPACES:
+                ours = refs.name_of(namespace)
+                names = (
+                    ours,
+                    refs.EARLIER_PREFIX + namespace,
+                    *refs.tracking(repository, namespace),
+                )
+                tips = [tip for name in names if (tip := refs.tip(repository, name))]
+                blobs = {oid for each in tips for oid in trees.leaves(each.tree).blobs.values()}
+                texts = (_blob(repository, oid) for oid in sorted(blobs))
+                for drafts in self._reader.drafts(texts, namespace):
+                    found |= dict.fromkeys(drafts)
+        return sorted(found, key=lambda each: each.created_ms or 0)
+
+    def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
+        changed = False
+        with self._opened() as repository:
+            place = self._remotes.place(repository, remote)
+        self._remotes.fetch(place, environ)
+        with self._opened() as repository:
+            for namespace in memory_rules.NAMESPACES:
+                theirs = refs.tip(repository, place.tracking + namespace)
+                if theirs is not None and self._merge(repository, namespace, theirs):
+                    changed = True
+        return changed
+
+    def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
+        with self._opened() as repository:
+            place = self._remotes.place(repository, remote)
+            due = {
+                namespace: str(commit.id)
+                for namespace, commit in refs.tips(repository)
+                if (known := refs.tip(repository, place.tracking + namespace)) is None
+                or known.id != commit.id
+            }
+        if not due:
+            return False
+        pushed = self._remotes.push(place, due, environ)
+        with self._opened() as repository:
+            for namespace in pushed:
+                name = place.tracking + namespace
+                known = refs.tip(repository, name)
+                refs.advance(
+                    repository,
+                    name,
+                    None if known is None else str(known.id),
+                    due[namespace],
+                    "memory: pushed",
+                )
+        return True if len(pushed) == len(due) else None
+
+    @contextlib.contextmanager
+    def _opened(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
+        """`alone`: nobody else of this process writes meanwhile, or uses what is known of it."""
+        turn = self._indexes.turn(self._home) if alone else contextlib.nullcontext()
+        with turn:
+            repository = opening.opened(self._home)
+            try:
+                yield repository
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"the notes of {self._home}: {exc}") from exc
+            finally:
+                repository.free()
+
+    def _index(self, repository: pygit2.Repository, namespace: str) -> Index:
+        ref = refs.name_of(namespace)
+        known = self._indexes.get(self._home, self._domain, ref)
+        commit = refs.tip(repository, ref)
+        tip = None if commit is None else str(commit.id)
+        if known is not None and known.tip == tip:
+            return known
+        index = Index(tip=tip)
+        if commit is not None:
+            self._fill(repository, index, commit.tree, known or Index(), namespace)
+        self._indexes.keep(self._home, self._domain, ref, index)
+        return index
+
+    def _fill(
+        self,
+        repository: pygit2.Repository,
+        index: Index,
+        tree: pygit2.Tree,
+        known: Index,
+        namespace: str,
+    ) -> None:
+        leaves = trees.leaves(tree)
+        index.others = frozenset(leaves.others)
+        outlines = {known.blobs[path]: outline for path, outline in known.outlines.items()}
+        new = [oid for oid in dict.fromkeys(leaves.blobs.values()) if oid not in outlines]
+        texts = (_blob(repository, oid) for oid in new)
+        outlines |= zip(new, self._reader.outlines(texts, namespace), strict=True)
+        for path, oid in leaves.blobs.items():
+            index.put(path, oid, outlines[oid])
+
+    def _edit(self, repository: pygit2.Repository, index: Index, namespace: str) -> Edit:
+        return Edit(
+            index,
+            lambda oid: _blob(repository, oid),
+            lambda text: self._reader.parts_of(text, namespace),
+        )
+
+    def _change(
+        self, repository: pygit2.Repository, namespace: str, change: Callable[[Edit], str]
+    ) -> bool:
+        """Change the notes as they are when it is written. Whether they changed."""
+        for _ in range(TRIES):
+            index = self._index(repository, namespace)
+            edit = self._edit(repository, index, namespace)
+            message = change(edit)
+            if not edit.texts:
+                return False
+            parents = [] if index.tip is None else [index.tip]
+            if self._write(repository, namespace, index, edit, parents, message):
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _write(
+        self,
+        repository: pygit2.Repository,
+        namespace: str,
+        index: Index,
+        edit: Edit,
+        parents: list[str],
+        message: str,
+        others: Mapping[str, tuple[str, FileMode]] | None = None,
+    ) -> bool:
+        """One commit with these changes, and the ref on it. False where the ref has moved."""
+        blobs = {
+            path: str(repository.create_blob(text)) if text else None
+            for path, text in edit.texts.items()
+        }
+        tree = None if index.tip is None else commits.commit(repository, index.tip).tree
+        made = trees.edited(repository, tree, blobs, others or {})
+        who = commits.signature(repository)
+        commit = str(repository.create_commit(None, who, who, message + "\n", made, [*parents]))
+        if not refs.advance(repository, refs.name_of(namespace), index.tip, commit, message):
+            return False
+        index.tip = commit
+        index.others |= frozenset(others or {})
+        for path, blob in blobs.items():
+            if blob is None:
+                index.remove(path)
+            else:
+                index.put(path, blob, edit.outlines[path])
+        return True
+
+    def _rewrite(
+        self, repository: pygit2.Repository, namespace: str, keys: Sequence[MemoryKey]
+    ) -> bool:
+        """The notes without these and without what they were before. False if that is so."""
+        for _ in range(TRIES):
+            index = self._index(repository, namespace)
+            if index.tip is None:
+                return False
+            edit = self._edit(repository, index, namespace)
+            dropped = [
+                edit.drop(key.digest)
+                for key in keys
+                if key.namespace == namespace and key.domain == self._domain
+            ]
+            if not any(dropped) and not commits.commit(repository, index.tip).parents:
+                return False
+            if self._write(repository, namespace, index, edit, [], "memory: history rewritten"):
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _merge(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
+        name = refs.name_of(namespace)
+        other = str(theirs.id)
+        for _ in range(TRIES):
+            ours = refs.tip(repository, name)
+            if ours is None:
+                done = refs.advance(repository, name, None, other, "memory: fetched")
+            elif ours.id == theirs.id or repository.descendant_of(ours.id, theirs.id):
+                return False
+            elif repository.descendant_of(theirs.id, ours.id):
+                done = refs.advance(repository, name, str(ours.id), other, "memory: fetched")
+            else:
+                done = self._unite(repository, namespace, theirs)
+            if done:
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _unite(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
+        """Ours, and of theirs what is new, memory by memory."""
+        index = self._index(repository, namespace)
+        if index.tip is None:
+            return False
+        edit = self._edit(repository, index, namespace)
+        leaves = trees.leaves(theirs.tree)
+        known = set(index.blobs.values())
+        paths = [path for path, oid in leaves.blobs.items() if oid not in known]
+        texts = [_blob(repository, leaves.blobs[path]) for path in paths]
+        for path, text, parts in zip(
+            paths, texts, self._reader.parts(texts, namespace), strict=True
+        ):
+            edit.take(path, text, parts)
+        others = {name: entry for name, entry in leaves.others.items() if name not in index.others}
+        parents = [index.tip, str(theirs.id)]
+        return self._write(
+            repository, namespace, index, edit, parents, "memory: notes merged", others
+        )
+
+
+def _blob(repository: pygit2.Repository, oid: str) -> bytes:
+    found = repository.get(oid)
+    if not isinstance(found, pygit2.Blob):
+        raise GitFailed(
+            f"{repository.path} lacks the object {oid} of its notes; git fsck shows what else is"
+            " missing, and a fetch may bring it back"
+        )
+    return found.data
+
+
+def _message(edit: Edit) -> str:
+    said = [f"{edit.added} captured"] if edit.added else []
+    said += [f"{edit.updated} updated"] if edit.updated else []
+    return "memory: " + ", ".join(said)

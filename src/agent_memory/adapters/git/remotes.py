@@ -1,0 +1,204 @@
+"""Remotes: fetching and pushing notes by the user's own `git`, with the user's credentials."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pygit2
+
+from agent_memory.adapters.git import opening, programs, refs
+from agent_memory.adapters.git.programs import Ended
+from agent_memory.domain.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
+
+SECONDS = 120.0
+
+_ADDRESS = re.compile(
+    r"(?:ssh|git|https?|git\+ssh|ssh\+git|file)://\S+|[^/:\s]+:[^:].*|/.*", re.ASCII
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]*@")
+_QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
+_REJECTED = re.compile(
+    r"non-fast-forward|fetch first|failed to update ref|stale info|cannot lock ref"
+    r"|incorrect old value|reference already exists|failed to lock|atomic",
+    re.IGNORECASE,
+)
+_OURS = re.compile(
+    r"insufficient permission for adding an object|unable to create temporary file|unable to write"
+    r"|No space left|Disk quota|Read-only file system|cannot lock ref|unable to update local ref"
+    r"|not a git repository: |dubious ownership|bad config|unknown option|unable to append",
+    re.IGNORECASE,
+)
+_REASONS = (
+    (
+        re.compile(
+            r"Authentication failed|could not read (?:Username|Password)|terminal prompts disabled"
+            r"|Permission denied|Host key verification failed|HTTP 40[13]|error: 40[13]",
+            re.IGNORECASE,
+        ),
+        "it does not let us in: check the key or credential helper, with git fetch in a terminal",
+    ),
+    (
+        re.compile(
+            r"Could not resolve|Connection (?:refused|timed out|reset|closed)|No route to host"
+            r"|Network is unreachable|Failed to connect|Operation timed out|Couldn't connect",
+            re.IGNORECASE,
+        ),
+        "it cannot be reached: check the network and the address",
+    ),
+    (
+        re.compile(
+            r"not appear to be a git repository|repository .* not found|Repository not found"
+            r"|does not exist|not a git repository|HTTP 404|error: 404",
+            re.IGNORECASE,
+        ),
+        "there is no repository at its address, or none that you may see",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A remote as a repository knows it: `address` is what git is told, `tracking` where copies of
+    its notes stand, `secrets` what no message may hold."""
+
+    home: Path
+    folder: Path
+    name: str
+    address: str
+    tracking: str
+    secrets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remotes:
+    seconds: float = SECONDS
+
+    def place(self, repository: pygit2.Repository, remote: str) -> Place:
+        if not remote or remote.startswith("-"):
+            raise InvalidInput(f"{remote!r} is no name or address of a remote")
+        home = opening.common_folder(repository)
+        known = {each.name: each for each in repository.remotes if each.name}
+        if remote in known:
+            urls = (known[remote].url, known[remote].push_url)
+        elif "::" not in remote and _ADDRESS.fullmatch(remote):
+            urls = (remote, None)
+        else:
+            names = ", ".join(sorted(known)) or "none; add one with git remote add origin ADDRESS"
+            raise RemoteUnavailable(
+                f"{home} has no remote {_clean(remote, ())!r}; its remotes: {names}"
+            )
+        return Place(
+            home=home,
+            folder=_folder(repository, home),
+            name=_clean(remote, ()),
+            address=remote,
+            tracking=refs.tracking_prefix(remote),
+            secrets=tuple(secret for url in urls if url for secret in _secrets(url)),
+        )
+
+    def fetch(self, place: Place, environ: Mapping[str, str]) -> None:
+        """Copy the remote's notes to where we keep copies of them."""
+        ended = self._run(
+            place,
+            environ,
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--no-filter",  # of a partial clone: what is read here must be here
+            "--refmap=",  # the user's own refspecs are not ours to follow
+            "--prune",
+            "--no-prune-tags",
+            "--",
+            place.address,
+            f"+{refs.PREFIX}*:{place.tracking}*",
+        )
+        if ended.code != 0:
+            raise self._failed(place, ended)
+
+    def push(
+        self, place: Place, commits: Mapping[str, str], environ: Mapping[str, str]
+    ) -> list[str]:
+        """The namespaces, of those with these commits, that the remote now has. The others changed
+        there meanwhile."""
+        ended = self._run(
+            place,
+            environ,
+            "push",
+            "--quiet",
+            "--porcelain",
+            "--no-verify",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--",
+            place.address,
+            *(f"{commit}:{refs.name_of(namespace)}" for namespace, commit in commits.items()),
+        )
+        pushed, rejected = [], []
+        for line in ended.output.splitlines():
+            flag, _, rest = line.partition("\t")
+            refspec, _, summary = rest.partition("\t")
+            name = refspec.rpartition(":")[2]
+            if not name.startswith(refs.PREFIX):
+                continue
+            if flag != "!":
+                pushed.append(name.removeprefix(refs.PREFIX))
+            elif _REJECTED.search(summary):
+                rejected.append(name)
+            else:
+                raise RemoteUnavailable(
+                    f"the remote {place.name} refuses {name}: {_clean(summary, place.secrets)}"
+                )
+        if ended.code == 0:
+            return list(commits)
+        if not rejected:
+            raise self._failed(place, ended)
+        return [each for each in pushed if each in commits]
+
+    def _run(self, place: Place, environ: Mapping[str, str], *arguments: str) -> Ended:
+        return programs.git(
+            place.home, arguments, environ, folder=place.folder, seconds=self.seconds
+        )
+
+    def _failed(self, place: Place, ended: Ended) -> AgentMemoryError:
+        if ended.code is None:
+            return RemoteUnavailable(
+                f"the remote {place.name} gave no answer in {self.seconds:g} s"
+            )
+        lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
+        told = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
+        words = _clean("; ".join((told or lines)[-2:])[:500], place.secrets)
+        here = "\n".join(line for line in lines if not line.startswith("remote:"))
+        if _OURS.search(here):
+            return GitFailed(f"git cannot write in {place.home}: {words}")
+        for pattern, meaning in _REASONS:
+            if pattern.search(ended.errors):
+                return RemoteUnavailable(f"the remote {place.name}: {meaning} (git: {words})")
+        said = words or f"git ended with {ended.code}"
+        return RemoteUnavailable(f"the remote {place.name} cannot be used: {said}")
+
+
+def _folder(repository: pygit2.Repository, home: Path) -> Path:
+    """What relative addresses refer to."""
+    if repository.is_bare or not Path(repository.workdir).is_dir():
+        return home
+    return Path(repository.workdir)
+
+
+def _secrets(url: str) -> list[str]:
+    """User, password and query of an address; whole, and each by itself."""
+    found = _USERINFO.search(url)
+    parts = [] if found is None else [found.group().rstrip("@")]
+    parts += [part for each in parts for part in each.split(":")[1:] if part]
+    return sorted(parts, key=len, reverse=True)
+
+
+def _clean(text: str, secrets: tuple[str, ...]) -> str:
+    text = _QUERY.sub(r"\1", _USERINFO.sub("", text))
+    for each in secrets:
+        if len(each) > 3 and each != "git":
+            text = text.replace(each, "***")
+    return text

@@ -1,0 +1,164 @@
+"""Repositories: which one a folder belongs to, and our own."""
+
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pygit2
+
+from agent_memory.adapters.git import opening, origins
+from agent_memory.adapters.git.index import Indexes
+from agent_memory.adapters.git.notebook import GitNotebook
+from agent_memory.adapters.git.remotes import Remotes
+from agent_memory.domain.errors import GitFailed, InvalidInput
+from agent_memory.domain.memories import Domain, Home
+from agent_memory.domain.ports import Worker
+from agent_memory.domain.projects import Located
+
+MAIN = "refs/heads/main"
+OWNER_ONLY = 0o700
+
+_NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.git", re.ASCII)
+_BRANCHES = "refs/heads/"
+
+
+class GitRepositories:
+    def __init__(
+        self, data_folder: Path, worker: Worker | None = None, remotes: Remotes | None = None
+    ) -> None:
+        self._data_folder = data_folder
+        self._worker = worker
+        self._remotes = remotes or Remotes()
+        self._indexes = Indexes()
+        self._making = threading.Lock()
+        # Both hold for the whole process. What a capture says is kept must be on disk; and of a
+        # partial clone we read only what is there.
+        pygit2.settings.enable_fsync_gitdir(True)
+        pygit2.settings.set_extensions(["partialclone"])
+
+    def locate(self, folder: str, environ: Mapping[str, str], /) -> Located | None:
+        path = _discovered(folder, environ)
+        if path is None:
+            return None
+        repository = opening.opened(path)
+        try:
+            home = opening.common_folder(repository)
+            worktree = _main_worktree(repository, home)
+            return Located(
+                home=Home(str(home)),
+                name=(worktree or _bare_name(home)).name,
+                origin=_origin(repository, worktree or home),
+                commit=opening.head_commit(repository),
+                branch=_branch(repository),
+            )
+        except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+            raise GitFailed(f"{path} cannot be read: {exc}") from exc
+        finally:
+            repository.free()
+
+    def private(self, name: str, /) -> Home:
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise InvalidInput(f"{name!r} is no name for a repository")
+        return Home(str(self._data_folder.resolve() / name))
+
+    def exists(self, home: Home, /) -> bool:
+        return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
+
+    def notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
+        if Path(home).is_relative_to(self._data_folder.resolve()):
+            self._make(Path(home))
+        elif not self.exists(home):
+            raise GitFailed(f"there is no repository at {home} any more")
+        return GitNotebook(
+            home, domain, indexes=self._indexes, remotes=self._remotes, worker=self._worker
+        )
+
+    def _make(self, path: Path) -> None:
+        with self._making:
+            try:
+                _make(path)
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"our own repository {path} cannot be made: {exc}") from exc
+
+
+def _discovered(folder: str, environ: Mapping[str, str]) -> str | None:
+    named = environ.get("GIT_DIR", "")
+    if named and (Path(folder) / named).is_dir():
+        return str(Path(folder) / named)
+    _check_pointer(Path(folder))
+    try:
+        return pygit2.discover_repository(folder)
+    except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+        raise GitFailed(f"it cannot be seen whether {folder} is in a repository: {exc}") from exc
+
+
+def _check_pointer(folder: Path) -> None:
+    """A worktree or submodule whose repository is gone would be taken for a folder of whatever
+    repository is around it."""
+    for each in (folder, *folder.parents):
+        pointer = each / ".git"
+        if pointer.is_dir():
+            return
+        if pointer.is_file():
+            text = pointer.read_text(encoding="utf-8", errors="surrogateescape")
+            target = each / text.removeprefix("gitdir:").strip()
+            if not target.exists():
+                raise GitFailed(
+                    f"{pointer} names {target}, which is not there: git worktree repair, or git"
+                    " submodule update --init, may mend it"
+                )
+            return
+
+
+def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
+    """None of a bare repository. Linked worktrees have names of their own, and share the main
+    one's."""
+    if Path(repository.path).resolve() == home:
+        return _worktree(repository)
+    main = opening.opened(str(home))
+    try:
+        return _worktree(main)
+    finally:
+        main.free()
+
+
+def _worktree(repository: pygit2.Repository) -> Path | None:
+    return None if repository.is_bare else Path(repository.workdir)
+
+
+def _bare_name(home: Path) -> Path:
+    """`app.git` is app; of `app/.bare` the folder has the name."""
+    named = home.parent if home.name.startswith(".") else home
+    return named.with_name(named.name.removesuffix(".git") or named.name)
+
+
+def _origin(repository: pygit2.Repository, folder: Path) -> str:
+    for remote in repository.remotes:
+        if remote.name == "origin" and remote.url:
+            return origins.normalised(remote.url, folder)
+    return ""
+
+
+def _branch(repository: pygit2.Repository) -> str:
+    target = repository.lookup_reference("HEAD").target
+    if isinstance(target, str) and target.startswith(_BRANCHES):
+        return target.removeprefix(_BRANCHES)
+    return ""
+
+
+def _make(path: Path) -> None:
+    """Our own repository, with one empty commit. It is the same in all of them, so notes on it
+    meet when they are merged."""
+    if not (path / "HEAD").exists():
+        path.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+        pygit2.init_repository(path, bare=True, initial_head="main")
+        path.chmod(OWNER_ONLY)
+    repository = pygit2.Repository(str(path))
+    try:
+        if repository.references.get(MAIN) is None:
+            nobody = pygit2.Signature("Agent Memory", "agent-memory@localhost", 0, 0)
+            tree = repository.TreeBuilder().write()
+            repository.create_commit(MAIN, nobody, nobody, "memories\n", tree, [])
+    finally:
+        repository.free()

@@ -1,0 +1,61 @@
+"""Consolidations: what is to change, and what a run has changed, so that it can be undone."""
+
+from dataclasses import dataclass
+
+from agent_memory.domain.duplicates import Cluster
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import Memory, MemoryKey, Status
+from agent_memory.domain.reasoning import Written
+from agent_memory.domain.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """A cluster, and how it becomes one: by one of its own, or by what a model has written."""
+
+    cluster: Cluster
+    written: Written | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A memory that is in another tier than before."""
+
+    memory: Memory
+    before: Tier
+    after: Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a consolidation would do. `skipped` says what it cannot, and why."""
+
+    considered: int
+    merges: tuple[Merge, ...]
+    moves: tuple[Move, ...]
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not (self.merges or self.moves)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """What a memory was before a run, and when the run changed it."""
+
+    key: MemoryKey
+    status: Status
+    superseded_by: str
+    tags: tuple[str, ...]
+    changed_ms: Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A consolidation that was applied. `made` are the memories that it wrote."""
+
+    at_ms: Millis
+    changes: tuple[Undo, ...]
+    made: tuple[MemoryKey, ...] = ()
+    undone: bool = False

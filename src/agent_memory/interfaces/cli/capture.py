@@ -1,0 +1,337 @@
+"""`memory capture`, `show`, `list`, `edit`, `resolve`, `archive`: memories one by one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent_memory.domain import memories
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.memories import MAX_CONTENT_BYTES, NAMESPACES, Domain, Draft, Status
+from agent_memory.domain.projects import Place
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.services.capture import Captured
+from agent_memory.services.curation import Edit, Shown
+from agent_memory.services.workplaces import Caller
+
+DOMAIN_HELP = "project (that of this folder), user, org, or one by its name: project:my-app."
+
+
+class Words(click.ParamType[tuple[str, ...]]):
+    """A list with commas; given several times, it is one list."""
+
+    name = "a,b"
+
+    def convert(
+        self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(filter(None, (word.strip() for word in str(value).split(","))))
+
+
+def caller(run: Invocation) -> Caller:
+    call = run.terminal.call
+    return Caller(folder=str(call.cwd), environ=call.environ)
+
+
+def here(run: Invocation) -> Place:
+    return run.backend.here().workplaces.here(caller(run))
+
+
+def domains(run: Invocation, chosen: str) -> list[Domain] | None:
+    """Those that a filter means; None for all."""
+    if chosen == "all":
+        return None
+    return [run.backend.here().workplaces.place(chosen, caller(run)).domain]
+
+
+def joined(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for words in given for word in words))
+
+
+def content_in(run: Invocation, content: str | None, from_stdin: bool) -> str | None:
+    if not from_stdin:
+        return content
+    if content is not None:
+        raise click.UsageError("--stdin and --content cannot be given together")
+    data = run.terminal.read(limit=MAX_CONTENT_BYTES)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"standard input is not valid UTF-8 (byte {exc.start})") from exc
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        'memory capture decisions "Use PostgreSQL for data layer"',
+        'git log --oneline -10 | memory capture progress "Recent commits" --stdin',
+        'memory capture patterns "Error handling pattern" --domain user',
+        'memory capture decisions "API versioning" --spec feature-api --tags api,versioning',
+    ),
+)
+@click.argument("namespace", type=click.Choice(NAMESPACES))
+@click.argument("summary")
+@click.option("--content", help="The content, in markdown.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
+@click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
+@click.option("--spec", default="", help="The specification that it belongs to.")
+@click.option("--tags", type=Words(), multiple=True, help="With commas, or repeated.")
+@click.option(
+    "--relates-to", type=Words(), multiple=True, help="Ids of memories that it has to do with."
+)
+@click.option("--event", default="", help="Id of the event in which it was said.")
+@invocation
+def capture(
+    run: Invocation,
+    namespace: str,
+    summary: str,
+    content: str | None,
+    from_stdin: bool,
+    domain: str,
+    spec: str,
+    tags: tuple[tuple[str, ...], ...],
+    relates_to: tuple[tuple[str, ...], ...],
+    event: str,
+) -> None:
+    """Keep a decision, a learning, a blocker: SUMMARY is one line of at most 100 characters."""
+    services = run.backend.here()
+    draft = Draft(
+        namespace=namespace,
+        summary=summary.strip(),
+        content=content_in(run, content, from_stdin) or "",
+        spec=spec.strip(),
+        tags=frozenset(joined(tags)),
+        relates_to=joined(relates_to),
+        event_id=event,
+    )
+    place = services.workplaces.place(domain, caller(run))
+    show_captured(run, services.capture.capture(draft, place), "Captured memory")
+
+
+def show_captured(run: Invocation, captured: Captured, verb: str) -> None:
+    if captured.warning:
+        run.terminal.warn(f"warning: {captured.warning}\n")
+    memory = captured.memory
+    run.show(
+        wire.captured_json(captured, indexed=run.backend.here().indexes.serves()),
+        lambda: "\n".join(
+            (
+                f"\N{CHECK MARK} {verb if captured.created else 'Already there'}: {memory.id}",
+                f"  Domain: {memories.family(memory.domain)}",
+                f"  URI: {memory.urn}",
+            )
+        ),
+        essential=memory.id,
+    )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory show decisions:abc123def456:0",
+        "memory show abc123",
+        "memory show subcog://project:my-app/decisions/abc123def456:0 --format json",
+    ),
+)
+@click.argument("memory_id")
+@invocation
+def show(run: Invocation, memory_id: str) -> None:
+    """Show one memory, whole. A few digits of its id are enough."""
+    shown = run.backend.here().curation.show(memory_id, here(run))
+    run.show(
+        wire.shown_json(shown),
+        lambda: "\n".join(_as_text(shown)),
+        markdown=lambda: (
+            f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
+        ),
+        essential=rendering.plain(shown.memory.content or shown.memory.summary),
+        page=True,
+    )
+
+
+def _as_text(shown: Shown) -> Iterator[str]:
+    memory, use = shown.memory, shown.use
+    yield memory.id
+    yield rendering.plain(memory.summary)
+    yield ""
+    times = "once" if use.count == 1 else f"{use.count} times"
+    for name, value in (
+        ("Domain", memory.domain),
+        ("Status", memory.status.value),
+        ("Tier", shown.tier.value),
+        ("Captured", f"{rendering.moment(memory.created_ms)} UTC"),
+        ("Changed", f"{rendering.moment(memory.updated_ms)} UTC"),
+        (
+            "Recalled",
+            f"{times}, last at {rendering.moment(use.last_ms)} UTC" if use.count else "never",
+        ),
+        ("Tags", ", ".join(sorted(memory.tags))),
+        ("Spec", memory.spec),
+        ("Relates to", ", ".join(memory.relates_to)),
+        ("Superseded by", memory.superseded_by),
+        ("Commit", memory.commit),
+        ("Event", memory.event_id),
+        ("Session", memory.session_id),
+        ("URI", memory.urn),
+    ):
+        if value:
+            yield f"{name}: {rendering.plain(value)}"
+    if memory.content:
+        yield ""
+        yield rendering.plain(memory.content)
+
+
+@click.command(
+    "list",
+    cls=Command,
+    examples=(
+        "memory list",
+        "memory list --namespace blockers --status active",
+        "memory list --domain user --tags database --format json",
+    ),
+)
+@click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace.")
+@click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
+@click.option(
+    "--status",
+    type=click.Choice(["active", "resolved", "archived", "all"]),
+    help="Only in this status; default: all but archived ones.",
+)
+@click.option("--tags", type=Words(), multiple=True, help="Only with all of these tags.")
+@click.option("--spec", help="Only of this spec.")
+@click.option("-l", "--limit", type=click.IntRange(1), help="Most that are listed.")
+@invocation
+def list_memories(
+    run: Invocation,
+    namespace: str | None,
+    domain: str,
+    status: str | None,
+    tags: tuple[tuple[str, ...], ...],
+    spec: str | None,
+    limit: int | None,
+) -> None:
+    """List memories, newest first."""
+    curation, place = run.backend.here().curation, here(run)
+    wanted = frozenset(joined(tags))
+    found = [
+        memory
+        for memory in curation.all(domains(run, domain))
+        if (namespace is None or memory.namespace == namespace)
+        and (spec is None or memory.spec == spec)
+        and wanted <= memory.tags
+        and (
+            memory.status is not Status.ARCHIVED
+            if status is None
+            else status in ("all", memory.status.value)
+        )
+    ]
+    found.sort(key=lambda memory: (-memory.created_ms, memory.urn))
+    shown = curation.shown(found[:limit])
+    run.show(
+        {
+            "memories": [wire.shown_json(each, content=False) for each in shown],
+            "total": len(found),
+        },
+        lambda: "\n".join(_line(each, place) for each in shown) or "There are no memories.",
+        essential="\n".join(each.memory.id for each in shown),
+        page=True,
+    )
+
+
+def _line(shown: Shown, place: Place) -> str:
+    memory = shown.memory
+    where = "" if memory.domain == place.domain else f" ({memory.domain})"
+    day = rendering.moment(memory.created_ms)[:10]
+    mark = "" if memory.status is Status.ACTIVE else f" [{memory.status.value}]"
+    return f"{memory.id:<30} {day}  {rendering.plain(memory.summary)}{mark}{where}"
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        'memory edit abc123 --summary "Use PostgreSQL 17"',
+        "memory edit decisions:abc123def456:0 --tags database,architecture",
+        "cat notes.md | memory edit abc123 --stdin",
+    ),
+)
+@click.argument("memory_id")
+@click.option("--summary", help="The new summary.")
+@click.option("--content", help="The new content.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
+@click.option("--spec", help="The new spec; empty for none.")
+@click.option("--tags", help="The tags that it is to have, with commas; empty for none.")
+@click.option("--relates-to", help="What it is to relate to, with commas; empty for nothing.")
+@invocation
+def edit(
+    run: Invocation,
+    memory_id: str,
+    summary: str | None,
+    content: str | None,
+    from_stdin: bool,
+    spec: str | None,
+    tags: str | None,
+    relates_to: str | None,
+) -> None:
+    """Change a memory. Other words are a new memory, which supersedes the old one."""
+    curation, place, words = run.backend.here().curation, here(run), Words()
+    memory = curation.find(memory_id, place)
+    changed = curation.edit(
+        memory,
+        Edit(
+            summary=None if summary is None else summary.strip(),
+            content=content_in(run, content, from_stdin),
+            spec=None if spec is None else spec.strip(),
+            tags=None if tags is None else frozenset(words.convert(tags, None, None)),
+            relates_to=None if relates_to is None else words.convert(relates_to, None, None),
+        ),
+        place,
+    )
+    if changed.created:
+        show_captured(run, changed, f"Superseded {memory.id} by")
+    else:
+        _changed(run, changed.memory.id, "Changed", wire.memory_json(changed.memory))
+
+
+@click.command(
+    cls=Command,
+    examples=("memory resolve blockers:abc123def456:0", "memory resolve abc123 --reopen"),
+)
+@click.argument("memory_ids", nargs=-1, required=True)
+@click.option("--reopen", is_flag=True, help="Make it active again.")
+@invocation
+def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
+    """Mark memories as resolved: a blocker that is gone, work that is done."""
+    if reopen:
+        _move(run, memory_ids, Status.ACTIVE, "Reopened")
+    else:
+        _move(run, memory_ids, Status.RESOLVED, "Resolved")
+
+
+@click.command(
+    cls=Command,
+    examples=("memory archive progress:abc123def456:0", "memory archive abc123 --restore"),
+)
+@click.argument("memory_ids", nargs=-1, required=True)
+@click.option("--restore", is_flag=True, help="Make it active again.")
+@invocation
+def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None:
+    """Put memories away: kept, but found only with --include-archived."""
+    if restore:
+        _move(run, memory_ids, Status.ACTIVE, "Restored")
+    else:
+        _move(run, memory_ids, Status.ARCHIVED, "Archived")
+
+
+def _move(run: Invocation, names: tuple[str, ...], status: Status, verb: str) -> None:
+    curation, place = run.backend.here().curation, here(run)
+    for memory in [curation.find(name, place) for name in names]:  # all of them, or none
+        moved = curation.move(memory, status, place)
+        _changed(run, moved.id, verb, wire.memory_json(moved, content=False))
+
+
+def _changed(run: Invocation, name: str, verb: str, value: dict[str, Any]) -> None:
+    run.show(value, lambda: f"\N{CHECK MARK} {verb}: {name}", essential=name)

@@ -1,0 +1,128 @@
+"""`memory consolidate`: near-duplicates become one, after a look at the plan."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent_memory.domain.consolidations import Merge, Plan
+from agent_memory.domain.memories import Memory
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, domains, here
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+
+SHOWN = 20
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory consolidate --dry-run",
+        "memory consolidate --full --domain project",
+        "memory consolidate --yes --format json",
+        "memory consolidate --undo",
+    ),
+)
+@click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
+@click.option("--full", is_flag=True, help="Look at all memories, not only at what is new.")
+@click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
+@click.option("-y", "--yes", is_flag=True, help="Apply the plan without a question.")
+@click.option("--undo", is_flag=True, help="Take back the last consolidation.")
+@invocation
+def consolidate(
+    run: Invocation, dry_run: bool, full: bool, domain: str, yes: bool, undo: bool
+) -> None:
+    """Merge memories that say the same, and put those away that are superseded.
+
+    A plan is shown first. On a terminal you are asked whether to apply it; elsewhere it is applied
+    only with --yes.
+    """
+    service, place = run.backend.here().consolidation, here(run)
+    if undo:
+        taken, left = service.undo(place)
+        count = len(taken.changes) - left
+        note = f"; {left} were changed since, and stay" if left else ""
+        run.show(
+            {"undone": count, "left": left},
+            lambda: f"\N{CHECK MARK} Undone: {count} memories are as they were{note}",
+        )
+        return
+    with run.terminal.progress("Comparing", None) as advance:
+        plan = service.plan(domains(run, domain), full=full, done=lambda _, done: advance(done))
+    applied = False
+    if not dry_run and not plan.empty:
+        if yes:
+            applied = True
+        elif run.terminal.call.input_is_terminal and run.terminal.call.output_is_terminal:
+            run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
+            applied = run.terminal.confirm("Apply this plan?")
+    if applied:
+        with run.terminal.progress("Merging", len(plan.merges)) as advance:
+            service.apply(plan, place, lambda _, done: advance(done))
+    run.show(
+        _as_json(plan, applied),
+        lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
+        essential=str(len(plan.merges)),
+    )
+
+
+def _as_json(plan: Plan, applied: bool) -> dict[str, Any]:
+    return {
+        "applied": applied,
+        "considered": plan.considered,
+        "merges": [
+            {
+                "kept": None if each.written else each.cluster.kept.id,
+                "summary": each.written.summary if each.written else each.cluster.kept.summary,
+                "superseded": [old.id for old in _superseded(each)],
+            }
+            for each in plan.merges
+        ],
+        "moves": [
+            {
+                "id": each.memory.id,
+                "from": each.before.value,
+                "to": each.after.value,
+            }
+            for each in plan.moves
+        ],
+        "skipped": list(plan.skipped),
+    }
+
+
+def _superseded(merge: Merge) -> Iterator[Memory]:
+    if merge.written is not None:
+        yield merge.cluster.kept
+    yield from merge.cluster.others
+
+
+def _as_text(plan: Plan) -> Iterator[str]:
+    yield f"Looked at {plan.considered} memories."
+    for merge in plan.merges[:SHOWN]:
+        kept = merge.cluster.kept
+        yield ""
+        if merge.written is None:
+            yield f"Keep      {kept.id}  {rendering.plain(kept.summary)}"
+        else:
+            yield f"Write     {rendering.plain(merge.written.summary)}"
+        for old in _superseded(merge):
+            yield f"Supersede {old.id}  {rendering.plain(old.summary)}"
+    if len(plan.merges) > SHOWN:
+        yield f"... and {len(plan.merges) - SHOWN} more groups"
+    moved: dict[str, int] = {}
+    for move in plan.moves:
+        moved[move.after.value] = moved.get(move.after.value, 0) + 1
+    if moved:
+        yield ""
+        yield "Tiers: " + ", ".join(f"{count} become {name}" for name, count in moved.items())
+    yield from (f"Skipped: {each}" for each in plan.skipped)
+
+
+def _outcome(plan: Plan, applied: bool, dry_run: bool) -> str:
+    if plan.empty:
+        return "There is nothing to consolidate."
+    if applied:
+        return "\N{CHECK MARK} Applied. `memory consolidate --undo` takes it back."
+    if dry_run:
+        return "Nothing was changed: leave --dry-run out to apply it."
+    return "Nothing was changed: --yes applies it."

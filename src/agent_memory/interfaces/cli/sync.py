@@ -1,0 +1,219 @@
+"""`memory sync` and `memory status`: memories as a whole."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+import click
+
+from agent_memory.domain import documents
+from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.memories import NAMESPACES, ORG, PROJECT, USER, family
+from agent_memory.domain.projects import Place
+from agent_memory.domain.tiers import Tier
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.services.survey import Counted, Verified
+from agent_memory.services.sync import Synced, Wanted
+
+Name = TypeVar("Name", bound=str)
+
+BAR = 20
+FEATURES = {
+    "core": "Core (no embeddings, LLM disabled)",
+    "enhanced": "Enhanced (LLM disabled)",
+    "llm": "Full (LLM enabled)",
+}
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory sync",
+        "memory sync --remote",
+        "memory sync --fetch --domain project",
+        "memory sync --domain user --remote",
+    ),
+)
+@click.option("--remote", "both", is_flag=True, help="Fetch from the remote, and push to it.")
+@click.option("--fetch", is_flag=True, help="Fetch from the remote.")
+@click.option("--push", is_flag=True, help="Push to the remote.")
+@click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
+@click.option(
+    "--force", is_flag=True, help="Read all notes, even if nothing seems to have changed."
+)
+@invocation
+def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, force: bool) -> None:
+    """Make store, git notes and remote the same.
+
+    Memories are merged one by one: nothing is lost, whoever captured what and wherever.
+    """
+    if both and (fetch or push):
+        raise click.UsageError("--remote is --fetch and --push: give only one of them")
+    services = run.backend.here()
+    results: list[Synced] = []
+    with run.terminal.progress("Syncing", None) as advance:
+        for place in _places(run, domain):
+            wanted = Wanted(
+                fetch=fetch or both,
+                push=push or both,
+                force=force,
+                remote=_remote(run, place),
+                environ=run.terminal.call.environ,
+            )
+            if (wanted.fetch or wanted.push) and not wanted.remote:
+                if domain != "all":
+                    raise _no_remote(place)
+                wanted = Wanted(force=force)
+            results.append(services.sync.sync(place, wanted, lambda _, done: advance(done)))
+    for each in results:
+        for problem in each.problems:
+            where = f"{problem.ref} on {problem.target[:12]}"
+            run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
+    run.show(
+        {"success": True, "domains": [wire.synced_json(each) for each in results]},
+        lambda: "\n".join(_told(each) for each in results),
+    )
+
+
+def _places(run: Invocation, domain: str) -> list[Place]:
+    workplaces, who = run.backend.here().workplaces, caller(run)
+    if domain != "all":
+        return [workplaces.place(domain, who)]
+    places = [workplaces.place(PROJECT, who), workplaces.place(USER, who)]
+    if workplaces.shared.org:
+        places.append(workplaces.place(ORG, who))
+    return places
+
+
+def _remote(run: Invocation, place: Place) -> str:
+    """The remote of a place; empty where it has none."""
+    services = run.backend.here()
+    kind = family(place.domain)
+    if kind == USER:
+        return services.user_remote
+    if kind == ORG:
+        return services.workplaces.remote_of_org() or run.loaded.settings.memories.remote
+    return run.loaded.settings.memories.remote if place.commit else ""
+
+
+def _no_remote(place: Place) -> ConfigError | InvalidInput:
+    if place.domain == USER:
+        return ConfigError("your own memories have no remote: set memories.user_remote")
+    return InvalidInput(
+        f"{place.domain} has nothing to share yet: it needs a git repository with a commit"
+    )
+
+
+def _told(synced: Synced) -> str:
+    if synced.unchanged:
+        return f"\N{CHECK MARK} {synced.place.domain}: nothing to do"
+    parts = [
+        f"{count} {what}"
+        for count, what in (
+            (synced.imported, "imported"),
+            (synced.written, "written to notes"),
+            (synced.moved, "moved to the present commit"),
+        )
+        if count
+    ]
+    parts += [
+        word for word, true in (("fetched", synced.fetched), ("pushed", synced.pushed)) if true
+    ]
+    return f"\N{CHECK MARK} {synced.place.domain}: {', '.join(parts)}"
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory status",
+        "memory status --domain project --verbose",
+        "memory status --verify",
+    ),
+)
+@click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
+@click.option("--verbose", is_flag=True, help="Also by status and by project.")
+@click.option("--verify", is_flag=True, help="Look at every memory, its note and its index entry.")
+@invocation
+@click.pass_context
+def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, verify: bool) -> None:
+    """Show how many memories there are, of what kind and how present."""
+    survey, chosen = run.backend.here().survey, domains(run, domain)
+    counted = survey.count(chosen)
+    verified = None
+    if verify:
+        with run.terminal.progress("Verifying", counted.total) as advance:
+            verified = survey.verify(chosen, advance)
+    run.show(
+        {
+            "total": counted.total,
+            "by_domain": dict(counted.by_domain),
+            "by_namespace": dict(counted.by_namespace),
+            "by_tier": dict(counted.by_tier),
+            "by_status": dict(counted.by_status),
+            "index_bytes": counted.index_bytes,
+            "last_sync": None
+            if counted.last_sync_ms is None
+            else documents.iso(counted.last_sync_ms),
+            "notes_waiting": counted.waiting,
+            "feature_tier": counted.features,
+            "verified": None
+            if verified is None
+            else {
+                "memories": verified.memories,
+                "notes": verified.notes,
+                "problems": list(verified.problems),
+            },
+        },
+        lambda: "\n".join(_as_text(counted, verified, verbose)),
+        essential=str(counted.total),
+    )
+    if verified is not None and verified.problems:
+        ctx.exit(1)
+
+
+def _as_text(counted: Counted, verified: Verified | None, verbose: bool) -> Iterator[str]:
+    families: dict[str, int] = {}
+    for name, count in counted.by_domain.items():
+        families[family(name)] = families.get(family(name), 0) + count
+    parts = ", ".join(
+        f"{families[name]} {name}" for name in (PROJECT, USER, ORG) if name in families
+    )
+    yield "Memory System Status"
+    yield "\N{BOX DRAWINGS DOUBLE HORIZONTAL}" * 20
+    yield ""
+    noun = "memory" if counted.total == 1 else "memories"
+    yield f"Total: {counted.total} {noun}" + (f" ({parts})" if parts else "")
+    yield from _bars("By Namespace", counted.by_namespace, NAMESPACES)
+    yield from _bars("By Tier", counted.by_tier, [tier.value for tier in Tier])
+    if verbose:
+        yield from _bars("By Status", counted.by_status, sorted(counted.by_status))
+        yield from _bars("By Domain", counted.by_domain, sorted(counted.by_domain))
+    yield ""
+    last = counted.last_sync_ms
+    when = "never" if last is None else f"{rendering.moment(last)} UTC"
+    yield f"Index: {rendering.size(counted.index_bytes)} | Last Sync: {when}"
+    yield f"Feature Tier: {FEATURES[counted.features]}"
+    if counted.waiting:
+        yield f"Notes: {counted.waiting} changes wait to be written"
+    if verified is not None:
+        yield ""
+        yield f"Verified: {verified.memories} memories, {verified.notes} in notes"
+        yield from (f"  problem: {rendering.plain(each)}" for each in verified.problems)
+        if not verified.problems:
+            yield "  all is well"
+
+
+def _bars(title: str, counts: Mapping[Name, int], order: Iterable[Name]) -> Iterator[str]:
+    shown = [name for name in order if counts.get(name)]
+    if not shown:
+        return
+    most = max(counts[name] for name in shown)
+    width = max(12, *(len(name) for name in shown))
+    yield ""
+    yield f"{title}:"
+    for name in shown:
+        filled = max(1, round(BAR * counts[name] / most))
+        bar = "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (BAR - filled)
+        yield f"  {name:<{width}} {counts[name]:>4} {bar}"

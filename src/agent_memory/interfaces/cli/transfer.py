@@ -1,0 +1,179 @@
+"""`memory import`, `export` and `migrate`: many memories at once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.memories import NAMESPACES, Draft
+from agent_memory.interfaces import records
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.services.transfer import Brought
+
+MAX_BYTES = 64 << 20
+SECONDS = 300.0
+
+
+@click.command(
+    "import",
+    cls=Command,
+    own_format=True,
+    examples=(
+        "memory import memories.yaml",
+        "cat memories.yaml | memory import --format yaml",
+        "memory import notes.md --namespace learnings --dry-run",
+    ),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(records.FORMATS),
+    help="The input's format; default: as its name or content tells.",
+)
+@click.option("--namespace", type=click.Choice(NAMESPACES), help="For records that name none.")
+@click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
+@click.option("--dry-run", is_flag=True, help="Say what would be captured, and change nothing.")
+@click.option(
+    "--output",
+    type=click.Choice(("text", "json", "yaml", "quiet")),
+    help="Format of what is told.",
+)
+@invocation
+def import_memories(
+    run: Invocation,
+    file: Path | None,
+    format_: str | None,
+    namespace: str | None,
+    domain: str,
+    dry_run: bool,
+    output: str | None,
+) -> None:
+    """Capture the memories of FILE, or of standard input. What is there already is skipped."""
+    run.format = output
+    services = run.backend.here()
+    data = _read(run, file)
+    chosen = format_ or records.guess(None if file is None else file.name, data[:4096])
+    read = services.worker.call(records.parse, data, chosen, namespace, timeout_seconds=SECONDS)
+    drafts = [each for each in read if isinstance(each, Draft)]
+    unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
+    place = services.workplaces.place(domain, caller(run))
+    with run.terminal.progress("Importing", len(drafts)) as advance:
+        brought = services.transfer.bring(drafts, place, dry_run=dry_run, done=advance)
+    _tell(run, brought, unread, dry_run)
+
+
+def _read(run: Invocation, file: Path | None) -> bytes:
+    if file is None or str(file) == "-":
+        if run.terminal.call.input_is_terminal:
+            raise click.UsageError("give a FILE, or pipe the memories in")
+        return run.terminal.read(limit=MAX_BYTES)
+    path = run.path(file)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InvalidInput(f"{path} has more than {MAX_BYTES:,} bytes, the limit: split it")
+        return path.read_bytes()
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
+
+
+def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: bool) -> None:
+    refused = (*unread, *brought.refused)
+    for each in refused:
+        run.terminal.warn(f"warning: {rendering.plain(each)}\n")
+    count = len(brought.created)
+    verb = "Would capture" if dry_run else "Captured"
+    run.show(
+        {
+            "success": not refused,
+            "dry_run": dry_run,
+            "captured": count,
+            "skipped": brought.known,
+            "refused": list(refused),
+            "memory_ids": [memory.id for memory in brought.created],
+        },
+        lambda: (
+            f"\N{CHECK MARK} {verb} {count}, skipped {brought.known} that are there already"
+            + (f", refused {len(refused)}" if refused else "")
+        ),
+        essential="\n".join(memory.id for memory in brought.created),
+    )
+    if refused:
+        raise InvalidInput(f"{len(refused)} of the records could not be taken over")
+
+
+@click.command(
+    cls=Command,
+    own_format=True,
+    examples=(
+        "memory export > memories.yaml",
+        "memory export --format jsonl --domain user -o user.jsonl",
+        "memory export --namespace decisions --format markdown",
+    ),
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(records.FORMATS),
+    help="Default: as the output's name tells, else yaml.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, not to overwrite.")
+@click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace.")
+@click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
+@click.option("--include-archived", is_flag=True, help="Also what was archived.")
+@invocation
+def export(
+    run: Invocation,
+    format_: str | None,
+    output: Path | None,
+    namespace: str | None,
+    domain: str,
+    include_archived: bool,
+) -> None:
+    """Write memories out, so that `memory import` can read them."""
+    found = [
+        memory
+        for memory in run.backend.here().curation.all(domains(run, domain))
+        if namespace in (None, memory.namespace)
+        and (include_archived or memory.status.value != "archived")
+    ]
+    found.sort(key=lambda memory: (memory.created_ms, memory.urn))
+    chosen = format_ or ("yaml" if output is None else records.guess(output.name, b""))
+    if output is None:
+        for piece in records.dump(found, chosen):
+            run.terminal.write(piece)
+        return
+    path = run.path(output)
+    try:
+        with path.open("x", encoding="utf-8", newline="") as file:
+            file.writelines(records.dump(found, chosen))
+    except OSError as exc:
+        raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
+    run.terminal.warn(f"{len(found)} memories written to {path}\n")
+
+
+@click.command(
+    cls=Command,
+    examples=("memory migrate --dry-run", "memory migrate", "memory migrate --domain user"),
+)
+@click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
+@click.option("--dry-run", is_flag=True, help="Say what would be taken over, and change nothing.")
+@invocation
+def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
+    """Take over memories that earlier tools wrote into git notes, and index everything anew.
+
+    The notes they come from stay as they are.
+    """
+    services = run.backend.here()
+    place = services.workplaces.place(domain, caller(run))
+    drafts = services.transfer.earlier(place)
+    with run.terminal.progress("Migrating", len(drafts)) as advance:
+        brought = services.transfer.bring(drafts, place, dry_run=dry_run, done=advance)
+    if not dry_run:
+        with run.terminal.progress("Indexing", None) as advance:
+            services.indexes.rebuild_words(advance)
+        services.jobs.wake_indexes()
+    _tell(run, brought, (), dry_run)

@@ -1,0 +1,53 @@
+"""Notes: the memories that changed, written into the git notes of their repositories."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.memories import Domain, Home, Memory
+from agent_memory.domain.ports import Memories, NoteQueue, Repositories
+
+BATCH = 500
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteWriting:
+    memories: Memories
+    queue: NoteQueue
+    repositories: Repositories
+    trouble: Callable[[Home, AgentMemoryError], None]  # told of a repository that cannot be written
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def flush(self, check: Check = lambda: None) -> None:
+        """Write all that waits. What cannot be written goes on waiting."""
+        for home in self.queue.homes():
+            check()
+            try:
+                self.flush_home(home, check)
+            except AgentMemoryError as exc:
+                self.trouble(home, exc)
+
+    def flush_home(self, home: Home, check: Check = lambda: None) -> int:
+        """Write what waits for one repository; how many changes. Raises GitFailed."""
+        count = 0
+        with self.turn:
+            while waiting := self.queue.waiting(home, limit=BATCH):
+                check()
+                found = {key: self.memories.get(key) for _, key in waiting}
+                for domain, kept in _by_domain(found.values()).items():
+                    self.repositories.notebook(home, domain).keep(kept)
+                self.queue.done([ticket for ticket, _ in waiting])
+                count += len(waiting)
+        return count
+
+
+def _by_domain(found: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:
+    domains: dict[Domain, list[Memory]] = defaultdict(list)
+    for memory in found:
+        if memory is not None:
+            domains[memory.domain].append(memory)
+    return domains

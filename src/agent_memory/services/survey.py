@@ -1,0 +1,119 @@
+"""Survey: how many memories there are, of what kind, and whether all is as it should be."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_memory.domain import memories
+from agent_memory.domain.documents import Kind
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import Domain, MemoryKey, Status
+from agent_memory.domain.ports import Projects
+from agent_memory.domain.queries import Query, Scope
+from agent_memory.services.curation import Curation
+from agent_memory.services.indexes import Indexes
+from agent_memory.services.notes import NoteWriting
+from agent_memory.services.recall import Recall
+from agent_memory.services.workplaces import Workplaces
+
+_SHOWN = 20  # problems of one kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What there is. `features` is what recall can do: core, enhanced or llm."""
+
+    total: int
+    by_domain: Mapping[Domain, int]
+    by_namespace: Mapping[str, int]
+    by_tier: Mapping[str, int]
+    by_status: Mapping[str, int]
+    index_bytes: int
+    last_sync_ms: Millis | None
+    waiting: int  # changes that the notes have yet to follow
+    features: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was looked at, and what is wrong."""
+
+    memories: int
+    notes: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    curation: Curation
+    notes: NoteWriting
+    projects: Projects
+    workplaces: Workplaces
+    recall: Recall
+    indexes: Indexes
+    llm: bool
+
+    def count(self, domains: Sequence[Domain] | None) -> Counted:
+        """Of these domains, or of all."""
+        shown = self.curation.shown(list(self.curation.all(domains)))
+        found = [each.memory for each in shown]
+        chosen = self.curation.memories.domains() if domains is None else domains
+        homes = [home for domain in chosen for home in self.workplaces.homes(domain)]
+        syncs = [self.projects.seen(home).at_ms for home in homes]
+        status = self.indexes.status()
+        vectors = 0 if status.vectors is None else status.vectors.size_bytes
+        return Counted(
+            total=len(found),
+            by_domain=Counter(memory.domain for memory in found),
+            by_namespace=Counter(memory.namespace for memory in found),
+            by_tier=Counter(each.tier.value for each in shown),
+            by_status=Counter(memory.status.value for memory in found),
+            index_bytes=status.words.size_bytes + vectors,
+            last_sync_ms=max(syncs, default=Millis(0)) or None,
+            waiting=sum(len(self.notes.queue.waiting(home, limit=1_000)) for home in homes),
+            features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
+        )
+
+    def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> Verified:
+        """Every memory is read, found by its words, and in its notes; every note can be read."""
+        self.notes.flush()
+        kept = {memory.key: memory for memory in self.curation.all(domains)}
+        problems: list[str] = []
+        for number, memory in enumerate(kept.values()):
+            done(number)
+            if not self._is_found(memory.urn, memory.created_ms):
+                problems.append(
+                    f"{memory.id} is not in the index: memory-daemon admin rebuild-index"
+                )
+        noted: set[MemoryKey] = set()
+        chosen = self.curation.memories.domains() if domains is None else domains
+        for domain in chosen:
+            for home in self.workplaces.homes(domain):
+                noted |= self._noted(domain, home, problems)
+        missing = [memory for key, memory in kept.items() if key not in noted]
+        problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
+        if len(missing) > _SHOWN:
+            problems.append(f"so are {len(missing) - _SHOWN} more")
+        return Verified(memories=len(kept), notes=len(noted), problems=tuple(problems))
+
+    def _is_found(self, urn: str, at_ms: Millis) -> bool:
+        scope = Scope(
+            kinds=frozenset({Kind.MEMORY}),
+            statuses=frozenset({Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED}),
+            since=at_ms,
+            until=at_ms,
+        )
+        found = self.recall.search(Query(text="", scope=scope, limit=100))
+        return any(hit.uri == urn for hit in found.hits)
+
+    def _noted(self, domain: Domain, home: memories.Home, problems: list[str]) -> set[MemoryKey]:
+        try:
+            reading = self.notes.repositories.notebook(home, domain).read()
+        except AgentMemoryError as exc:
+            problems.append(str(exc))
+            return set()
+        problems += [
+            f"{each.ref} on {each.target[:12]}: {each.reason}" for each in reading.problems
+        ]
+        return {memory.key for memory in reading.memories}

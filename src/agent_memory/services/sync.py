@@ -1,0 +1,187 @@
+"""Sync: the memories of a domain in the store, in its notes, and at the remote made the same."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_memory.domain import memories
+from agent_memory.domain.errors import ContentBlocked, RemoteUnavailable
+from agent_memory.domain.memories import Memory, MemoryKey, Status
+from agent_memory.domain.notes import Problem, Reading
+from agent_memory.domain.ports import (
+    Clock,
+    Memories,
+    MemoryChange,
+    Notebook,
+    Projects,
+    Repositories,
+    SecretsFilter,
+    SharedNotebook,
+)
+from agent_memory.domain.projects import Place, Seen
+from agent_memory.services.notes import NoteWriting
+
+PUSHES = 10  # tries, where others push at the same time
+TRIES = 8  # where others change the same memories
+_PAGE = 500
+
+Done = Callable[[str, int], None]  # a phase, and how far it has come
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """`remote` is a remote's name or its address; the environment is that of who asks."""
+
+    fetch: bool = False
+    push: bool = False
+    force: bool = False  # read the notes even if they have not changed
+    remote: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What a sync has done. `unchanged`: there was nothing to do."""
+
+    place: Place
+    imported: int = 0  # memories that are new here, or changed
+    written: int = 0  # memories that the notes have gained, or that changed in them
+    moved: int = 0  # onto another commit, because theirs is gone
+    fetched: bool = False
+    pushed: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def unchanged(self) -> bool:
+        return not (self.imported or self.written or self.moved or self.fetched or self.pushed)
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    memories: Memories
+    projects: Projects
+    repositories: Repositories
+    notes: NoteWriting
+    secrets: SecretsFilter
+    clock: Clock
+    imported: Callable[[], None]  # told after something was written to the store
+
+    def sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
+        """Raises GitFailed, and RemoteUnavailable where the remote is asked for."""
+        done("writing notes", 0)
+        written = self.notes.flush_home(place.home)
+        notebook = self.repositories.notebook(place.home, place.domain)
+        with self.notes.turn:
+            moved = notebook.rehome()
+        result = Synced(place=place, written=written, moved=moved)
+        if wanted.fetch:
+            done("fetching", 0)
+            result = replace(result, fetched=self._fetch(notebook, wanted))
+        result = self._level(notebook, result, wanted.force, done)
+        if wanted.push:
+            result = self._push(notebook, result, wanted, done)
+        return result
+
+    def _push(self, notebook: SharedNotebook, result: Synced, wanted: Wanted, done: Done) -> Synced:
+        for _ in range(PUSHES):
+            done("pushing", 0)
+            state = notebook.state()
+            outcome = notebook.push(wanted.remote, wanted.environ)
+            if outcome is not None:
+                return replace(result, pushed=outcome)
+            self._fetch(notebook, wanted)
+            if notebook.state() != state:
+                result = self._level(notebook, replace(result, fetched=True), False, done)
+        raise RemoteUnavailable(
+            f"others push to {wanted.remote} all the time: {PUSHES} tries failed; try again"
+        )
+
+    def _fetch(self, notebook: SharedNotebook, wanted: Wanted) -> bool:
+        with self.notes.turn:
+            return notebook.fetch(wanted.remote, wanted.environ)
+
+    def _level(self, notebook: Notebook, result: Synced, force: bool, done: Done) -> Synced:
+        """Make store and notes the same, unless both are as they were when they last were."""
+        place = result.place
+        if not force and self._state(notebook, place) == self.projects.seen(place.home).state:
+            return result
+        done("reading notes", 0)
+        reading = notebook.read()
+        imported, secret = self._import(reading, done)
+        missing = self._missing(place, reading)
+        if missing:
+            with self.notes.turn:
+                notebook.keep(missing)
+        seen = Seen(state=self._state(notebook, place), at_ms=self.clock.now())
+        self.projects.saw(place.home, seen)
+        if imported:
+            self.imported()
+        return replace(
+            result,
+            imported=result.imported + imported,
+            written=result.written + len(missing),
+            problems=(*reading.problems, *secret),
+        )
+
+    def _import(self, reading: Reading, done: Done) -> tuple[int, list[Problem]]:
+        """Merge into the store what was read; how many memories changed by it."""
+        imported = 0
+        secret: list[Problem] = []
+        for start in range(0, len(reading.memories), _PAGE):
+            done("importing", start)
+            page = reading.memories[start : start + _PAGE]
+            clean = [each for each in page if self._is_clean(each, secret)]
+            for _ in range(TRIES):  # one that somebody else changes meanwhile is merged once more
+                changes = list(filter(None, map(self._change, clean)))
+                if not changes:
+                    break
+                imported += sum(self.memories.write(changes))
+        return imported, secret
+
+    def _change(self, read: Memory) -> MemoryChange | None:
+        stored = self.memories.get(read.key)
+        if stored is None:
+            return MemoryChange(None, read, None)
+        both = memories.merged(stored, read)
+        return None if _same(both, stored) else MemoryChange(stored, both, None)
+
+    def _missing(self, place: Place, reading: Reading) -> list[Memory]:
+        """What the notes have not, or only as it was before."""
+        noted: Mapping[MemoryKey, Memory] = {each.key: each for each in reading.memories}
+        return [each for each in self._stored(place) if not _told(each, noted.get(each.key))]
+
+    def _state(self, notebook: Notebook, place: Place) -> str:
+        """Of the notes, and of what the store has of this domain."""
+        stored = hashlib.sha256()
+        for memory in self._stored(place):
+            stored.update(f"{memory.key}{memory.updated_ms}".encode())
+        return f"{notebook.state()} {stored.hexdigest()}"
+
+    def _stored(self, place: Place) -> Iterator[Memory]:
+        last: MemoryKey | None = None
+        while page := self.memories.of_domain(place.domain, after=last, limit=_PAGE):
+            yield from page
+            last = page[-1].key
+
+    def _is_clean(self, memory: Memory, problems: list[Problem]) -> bool:
+        """Someone may have written a note by other means: a secret in it is not taken over."""
+        if memory.status is Status.TOMBSTONE:
+            return True
+        said: Sequence[str] = (memory.summary, memory.content, memory.spec, *memory.tags)
+        try:
+            clean = all(self.secrets.clean(text, where="note") == text for text in said)
+        except ContentBlocked:
+            clean = False
+        if not clean:
+            reason = f"{memory.id} holds a secret and is not taken over: remove it from the note"
+            ref = f"refs/notes/mem/{memory.namespace}"
+            problems.append(Problem(ref=ref, target=memory.commit, reason=reason))
+        return clean
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    return replace(one, index=0) == replace(other, index=0)
+
+
+def _told(memory: Memory, noted: Memory | None) -> bool:
+    return noted is not None and _same(memories.merged(memory, noted), noted)

@@ -1,0 +1,189 @@
+"""Workplaces: which project a folder belongs to, and where the memories of a domain are kept."""
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from agent_memory.domain import memories, projects
+from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.memories import ORG, PROJECT, USER, Domain, Home
+from agent_memory.domain.ports import Projects, Repositories
+from agent_memory.domain.projects import Located, Place, Project
+
+USER_REPOSITORY = "user.git"
+_GIT = "/.git"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever asks: the folder that they work in, and their environment."""
+
+    folder: str
+    environ: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What of an organisation is configured. `repository` is a path, or the address of a remote."""
+
+    org: str = ""
+    repository: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplaces:
+    repositories: Repositories
+    projects: Projects
+    shared: Shared
+    registering: threading.Lock = field(default_factory=threading.Lock)
+
+    def place(self, domain: str, caller: Caller) -> Place:
+        """Where memories of this domain go: `project`, `user`, `org`, or one by its name."""
+        if domain == PROJECT:
+            return self.here(caller)
+        if domain == USER:
+            return Place(domain=USER, home=self.repositories.private(USER_REPOSITORY))
+        family, _, name = domain.partition(":")
+        if family == ORG:
+            return self._org(name)
+        memories.check_domain(domain)
+        here = self.here(caller)
+        return here if here.domain == domain else self._elsewhere(name)
+
+    def here(self, caller: Caller) -> Place:
+        """The project of the caller's folder."""
+        located = self.repositories.locate(caller.folder, caller.environ)
+        if located is None:
+            return self._folder(caller)
+        project = self._registered(located)
+        if not located.commit:  # nothing to put a note on: they wait until there is
+            waiting = self.repositories.private(_private_name(located.home))
+            return Place(domain=project.domain, home=waiting, branch=located.branch)
+        return Place(
+            domain=project.domain,
+            home=located.home,
+            commit=located.commit,
+            branch=located.branch,
+        )
+
+    def home_of(self, domain: Domain) -> Home | None:
+        """A repository that keeps this domain's memories; None where there is none any more."""
+        if domain == USER:
+            return self.repositories.private(USER_REPOSITORY)
+        family, _, name = domain.partition(":")
+        if family == ORG:
+            return self._org(name).home if name == self.shared.org else None
+        homes = self.homes(domain)
+        return homes[0] if homes else None
+
+    def homes(self, domain: Domain) -> list[Home]:
+        """All repositories on this machine that may hold this domain's memories."""
+        family, _, name = domain.partition(":")
+        if family != PROJECT:
+            home = self.home_of(domain)
+            return [] if home is None else [home]
+        project = self.projects.get(name)
+        known = () if project is None else project.homes
+        return [home for home in known if self.repositories.exists(home)]
+
+    def _org(self, name: str) -> Place:
+        shared = self.shared
+        if not shared.org or not shared.repository:
+            raise ConfigError(
+                "no organisation is configured: set memories.org to its name and"
+                " memories.org_repository to a repository's path or address"
+            )
+        if name and name != shared.org:
+            raise InvalidInput(f"the configured organisation is {shared.org!r}, not {name!r}")
+        domain = memories.check_domain(f"{ORG}:{shared.org}")
+        if self.remote_of_org():
+            return Place(domain=domain, home=self.repositories.private(f"org/{shared.org}.git"))
+        located = self.repositories.locate(shared.repository, {})
+        if located is None:
+            raise ConfigError(f"memories.org_repository: no git repository at {shared.repository}")
+        return Place(domain=domain, home=located.home, commit=located.commit)
+
+    def remote_of_org(self) -> str:
+        """The address of the organisation's remote; empty where its repository is on this
+        machine."""
+        given = self.shared.repository
+        return "" if PurePath(given).is_absolute() else given
+
+    def _elsewhere(self, name: str) -> Place:
+        homes = self.homes(Domain(f"{PROJECT}:{name}"))
+        if not homes:
+            known = sorted(project.id for project in self.projects.all())
+            hint = f"known are: {', '.join(known[:20])}" if known else "none is known yet"
+            raise InvalidInput(f"no project {name!r} on this machine; {hint}")
+        return Place(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
+
+    def _folder(self, caller: Caller) -> Place:
+        """A folder without git: its memories are kept in a repository of ours."""
+        folder = PurePath(caller.folder)
+        above = PurePath(caller.environ.get("HOME") or "/")
+        for each in (folder, *folder.parents):
+            if each == above or each in above.parents:
+                break  # what is there is not one project
+            home = self.repositories.private(_private_name(str(each)))
+            known = self.projects.of_home(home)
+            if known is not None:
+                return Place(domain=known.domain, home=home)
+        located = Located(
+            home=self.repositories.private(_private_name(str(folder))),
+            name=folder.name,
+            origin="",
+            commit="",
+            branch="",
+        )
+        return Place(domain=self._registered(located).domain, home=located.home)
+
+    def _registered(self, located: Located) -> Project:
+        with self.registering:
+            known = self.projects.of_home(located.home)
+            if known is None:
+                known = self._joined(located)
+            if located.origin and self._of_origin(located.origin) is None:
+                known = replace(known, origin=located.origin)
+            waiting = self.repositories.private(_private_name(located.home))
+            homes = dict.fromkeys((*known.homes, located.home))
+            if not located.commit and located.home != waiting:
+                homes[waiting] = None
+            updated = replace(known, homes=tuple(homes))
+            if updated != self.projects.get(updated.id):
+                self.projects.save(updated)
+            return updated
+
+    def _joined(self, located: Located) -> Project:
+        """The project that a repository we have not met belongs to, or a new one."""
+        if located.origin and (known := self._of_origin(located.origin)) is not None:
+            return known
+        if located.home.endswith(
+            "/.git"
+        ):  # a folder whose memories we kept has become a repository
+            before = self.repositories.private(_private_name(located.home.removesuffix(_GIT)))
+            if (known := self.projects.of_home(before)) is not None:
+                return known
+        name = projects.name_of(located)
+        known = self.projects.get(name)
+        if known is not None and self._has_moved(known, located):
+            return known
+        taken = {project.id for project in self.projects.all()}
+        identity = located.origin or located.home
+        project_id = projects.unique_id(name, identity, taken)
+        return Project(id=project_id, origin=located.origin, homes=())
+
+    def _has_moved(self, known: Project, located: Located) -> bool:
+        """Whether it may be the same repository in another place. Our own ones do not move."""
+        theirs = [home for home in known.homes if home.endswith(_GIT)]
+        gone = not any(self.repositories.exists(home) for home in theirs)
+        return bool(theirs) and gone and not (located.origin or known.origin)
+
+    def _of_origin(self, origin: str) -> Project | None:
+        return next((each for each in self.projects.all() if each.origin == origin), None)
+
+
+def _private_name(identity: str) -> str:
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"projects/{digest[:20]}.git"

@@ -1,0 +1,274 @@
+"""The ports Memories, MemoryUses, NoteQueue, Projects and Journal over every store."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.storage import families, keys
+from agent_memory.adapters.storage.journal import StoredJournal
+from agent_memory.adapters.storage.memory_store import (
+    StoredMemories,
+    StoredNoteQueue,
+    StoredUses,
+)
+from agent_memory.adapters.storage.outbox import StoredOutbox
+from agent_memory.adapters.storage.project_store import StoredProjects
+from agent_memory.domain import memories as rules
+from agent_memory.domain.batches import Batch, Put
+from agent_memory.domain.consolidations import Run, Undo
+from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import USER, Digest, Domain, Home, Memory, MemoryKey, Status
+from agent_memory.domain.outbox import MemoryChanged
+from agent_memory.domain.ports import MemoryChange, OrderedStore
+from agent_memory.domain.projects import Project, Seen
+from agent_memory.domain.tiers import Tier, Use
+from tests.contract.stores import OpenStore, commit, everything
+from tests.contract.stores import memory as in_memory
+from tests.memory_values import memory, records
+
+HOME, OTHER = Home("/work/shop/.git"), Home("/work/shop: the other/.git")
+
+
+def kept(store: OrderedStore, *wanted: Memory, home: Home | None = HOME) -> StoredMemories:
+    found = StoredMemories(store)
+    assert found.write([MemoryChange(None, each, home) for each in wanted]) == [True] * len(wanted)
+    return found
+
+
+class TestMemories:
+    def test_what_was_written_is_read(self, store: OrderedStore) -> None:
+        made = memory("Use PostgreSQL", "---\nbecause\r\n", tags=frozenset({"db"}))
+        found = kept(store, made)
+        assert found.get(made.key) == made
+        assert found.named(made.domain, made.namespace, made.digest[:4]) == [made]
+        assert found.named(made.domain, made.namespace, made.digest) == [made]
+        assert found.of_domain(made.domain, after=None, limit=10) == [made]
+        assert found.domains() == [made.domain]
+
+    def test_what_is_not_there_is_not_found(self, store: OrderedStore) -> None:
+        made = memory()
+        found = kept(store, made)
+        assert found.get(memory("another").key) is None
+        assert found.get(made.key._replace(domain=USER)) is None
+        assert found.named(made.domain, "learnings", made.digest[:4]) == []
+        assert found.named(made.domain, "nonsense", made.digest[:4]) == []
+        assert found.of_domain(USER, after=None, limit=10) == []
+
+    def test_a_second_memory_of_the_same_key_is_refused(self, store: OrderedStore) -> None:
+        made = memory()
+        found = kept(store, made)
+        assert found.write([MemoryChange(None, made, HOME)]) == [False]
+        assert len(everything(store, families.OUTBOX)) == 1
+
+    def test_a_change_of_what_is_no_longer_so_is_refused(self, store: OrderedStore) -> None:
+        made = memory()
+        found = kept(store, made)
+        resolved = rules.moved(made, Status.RESOLVED, Millis(made.updated_ms + 1))
+        assert found.write([MemoryChange(made, resolved, HOME)]) == [True]
+        archived = rules.moved(made, Status.ARCHIVED, Millis(made.updated_ms + 2))
+        assert found.write([MemoryChange(made, archived, HOME)]) == [False]
+        assert found.get(made.key) == resolved
+
+    def test_digests_that_begin_alike_are_numbered_in_their_order(
+        self, store: OrderedStore
+    ) -> None:
+        start = "0123456789ab"
+        alike = [
+            rules.tombstone(replace_digest(start + tail * 52), Millis(5))
+            for tail in ("0", "7", "f")
+        ]
+        found = kept(store, *alike)
+        assert [each.index for each in found.named(alike[0].domain, "decisions", start)] == [
+            0,
+            1,
+            2,
+        ]
+        assert [each.id for each in found.of_domain(alike[0].domain, after=None, limit=9)] == [
+            f"decisions:{start}:{n}" for n in range(3)
+        ]
+        rest = found.of_domain(alike[0].domain, after=alike[0].key, limit=9)
+        assert [each.index for each in rest] == [1, 2]
+        assert found.get(alike[2].key) == replace(alike[2], index=2)
+
+    def test_pages_go_through_a_domain_and_stop_at_its_end(self, store: OrderedStore) -> None:
+        mine = [memory(f"number {n}") for n in range(7)]
+        near = [
+            memory(domain=Domain("project:shop2")),
+            memory(domain=Domain("project:sho")),
+            memory(domain=USER),
+        ]
+        found = kept(store, *mine, *near)
+        read: list[Memory] = []
+        last: MemoryKey | None = None
+        while page := found.of_domain(mine[0].domain, after=last, limit=2):
+            read += page
+            last = page[-1].key
+        assert sorted(each.summary for each in read) == [f"number {n}" for n in range(7)]
+        assert set(found.domains()) == {each.domain for each in (*mine, *near)}
+        assert len(found.domains()) == 4
+
+    def test_every_change_is_in_the_outbox(self, store: OrderedStore) -> None:
+        made = memory()
+        found = kept(store, made)
+        forgotten = rules.tombstone(made, Millis(made.updated_ms + 1))
+        found.write([MemoryChange(made, forgotten, None)])
+        entries = [entry for _, entry in StoredOutbox(store).read(0, limit=10)]
+        assert entries == [MemoryChanged(key=made.key)] * 2
+
+    @settings(max_examples=30)
+    @given(st.lists(records(), max_size=8))
+    def test_any_memory_is_read_as_it_was_written(self, made: list[Memory]) -> None:
+        store = in_memory(Path())
+        try:
+            found, unique = StoredMemories(store), {each.key: each for each in made}
+            found.write([MemoryChange(None, each, None) for each in unique.values()])
+            for key, each in unique.items():
+                assert found.get(key) == each
+        finally:
+            store.close()
+
+    def test_a_damaged_record_is_told(self, store: OrderedStore) -> None:
+        made = memory()
+        found = kept(store, made)
+        (row,) = everything(store, families.MEMORIES)
+        value = row[1].replace(b"PostgreSQL", b"PostgreSQ!")
+        commit(store, Batch((Put(families.MEMORIES, row[0], value),)))
+        with pytest.raises(StorageFailed, match="damaged"):
+            found.get(made.key)
+
+
+def replace_digest(digest: str) -> Memory:
+    """A memory that is forgotten may have any digest."""
+    return Memory(
+        digest=Digest(digest),
+        namespace="decisions",
+        domain=Domain("project:shop"),
+        summary="",
+        created_ms=Millis(1),
+        updated_ms=Millis(1),
+        status=Status.TOMBSTONE,
+    )
+
+
+class TestNoteQueue:
+    def test_each_home_has_its_own_changes_in_order(self, store: OrderedStore) -> None:
+        one, two, three = memory("one"), memory("two"), memory("three")
+        kept(store, one, two)
+        kept(store, three, home=OTHER)
+        queue = StoredNoteQueue(store)
+        assert sorted(queue.homes()) == sorted([HOME, OTHER])
+        assert [key for _, key in queue.waiting(HOME, limit=10)] == [one.key, two.key]
+        assert [key for _, key in queue.waiting(HOME, limit=1)] == [one.key]
+        assert [key for _, key in queue.waiting(OTHER, limit=10)] == [three.key]
+
+    def test_what_is_done_is_gone_and_what_came_meanwhile_stays(self, store: OrderedStore) -> None:
+        one, two = memory("one"), memory("two")
+        kept(store, one)
+        queue = StoredNoteQueue(store)
+        taken = queue.waiting(HOME, limit=10)
+        kept(store, two)
+        queue.done([ticket for ticket, _ in taken])
+        assert [key for _, key in queue.waiting(HOME, limit=10)] == [two.key]
+        queue.done([ticket for ticket, _ in queue.waiting(HOME, limit=10)])
+        assert queue.homes() == []
+        queue.done([])
+
+    def test_a_change_without_a_home_waits_for_no_note(self, store: OrderedStore) -> None:
+        kept(store, memory(), home=None)
+        assert StoredNoteQueue(store).homes() == []
+
+    def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
+        store = open_durable(tmp_path / "db")
+        kept(store, memory())
+        store.close()
+        again = open_durable(tmp_path / "db")
+        try:
+            assert [key for _, key in StoredNoteQueue(again).waiting(HOME, limit=9)] == [
+                memory().key
+            ]
+        finally:
+            again.close()
+
+
+class TestUses:
+    def test_uses_are_counted_and_the_last_one_kept(self, store: OrderedStore) -> None:
+        uses, key = StoredUses(store), memory().key
+        assert uses.of([key]) == [Use()]
+        uses.add([key], Millis(5))
+        commit(store)
+        uses.add([key], Millis(3))
+        commit(store)
+        assert uses.of([key, memory("x").key]) == [Use(count=2, last_ms=Millis(5)), Use()]
+
+    def test_a_tier_is_settled_beside_the_count(self, store: OrderedStore) -> None:
+        uses, key = StoredUses(store), memory().key
+        uses.add([key], Millis(5))
+        commit(store)
+        uses.settle({key: Tier.WARM})
+        commit(store)
+        assert uses.of([key]) == [Use(count=1, last_ms=Millis(5), tier=Tier.WARM)]
+        uses.forget(key)
+        assert uses.of([key]) == [Use()]
+
+
+class TestProjects:
+    def test_a_project_is_known_by_its_id_and_each_home(self, store: OrderedStore) -> None:
+        projects = StoredProjects(store)
+        shop = Project(id="shop", origin="host/team/shop", homes=(HOME, OTHER))
+        projects.save(shop)
+        projects.save(Project(id="another", origin="", homes=()))
+        assert projects.get("shop") == projects.of_home(HOME) == projects.of_home(OTHER) == shop
+        assert projects.get("none") is projects.of_home(Home("/elsewhere")) is None
+        assert [each.id for each in projects.all()] == ["another", "shop"]
+
+    def test_paths_need_not_be_text(self, store: OrderedStore) -> None:
+        odd = Home("/work/\udcff:%/.git")
+        projects = StoredProjects(store)
+        projects.save(Project(id="odd", origin="", homes=(odd,)))
+        found = projects.of_home(odd)
+        assert found is not None
+        assert found.homes == (odd,)
+
+    def test_what_was_seen_is_remembered_per_home(self, store: OrderedStore) -> None:
+        projects = StoredProjects(store)
+        assert projects.seen(HOME) == Seen()
+        projects.saw(HOME, Seen(state="abc", at_ms=Millis(7)))
+        assert projects.seen(HOME) == Seen(state="abc", at_ms=Millis(7))
+        assert projects.seen(OTHER) == Seen()
+
+
+class TestJournal:
+    def test_the_last_run_is_read_and_can_be_marked(self, store: OrderedStore) -> None:
+        journal = StoredJournal(store)
+        assert journal.last() is None
+        undo = Undo(
+            key=memory().key,
+            status=Status.ACTIVE,
+            superseded_by="",
+            tags=("a", "b"),
+            changed_ms=Millis(9),
+        )
+        journal.add(Run(at_ms=Millis(1), changes=()))
+        run = Run(at_ms=Millis(2), changes=(undo,), made=(memory("new").key,))
+        journal.add(run)
+        assert journal.last() == run
+        journal.replace_last(replace(run, undone=True))
+        assert journal.last() == replace(run, undone=True)
+
+    def test_it_does_not_grow_without_end(self, store: OrderedStore) -> None:
+        journal = StoredJournal(store)
+        for n in range(30):
+            journal.add(Run(at_ms=Millis(n), changes=()))
+        assert len(everything(store, families.JOURNAL)) <= 21
+        last = journal.last()
+        assert last is not None
+        assert last.at_ms == 29
+
+
+@given(records())
+def test_the_key_of_a_memory_comes_back(made: Memory) -> None:
+    assert keys.memory_of(keys.memory(made.key)) == made.key

@@ -1,0 +1,318 @@
+"""The Repositories port: folders, clones, worktrees and submodules, and repositories of our own."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.git import origins
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.domain.errors import GitFailed, InvalidInput
+from agent_memory.domain.memories import USER, Home
+from agent_memory.domain.ports import Repositories
+from agent_memory.domain.projects import Located
+from tests.git_repositories import Repository, cloned, environment, made, memory
+
+
+@pytest.fixture
+def repositories(tmp_path: Path) -> Repositories:
+    return GitRepositories(tmp_path / "data")
+
+
+def located(repositories: Repositories, folder: Path, **environ: str) -> Located:
+    found = repositories.locate(str(folder), environ)
+    assert found is not None
+    return found
+
+
+class TestLocating:
+    def test_a_folder_of_a_repository(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        inner = app.folder / "src" / "deep"
+        inner.mkdir(parents=True)
+        expected = Located(
+            home=Home(str(app.folder / ".git")),
+            name="app",
+            origin="",
+            commit=app.head,
+            branch="main",
+        )
+        assert located(repositories, app.folder) == expected
+        assert located(repositories, inner) == expected
+        assert located(repositories, app.folder / ".git") == expected
+        assert repositories.exists(expected.home)
+
+    def test_no_repository(self, repositories: Repositories, tmp_path: Path) -> None:
+        assert repositories.locate(str(tmp_path), {}) is None
+        assert repositories.locate(str(tmp_path / "nowhere"), {}) is None
+        assert not repositories.exists(Home(str(tmp_path)))
+        with pytest.raises(GitFailed, match="no repository"):
+            repositories.notebook(Home(str(tmp_path)), USER)
+
+    def test_before_the_first_commit(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app", commits=0)
+        found = located(repositories, app.folder)
+        assert (found.commit, found.branch) == ("", "main")
+
+    def test_a_detached_head_is_on_no_branch(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app = made(tmp_path / "app", commits=2)
+        app.git("checkout", "--quiet", "--detach", "HEAD~1")
+        found = located(repositories, app.folder)
+        assert (found.commit, found.branch) == (app.head, "")
+
+    def test_worktrees_are_one_repository_at_their_own_commits(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app = made(tmp_path / "app")
+        app.git("worktree", "add", "--quiet", "-b", "feature/x", str(tmp_path / "linked"))
+        linked = Repository(tmp_path / "linked", app.environ)
+        linked.commit()
+        main, other = located(repositories, app.folder), located(repositories, linked.folder)
+        assert (main.home, main.name) == (other.home, other.name)
+        assert (other.commit, other.branch) == (linked.head, "feature/x")
+        assert main.commit != other.commit
+
+    def test_a_submodule_is_a_repository_of_its_own(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        part, app = made(tmp_path / "part"), made(tmp_path / "app")
+        app.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part.folder))
+        inner = located(repositories, app.folder / "part")
+        assert inner.home != located(repositories, app.folder).home
+        assert (inner.name, inner.commit) == ("part", part.head)
+
+    @pytest.mark.parametrize(
+        ("folder", "name"), [("app.git", "app"), ("app", "app"), ("app/.bare", "app")]
+    )
+    def test_a_bare_repository(
+        self, repositories: Repositories, tmp_path: Path, folder: str, name: str
+    ) -> None:
+        bare = cloned(made(tmp_path / "source"), tmp_path / folder, "--bare")
+        found = located(repositories, bare.folder)
+        assert (found.home, found.name) == (Home(str(bare.folder)), name)
+        assert found.commit == bare.head
+
+    def test_git_dir_of_the_caller_comes_first(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app, other = made(tmp_path / "app"), made(tmp_path / "other")
+        assert located(repositories, app.folder, GIT_DIR=str(other.folder / ".git")).name == "other"
+        assert located(repositories, app.folder, GIT_DIR="../other/.git").name == "other"
+        assert located(repositories, app.folder, GIT_DIR="/nowhere").name == "app"
+
+    def test_links_lead_to_one_home(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        (tmp_path / "link").symlink_to(app.folder)
+        assert located(repositories, tmp_path / "link").home == app.home
+
+    def test_a_partial_clone(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        app.git("config", "uploadpack.allowFilter", "true")
+        outside = Repository(tmp_path, environment(tmp_path))
+        outside.git("clone", "--quiet", "--filter=blob:none", f"file://{app.folder}", "partial")
+        assert located(repositories, tmp_path / "partial").commit == app.head
+
+
+class TestBrokenRepositories:
+    def test_a_head_that_leads_nowhere(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        (app.folder / ".git/refs/heads/main").write_text("f" * 40 + "\n")
+        with pytest.raises(GitFailed, match="git fsck"):
+            repositories.locate(str(app.folder), {})
+
+    def test_a_worktree_without_its_repository_is_not_taken_for_another(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        around, app = made(tmp_path / "around"), made(tmp_path / "app")
+        linked = around.folder / "linked"
+        app.git("worktree", "add", "--quiet", "--detach", str(linked))
+        app.folder.rename(tmp_path / "moved")
+        with pytest.raises(GitFailed, match="worktree repair"):
+            repositories.locate(str(linked), {})
+
+    def test_a_config_that_cannot_be_read(self, repositories: Repositories, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        (app.folder / ".git/config").write_text("[core\n")
+        with pytest.raises(GitFailed, match=str(app.folder)):
+            repositories.locate(str(app.folder), {})
+
+    def test_sha256_is_not_supported(self, repositories: Repositories, tmp_path: Path) -> None:
+        Repository(tmp_path, environment(tmp_path)).git(
+            "init", "--quiet", "--object-format=sha256", "app"
+        )
+        with pytest.raises(GitFailed, match="SHA-256"):
+            repositories.locate(str(tmp_path / "app"), {})
+
+    def test_an_unknown_extension_is_named(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app = made(tmp_path / "app")
+        app.git("config", "extensions.unheardOf", "true")
+        app.git("config", "core.repositoryFormatVersion", "1")
+        with pytest.raises(GitFailed, match="unheardof"):
+            repositories.locate(str(app.folder), {})
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+    def test_someone_elses_repository_says_how_to_trust_it(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app = made(tmp_path / "app")
+        for path in (app.folder, *app.folder.rglob("*")):
+            os.chown(path, 12345, 12345)
+        with pytest.raises(GitFailed, match=r"safe\.directory") as caught:
+            repositories.locate(str(app.folder), {})
+        assert str(caught.value).endswith(str(app.folder))
+
+
+class TestOrigins:
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "git@github.com:acme/app.git",
+            "github.com:acme/app",
+            "github.com:/acme/app.git/",
+            "ssh://git@github.com/acme/app.git",
+            "ssh://github.com:22/acme/app/",
+            "git+ssh://git@GitHub.com/acme/app",
+            "https://github.com/acme/app",
+            "https://ada:t0ken@github.com:443/acme/app.git",
+            "https://p@ss:w@rd@github.com/acme/app.git?token=t0ken#x",
+            "http://github.com:80/acme//app.git",
+            "git://github.com:9418/acme/app.git",
+            "HTTPS://GITHUB.COM./acme/app.git",
+        ],
+    )
+    def test_one_repository_has_one_spelling(self, tmp_path: Path, address: str) -> None:
+        assert origins.normalised(address, tmp_path) == "github.com/acme/app"
+
+    @pytest.mark.parametrize(
+        ("address", "spelling"),
+        [
+            ("ssh://git@host:2222/a/b.git", "host:2222/a/b"),
+            ("https://host:8443/a/b", "host:8443/a/b"),
+            ("https://host/a/B", "host/a/B"),
+            ("ssh://git@[::1]:22/a.git", "[::1]/a"),
+            ("git@[::1]:a.git", "[::1]/a"),
+            ("https://u:p@host:port/a", "host/a"),
+            ("https://host/with%20blank", "host/with blank"),
+        ],
+    )
+    def test_what_differs_stays_different(
+        self, tmp_path: Path, address: str, spelling: str
+    ) -> None:
+        assert origins.normalised(address, tmp_path) == spelling
+
+    def test_a_local_remote_is_its_path(self, repositories: Repositories, tmp_path: Path) -> None:
+        bare = cloned(made(tmp_path / "source"), tmp_path / "app.git", "--bare")
+        clone = cloned(bare, tmp_path / "clone")
+        for address in (
+            str(bare.folder),
+            f"{bare.folder}/",
+            "../app.git",
+            "../app",
+            f"file://{bare.folder}",
+            f"file://localhost{bare.folder}",
+        ):
+            clone.git("remote", "set-url", "origin", address)
+            assert located(repositories, clone.folder).origin == str(bare.folder)
+
+    def test_the_users_short_forms_are_resolved(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        app = made(tmp_path / "app")
+        app.git("remote", "add", "upstream", "https://example.org/not/this")
+        assert located(repositories, app.folder).origin == ""
+        app.git("remote", "add", "origin", "gh:acme/app.git")
+        app.git("config", "url.https://ada:t0ken@github.com/.insteadOf", "gh:")
+        assert located(repositories, app.folder).origin == "github.com/acme/app"
+
+    def test_worktrees_see_a_relative_origin_from_the_main_one(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        bare = cloned(made(tmp_path / "source"), tmp_path / "app.git", "--bare")
+        clone = cloned(bare, tmp_path / "clone")
+        clone.git("remote", "set-url", "origin", "../app.git")
+        clone.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "deep/er/linked"))
+        assert located(repositories, tmp_path / "deep/er/linked").origin == str(bare.folder)
+
+
+class TestPrivateRepositories:
+    @pytest.mark.parametrize("name", ["user.git", "org/acme.git", "projects/0123abcd.git"])
+    def test_it_is_made_at_first_use_for_its_owner_only(
+        self, repositories: Repositories, tmp_path: Path, name: str
+    ) -> None:
+        home = repositories.private(name)
+        assert home == str(tmp_path / "data" / name)
+        assert not repositories.exists(home)
+        notebook = repositories.notebook(home, USER)
+        assert stat.S_IMODE(Path(home).stat().st_mode) == 0o700
+        assert repositories.exists(home)
+        assert repositories.private(name) == home
+        notebook.keep([memory("x", domain=USER)])
+        assert len(notebook.read().memories) == 1
+        bare = Repository(Path(home), environment(tmp_path))
+        assert bare.git("rev-parse", "--is-bare-repository", "--abbrev-ref", "HEAD") == "true\nmain"
+        assert bare.succeeds("fsck", "--strict")
+
+    def test_all_of_them_annotate_the_same_commit(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        homes = []
+        for each in (repositories, GitRepositories(tmp_path / "other machine")):
+            homes.append(each.private("user.git"))
+            each.notebook(homes[-1], USER)
+        heads = {Repository(Path(home), environment(tmp_path)).head for home in homes}
+        assert len(heads) == 1
+
+    def test_one_that_was_made_only_half_is_finished(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        made(tmp_path / "data" / "user.git", bare=True)
+        home = repositories.private("user.git")
+        repositories.notebook(home, USER)
+        assert Repository(Path(home), environment(tmp_path)).head
+
+    def test_many_at_once_make_one(self, tmp_path: Path) -> None:
+        repositories = GitRepositories(tmp_path / "data")
+        home = repositories.private("user.git")
+        heads: list[str] = []
+
+        def make() -> None:
+            repositories.notebook(home, USER)
+            heads.append(Repository(Path(home), environment(tmp_path)).head)
+
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert len(heads) == 8
+        assert len(set(heads)) == 1
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "",
+            "user",
+            "../user.git",
+            "/user.git",
+            "a/../b.git",
+            "..git",
+            "a/b/c.git",
+            ".git",
+            "a\n.git",
+        ],
+    )
+    def test_no_name_leads_elsewhere(self, repositories: Repositories, name: str) -> None:
+        with pytest.raises(InvalidInput, match="no name"):
+            repositories.private(name)
+
+    def test_a_folder_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        repositories = GitRepositories(tmp_path / "file")
+        with pytest.raises(GitFailed, match="cannot be made"):
+            repositories.notebook(repositories.private("user.git"), USER)

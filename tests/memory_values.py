@@ -1,0 +1,94 @@
+"""Memories to test with: made by hand, and by Hypothesis."""
+
+from hypothesis import strategies as st
+
+from agent_memory.domain import memories
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import NAMESPACES, USER, Domain, Memory, Status
+
+PROJECT = Domain("project:shop")
+
+
+def memory(
+    summary: str = "Use PostgreSQL",
+    content: str = "",
+    *,
+    namespace: str = "decisions",
+    domain: Domain = PROJECT,
+    at: int = 1_700_000_000_000,
+    spec: str = "",
+    **fields: object,
+) -> Memory:
+    made: dict[str, object] = {"created_ms": Millis(at), "updated_ms": Millis(at), **fields}
+    return Memory(
+        digest=memories.digest_of(namespace, summary, content, spec),
+        namespace=namespace,
+        domain=domain,
+        summary=summary,
+        content=content,
+        spec=spec,
+        **made,  # type: ignore[arg-type]  # fields of a Memory
+    )
+
+
+names = st.from_regex(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,20}[A-Za-z0-9])?", fullmatch=True)
+domains = st.one_of(
+    st.just(USER),
+    names.map(lambda name: Domain(f"project:{name}")),
+    names.map(lambda name: Domain(f"org:{name}")),
+)
+namespaces = st.sampled_from(NAMESPACES)
+summaries = (
+    st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=100)
+    .map(str.strip)
+    .filter(bool)
+)
+contents = st.text(max_size=300)  # without lone surrogates
+tags = st.frozensets(
+    st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters=","))
+    .map(lambda text: text[:64].strip())
+    .filter(bool),
+    max_size=4,
+)
+times = st.integers(0, 9_999_999_999_000).map(Millis)
+references = st.builds(
+    lambda namespace, name, index: f"{namespace}:{name}:{index}",
+    namespaces,
+    st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
+    st.integers(0, 3),
+)
+
+
+@st.composite
+def copies(draw: st.DrawFn, of: Memory) -> Memory:
+    """A copy of a memory, as another clone may have it."""
+    if draw(st.integers(0, 9)) == 0:
+        return memories.tombstone(of, draw(times))
+    return memory(
+        of.summary,
+        of.content,
+        namespace=of.namespace,
+        domain=of.domain,
+        spec=of.spec,
+        created_ms=draw(times),
+        updated_ms=draw(st.sampled_from([Millis(5), Millis(6)]) | times),
+        tags=draw(tags),
+        relates_to=tuple(draw(st.lists(references, max_size=2))),
+        status=draw(st.sampled_from([Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED])),
+        commit=draw(st.sampled_from(["", "a" * 40, "b" * 40])),
+        superseded_by=draw(st.sampled_from(["", "decisions:0123456789ab:0"])),
+        event_id=draw(st.sampled_from(["", "event-1"])),
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Memory:
+    """Any memory."""
+    made = memory(
+        draw(summaries),
+        draw(contents),
+        namespace=draw(namespaces),
+        domain=draw(domains),
+        spec=draw(st.sampled_from(["", "feature-api"])),
+    )
+    return draw(copies(made))

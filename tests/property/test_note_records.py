@@ -1,0 +1,421 @@
+"""Records in notes: nothing is lost, nothing is taken for what it is not, and clones converge."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.git import earlier, pages, records, trees
+from agent_memory.adapters.git.index import Index
+from agent_memory.adapters.git.pages import Edit
+from agent_memory.adapters.git.records import Foreign, Part, Record
+from agent_memory.domain import memories
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import NAMESPACES, Domain, Memory, Status
+from tests.memory_values import copies, memory
+from tests.memory_values import records as any_memories
+
+PROJECT = Domain("project:shop")
+ELSEWHERE = Domain("project:shop-of-another-clone")
+
+
+def parsed(data: bytes, of: Memory) -> list[Part]:
+    return records.parse(data, of.domain, of.namespace)
+
+
+def found(data: bytes, domain: Domain = PROJECT, namespace: str = "decisions") -> list[Memory]:
+    parts = records.parse(data, domain, namespace)
+    return [each.memory for each in parts if isinstance(each, Record)]
+
+
+decisions = st.builds(
+    memory,
+    st.from_regex(r"[a-z]{1,8}", fullmatch=True),
+    st.sampled_from(
+        ["", "body", "\n", "---\n", "\r\n---\r\n", "no end", "---\nid: x\nlength: 3\n---\n"]
+    )
+    | st.text(max_size=30),
+)
+fragments = st.one_of(
+    st.binary(max_size=20),
+    st.sampled_from(
+        [
+            b"---\n",
+            b"\n",
+            b"---",
+            b"id: decisions:0123456789ab:0\n",
+            b"length: 5\n",
+            b"namespace: decisions\ndomain: project\n",
+            b"---\r\n",
+            b"summary: &a [*a]\n",
+            b"type: decisions\ntimestamp: '2025-11-03T08:15:30+00:00'\nsummary: x\n",
+        ]
+    ),
+    decisions.map(records.render),
+    st.tuples(decisions.map(records.render), st.integers(0, 400)).map(lambda it: it[0][: it[1]]),
+    st.tuples(decisions.map(records.render), st.integers(0, 400)).map(lambda it: it[0][it[1] :]),
+)
+notes = st.lists(fragments, max_size=8).map(b"".join)
+lines = (
+    st.binary(max_size=30).filter(lambda data: b"---" not in data).map(lambda data: data + b"\n")
+)
+
+
+class TestText:
+    @given(any_memories())
+    def test_what_is_written_is_read_again(self, made: Memory) -> None:
+        (part,) = parsed(records.render(made), made)
+        assert isinstance(part, Record)
+        assert part.memory == made
+
+    @given(any_memories(), st.text(max_size=400), st.text(max_size=50))
+    def test_names_that_do_not_fit_spoil_no_record(
+        self, made: Memory, name: str, commit: str
+    ) -> None:
+        odd = replace(made, commit=commit, superseded_by=name, event_id=name, session_id=name)
+        assert [
+            each.digest for each in found(records.render(odd), made.domain, made.namespace)
+        ] == [made.digest]
+
+    @given(any_memories())
+    def test_no_clone_tells_its_own_name_for_the_project(self, made: Memory) -> None:
+        here, there = replace(made, domain=PROJECT), replace(made, domain=ELSEWHERE)
+        assert records.render(here) == records.render(there)
+
+    @given(notes)
+    @example(b"")
+    @example(b"---\n---\n---\n")
+    def test_the_parts_of_any_text_are_the_text(self, data: bytes) -> None:
+        parts = records.parse(data, PROJECT, "decisions")
+        assert records.join(parts) == data
+        assert all(part.data for part in parts)
+
+    @given(st.lists(st.tuples(lines, decisions), max_size=4), lines)
+    def test_records_are_found_among_whatever_people_write(
+        self, pairs: list[tuple[bytes, Memory]], last: bytes
+    ) -> None:
+        data = b"".join(text + records.render(made) for text, made in pairs) + last
+        assert found(data) == [made for _, made in pairs]
+
+    @given(st.lists(decisions, min_size=1, max_size=3), lines)
+    def test_a_record_in_the_content_of_another_is_content(
+        self, inner: list[Memory], between: bytes
+    ) -> None:
+        quoted = between.join(map(records.render, inner)).decode("utf-8", "replace")
+        outer = memory("outer", quoted)
+        assert found(records.render(outer)) == [outer]
+
+    @given(decisions, st.data())
+    def test_a_damaged_record_never_says_something_else(
+        self, made: Memory, data: st.DataObject
+    ) -> None:
+        text = bytearray(records.render(made))
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+        for each in found(bytes(text)):
+            assert (each.summary, each.content) == (made.summary, made.content)
+
+    @given(decisions, st.data())
+    def test_a_shortened_record_is_kept_as_it_is_and_hides_none_after_it(
+        self, made: Memory, data: st.DataObject
+    ) -> None:
+        text = records.render(made)
+        cut = text[: data.draw(st.integers(1, len(text) - 1))]
+        whole = memory("whole", "after it")
+        assert whole in found(cut + b"\n" + records.render(whole))
+
+    def test_front_matter_is_in_one_order_without_what_is_empty(self) -> None:
+        made = memory("Use: it", "body", tags=frozenset({"b", "a"}), commit="c" * 40)
+        assert records.render(made).decode() == (
+            f"---\nid: {made.id}\nnamespace: decisions\ndomain: project\nsummary: 'Use: it'\n"
+            "timestamp: '2023-11-14T22:13:20.000Z'\nupdated_at: '2023-11-14T22:13:20.000Z'\n"
+            f"tags:\n- a\n- b\nstatus: active\ncommit: {'c' * 40}\nlength: 4\n---\nbody\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ((b"length: 4", b"length: 400"), records.CUT),
+            ((b"length: 4", b"length: 999999"), records.WRONG),
+            ((b"length: 4", b"length: -1"), records.WRONG),
+            ((b"\nbody", b"\nBODY"), records.CHANGED),
+            ((b"\nbody", b"\n\xff\xffdy"), records.CHANGED),
+            ((b"summary: x", b"summary: y"), records.CHANGED),
+            ((b"summary: x", b"summary: \xff"), records.UNREADABLE),
+            ((b"summary: x", b"summary: 'x"), records.UNREADABLE),
+            ((b"summary: x", b"summary: !!python/object:os.system x"), records.UNREADABLE),
+            ((b"summary: x", b"summary: &a x\nspec: *a"), records.UNREADABLE),
+            ((b"summary: x", b"summary: " + b"[" * 60_000), records.UNREADABLE),
+            ((b"summary: x", b"summary:   " + b"[" * 60_000), records.UNREADABLE),
+            ((b"summary: x", b"summary: x\r" + b"[" * 60_000), records.UNREADABLE),
+            ((b"summary: x", b"tags:\n- " + b"- " * 30_000 + b"x"), records.UNREADABLE),
+            ((b"summary: x", b"summary: " + b"x" * 70_000), records.NOT_OURS),
+            ((b"summary: x", b"summary: x\ntags:\n- a: b"), records.UNREADABLE),
+            ((b"status: active", b"status: busy"), records.WRONG),
+            ((b"status: active", b"status: active\nevent_id: " + b"e" * 999), records.UNREADABLE),
+            ((b"status: active", b"status: active\ncommit: abc"), records.WRONG),
+            ((b"status: active", b"status: active\nrelates_to:\n- nobody"), records.WRONG),
+            ((b"status: active", b"status: active\ntags:\n- a,b"), records.WRONG),
+            ((b"20.000Z", b"20Z"), records.WRONG),
+            ((b"2023-11-14", b"2023-13-14"), records.WRONG),
+            ((b"domain: project", b"domain: user"), records.ELSEWHERE),
+            ((b"namespace: decisions", b"namespace: learnings"), records.ELSEWHERE),
+        ],
+    )
+    def test_what_is_no_record_says_why(self, change: tuple[bytes, bytes], reason: str) -> None:
+        text = records.render(memory("x", "body")).replace(*change)
+        (part,) = records.parse(text, PROJECT, "decisions")
+        assert part == Foreign(data=text, reason=reason)
+
+    def test_a_tombstone_must_say_what_it_stands_for(self) -> None:
+        gone = memories.tombstone(memory("x", "body"), Millis(1_800_000_000_000))
+        text = records.render(gone)
+        assert found(text) == [gone]
+        assert found(text.replace(gone.digest.encode(), b"0" * 64)) == []
+        assert found(text.replace(b"length: 0\n---\n", b"length: 4\n---\nbody")) == []
+
+    def test_hostile_texts_take_no_longer_than_long_ones(self) -> None:
+        """Each claims a content that reaches over all that follow; hashing is bounded."""
+        claim = records.render(memory("x", "y" * 99_000))[:-99_001]
+        texts = claim * 400 + b"\n" * 100_000
+        assert found(texts + records.render(memory("z"))) in ([], [memory("z")])
+
+
+@dataclass
+class Clone:
+    """Notes without git: blobs by their hash, and where each stands."""
+
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    index: Index = field(default_factory=Index)
+
+    def change(self, how: Callable[[Edit], None]) -> None:
+        edit = Edit(self.index, self.blobs.__getitem__, parse_here)
+        how(edit)
+        for path, text in edit.texts.items():
+            if text:
+                name = hashlib.sha256(text).hexdigest()
+                self.blobs[name] = text
+                self.index.put(path, name, edit.outlines[path])
+            else:
+                self.index.remove(path)
+
+    def keep(self, made: Memory, commit: str) -> None:
+        self.change(lambda edit: edit.keep(made, commit))
+
+    def unite(self, other: "Clone") -> None:
+        def take(edit: Edit) -> None:
+            known = set(self.index.blobs.values())
+            for path, blob in other.index.blobs.items():
+                if blob not in known:
+                    text = other.blobs[blob]
+                    edit.take(path, text, parse_here(text))
+
+        self.change(take)
+
+    def append(self, text: bytes, commit: str) -> None:
+        """As `git notes append` does."""
+        path = self.index.notes.get(commit) or trees.note_path(commit)
+        present = self.blobs[self.index.blobs[path]] + b"\n" if path in self.index.blobs else b""
+        data = present + text
+        name = hashlib.sha256(data).hexdigest()
+        self.blobs[name] = data
+        self.index.put(path, name, records.outline(parse_here(data)))
+
+    def texts(self) -> list[bytes]:
+        return [self.blobs[blob] for blob in self.index.blobs.values()]
+
+    def everything(self) -> list[Memory]:
+        return [each for text in self.texts() for each in found(text)]
+
+
+def parse_here(text: bytes) -> list[Part]:
+    return records.parse(text, PROJECT, "decisions")
+
+
+def agrees(clone: Clone) -> bool:
+    """What is known of each text is what a reader would find."""
+    read = {
+        path: records.outline(parse_here(clone.blobs[blob]))
+        for path, blob in clone.index.blobs.items()
+    }
+    places: dict[str, set[str]] = {}
+    for path, outline in read.items():
+        for digest in outline.digests:
+            places.setdefault(digest, set()).add(path)
+    known = {digest: set(paths) for digest, paths in clone.index.places.items()}
+    return clone.index.outlines == read and known == places
+
+
+COMMITS = ("a" * 40, "b" * 40)
+SAID = [memory(f"number {number}", "---\n" * number) for number in range(6)]
+steps = st.one_of(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(SAID).flatmap(copies),
+        st.sampled_from(COMMITS),
+    ),
+    st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from([b"by hand\n", b"by hand\n\nand more\n", b"---\ntype: decisions\n"]),
+        st.sampled_from(COMMITS),
+    ),
+)
+
+
+class TestPages:
+    @settings(max_examples=12, deadline=None)
+    @given(st.lists(st.integers(1, 90), min_size=1, max_size=4), st.data())
+    def test_however_they_come_each_stands_once_and_pages_stay_small(
+        self, sizes: list[int], data: st.DataObject
+    ) -> None:
+        clone = Clone()
+        everything = [memory(f"number {number}") for number in range(sum(sizes))]
+        waiting = list(everything)
+        for size in sizes:
+            group, waiting = waiting[:size], waiting[size:]
+
+            def keep(edit: Edit, group: Sequence[Memory] = group) -> None:
+                for each in group:
+                    edit.keep(each, COMMITS[0])
+
+            clone.change(keep)
+            if data.draw(st.booleans()):
+                clone.append(b"by hand\n", COMMITS[0])
+        kept = clone.everything()
+        assert len(kept) == len(everything)
+        assert set(kept) == set(everything)
+        assert all(len(found(text)) <= pages.MAX_RECORDS for text in clone.texts())
+        newest = clone.blobs[clone.index.blobs[clone.index.notes[COMMITS[0]]]]
+        assert everything[-1] in found(newest)
+        assert agrees(clone)
+
+
+class TestClones:
+    @settings(max_examples=80, deadline=None)
+    @given(st.lists(steps, max_size=25), st.permutations(range(3)), st.permutations(range(3)))
+    def test_they_converge_in_whatever_order_they_meet(
+        self, script: list[tuple[object, ...]], order: list[int], again: list[int]
+    ) -> None:
+        clones = [Clone() for _ in range(3)]
+        expected: dict[str, Memory] = {}
+        texts: set[bytes] = set()
+        for step in script:
+            match step:
+                case (int(here), Memory() as made, str(commit)):
+                    clones[here].keep(made, commit)
+                    known = expected.get(made.digest)
+                    expected[made.digest] = memories.merged(known, made) if known else made
+                case (int(here), int(there)):
+                    clones[here].unite(clones[there])
+                case (int(here), bytes(text), str(commit)):
+                    clones[here].append(text, commit)
+                    texts.add(text)
+        for here in (*order, *again):
+            for there in range(3):
+                clones[here].unite(clones[there])
+        for clone in clones:
+            kept = clone.everything()
+            assert len(kept) == len(expected)
+            assert {each.digest: each for each in kept} == expected
+            assert all(any(text in note for note in clone.texts()) for text in texts)
+            assert agrees(clone)
+        before = [list(clone.index.blobs.values()) for clone in clones]
+        for here in order:
+            for there in again:
+                clones[here].unite(clones[there])
+        assert before == [list(clone.index.blobs.values()) for clone in clones]
+
+
+ENTRY = "---\ntype: {0}\ntimestamp: '{1}'\nsummary: {2}\n{3}---\n\n{4}\n"
+
+
+class TestEarlierLayouts:
+    def test_entries_are_read_with_all_they_hold(self) -> None:
+        text = ENTRY.format(
+            "blockers",
+            "2025-11-03T09:00:00.100000+00:00",
+            "Build host runs out of inodes when two nightly jobs\n  overlap",
+            "spec: nightly\nphase: build\ntags:\n- ci\n- disk, full\nstatus: resolved\n"
+            "relates_to:\n- decisions:1a2b3c4:0\n- learnings:1a2b3c4:1765368000500\n",
+            "Cause found.\n\n---\n\nA rule above.",
+        )
+        (draft,) = earlier.drafts(text.encode())
+        assert draft.namespace == "blockers"
+        assert draft.summary == "Build host runs out of inodes when two nightly jobs overlap"
+        assert draft.content == "Cause found.\n\n---\n\nA rule above."
+        assert draft.created_ms == 1_762_160_400_100
+        assert draft.spec == "nightly"
+        assert draft.tags == {"ci", "disk full"}
+        assert draft.status is Status.RESOLVED
+        assert draft.relates_to == ("decisions:1a2b3c4:0",)
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(NAMESPACES),
+                st.integers(0, 10**12),
+                st.from_regex(r"[A-Za-z][a-z ]{0,80}[a-z]", fullmatch=True),
+                st.text(
+                    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("\n-"),
+                    max_size=60,
+                ),
+            ),
+            max_size=5,
+            unique_by=lambda entry: entry[1],
+        )
+    )
+    def test_all_entries_of_a_note_are_found_in_order(
+        self, entries: list[tuple[str, int, str, str]]
+    ) -> None:
+        text = "\n".join(
+            ENTRY.format(
+                name, f"{1970 + at % 60}-01-01T00:00:00.{at % 10**6:06}Z", summary, "", body
+            )
+            for name, at, summary, body in entries
+        )
+        drafts = earlier.drafts(text.encode())
+        told = [(each.namespace, each.summary, each.content) for each in drafts]
+        assert list(dict.fromkeys(told)) == list(
+            dict.fromkeys(
+                (name, " ".join(line.split()), body.rstrip("\n")) for name, _, line, body in entries
+            )
+        )
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "by hand",
+            "---\ntype: decisions\n",
+            "---\ntype: unheard-of\ntimestamp: '2025-11-03T09:00:00Z'\nsummary: x\n---\n",
+            "---\ntype: decisions\ntimestamp: 'yesterday'\nsummary: x\n---\n",
+            "---\ntype: decisions\ntimestamp: '2025-11-03T09:00:00Z'\nsummary: ''\n---\n",
+            "---\ntype: decisions\nstatus: tombstone\ntimestamp: '2025-11-03'\nsummary: x\n---\n",
+            "---\ntype: decisions\ntimestamp: '2025-11-03T09:00:00Z'\nsummary: "
+            + "[" * 50_000
+            + "\n---\n",
+            # what cat_sort_uniq leaves of two
+            "\n---\nBody.\nsummary: a\nsummary: b\ntimestamp: '1'\ntimestamp: '2'\ntype: reviews\n",
+        ],
+    )
+    def test_what_is_no_entry_gives_nothing(self, text: str) -> None:
+        assert earlier.drafts(text.encode()) == []
+
+    @given(notes)
+    def test_no_text_does_harm(self, data: bytes) -> None:
+        earlier.drafts(data)
+
+    def test_long_summaries_are_cut_and_copies_are_one(self) -> None:
+        text = ENTRY.format("decisions", "2025-11-03T09:00:00Z", "word " * 40, "", "body")
+        (draft,) = earlier.drafts((text + "\n" + text).encode())
+        assert len(draft.summary) <= memories.MAX_SUMMARY_CHARS
+        assert draft.summary.endswith("…")
+
+    def test_text_after_an_entry_is_of_its_content(self) -> None:
+        text = ENTRY.format("blockers", "2025-11-03T09:00:00Z", "x", "spec: null\n", "body")
+        (draft,) = earlier.drafts((text + "\n## Resolution\n\nDone.\n").encode())
+        assert draft.content == "body\n\n## Resolution\n\nDone."
+        assert draft.spec == ""

@@ -1,0 +1,243 @@
+"""Properties of records: what is written is read again, and no file does harm."""
+
+import json
+import pickle
+import re
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.domain import memories
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.events import MAX_MILLIS, Millis
+from agent_memory.domain.memories import Domain, Draft, Memory, Status
+from agent_memory.interfaces import records
+from agent_memory.interfaces.records import FORMATS, Refused
+
+# All that UTF-8 can hold, and more often what one of the formats has a meaning for.
+_WICKED = (
+    *"\n\r\t :#-'\"|>{}[]&*!%@`\\,~?\0\x07\x1b\x7f\x85\xa0",
+    *"\u2028\u2029\ufeff\ufffe\uffff\U0001f600é",
+    *("---\n", "\n---\n", "...\n", "- ", "  ", "\r\n", "null", "length: 3\n", "## a\n"),
+    "\n---\nnamespace: decisions\nsummary: inner\nlength: 4\n---\nbody\n",
+)
+_characters = st.characters(codec="utf-8")
+_texts = st.lists(st.sampled_from(_WICKED) | _characters, max_size=12).map("".join)
+_contents = _texts | st.text(_characters)
+_line_characters = st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"))
+_SAID = ("null", "yes", "1.10", "2026-01-01", "~", "- a", "a: b", "# x", "'", "---", "{", "<<", "=")
+_lines = (st.sampled_from(_SAID) | st.text(_line_characters, max_size=20)).map(str.strip)
+_tags = _lines.map(lambda text: text.replace(",", "").strip()).filter(bool)
+_millis = st.integers(0, MAX_MILLIS).map(Millis)
+_related = st.sampled_from(
+    ["decisions:abc1234:0", "subcog://project:my-app/learnings/abc123def456:1"]
+)
+_domains = st.sampled_from([memories.USER, Domain("project:my-app"), Domain("org:acme")])
+
+
+@st.composite
+def _memories(draw: st.DrawFn) -> Memory:
+    namespace = draw(st.sampled_from(memories.NAMESPACES))
+    summary, content, spec = draw(_lines.filter(bool)), draw(_contents), draw(_lines)
+    return Memory(
+        digest=memories.digest_of(namespace, summary, content, spec),
+        namespace=namespace,
+        domain=draw(_domains),
+        summary=summary,
+        content=content,
+        created_ms=draw(_millis),
+        updated_ms=draw(_millis),
+        spec=spec,
+        tags=draw(st.frozensets(_tags, max_size=2)),
+        relates_to=tuple(draw(st.lists(_related, max_size=2))),
+        status=draw(st.sampled_from([Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED])),
+        commit=draw(st.sampled_from(["", "1e10", "0" * 40])),
+        superseded_by=draw(st.sampled_from(["", "decisions:abc1234:0"])),
+        index=draw(st.integers(0, 3)),
+    )
+
+
+def _drafted(memory: Memory) -> Draft:
+    return Draft(
+        namespace=memory.namespace,
+        summary=memory.summary,
+        content=memory.content,
+        spec=memory.spec,
+        tags=memory.tags,
+        relates_to=memory.relates_to,
+        created_ms=memory.created_ms,
+        status=memory.status,
+    )
+
+
+def _written(found: list[Memory], format_: str) -> str:
+    return "".join(records.dump(found, format_))
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+class TestWhatIsWrittenIsReadAgain:
+    @given(found=st.lists(_memories(), max_size=3))
+    def test_as_it_was(self, format_: str, found: list[Memory]) -> None:
+        data = _written(found, format_).encode("utf-8")
+        assert records.parse(data, format_) == [_drafted(each) for each in found]
+
+    @given(found=st.lists(_memories(), min_size=1, max_size=3), data=st.data())
+    def test_though_a_forgotten_one_is_among_them(
+        self, format_: str, found: list[Memory], data: st.DataObject
+    ) -> None:
+        place = data.draw(st.integers(0, len(found) - 1))
+        with_gone = list(found)
+        with_gone[place] = memories.tombstone(found[place], Millis(5))
+        items = records.parse(_written(with_gone, format_).encode("utf-8"), format_)
+        assert isinstance(items[place], Refused)
+        del items[place], found[place]
+        assert items == [_drafted(each) for each in found]
+
+    @given(found=st.lists(_memories(), min_size=1, max_size=3))
+    def test_and_known_by_how_it_begins(self, format_: str, found: list[Memory]) -> None:
+        data = _written(found, format_).encode("utf-8")
+        guessed = records.guess(None, data)
+        one_line = (format_, len(found)) == ("jsonl", 1)
+        assert guessed == ("json" if one_line else format_)
+        assert records.parse(data, guessed) == [_drafted(each) for each in found]
+
+    @given(memory=_memories())
+    def test_also_as_a_content(self, format_: str, memory: Memory) -> None:
+        """A whole export within a memory stays its content."""
+        content = _written([memory], "markdown")
+        digest = memories.digest_of("research", "outer", content, "")
+        outer = Memory(
+            digest=digest,
+            namespace="research",
+            domain=memories.USER,
+            summary="outer",
+            content=content,
+            created_ms=Millis(0),
+            updated_ms=Millis(0),
+        )
+        data = _written([outer, memory, outer], format_).encode("utf-8")
+        expected = [_drafted(outer), _drafted(memory), _drafted(outer)]
+        assert records.parse(data, format_) == expected
+
+
+class TestStandardReadersReadWhatIsWritten:
+    @given(st.lists(_memories(), max_size=3))
+    def test_json(self, found: list[Memory]) -> None:
+        value = json.loads(_written(found, "json"))
+        assert [each["content"] for each in value["memories"]] == [each.content for each in found]
+
+    @given(st.lists(_memories(), max_size=3))
+    def test_jsonl_whatever_ends_a_line_for_them(self, found: list[Memory]) -> None:
+        values = [json.loads(line) for line in _written(found, "jsonl").splitlines()]
+        assert [each["content"] for each in values] == [each.content for each in found]
+
+    @given(st.lists(_memories(), max_size=3))
+    def test_yaml(self, found: list[Memory]) -> None:
+        (memory_list,) = yaml.safe_load(_written(found, "yaml")).values()
+        assert [each["content"] for each in memory_list] == [each.content for each in found]
+        assert [each["summary"] for each in memory_list] == [each.summary for each in found]
+        assert [each["id"] for each in memory_list] == [each.id for each in found]
+
+    @given(_memories())
+    def test_markdown(self, memory: Memory) -> None:
+        _, front, body = _written([memory], "markdown").split("---\n", 2)
+        values = yaml.safe_load(front)
+        assert (values["summary"], values["uri"]) == (memory.summary, memory.urn)
+        assert body.encode("utf-8")[: values["length"]].decode("utf-8") == memory.content
+
+
+_snippets = st.sampled_from(
+    [
+        *(
+            b"---\n",
+            b"summary: a\n",
+            b"namespace: decisions\n",
+            b"type: x\n",
+            b"length: 5\n",
+            b"- ",
+        ),
+        *(
+            b"memories:\n",
+            b"results:\n",
+            b"  ",
+            b"&a ",
+            b"*a",
+            b"!!binary ",
+            b"!x ",
+            b"<<: ",
+            b"? ",
+        ),
+        *(b"[", b"]", b"{", b"}", b'"', b":", b",", b"\n", b"\r\n", b"\t", b"# h\n", b"## h\n"),
+        *(
+            b'"summary": "x"',
+            b'"namespace": "decisions"',
+            b'"\\ud800"',
+            b"NaN",
+            b"-1e999",
+            b"```\n",
+        ),
+        *(b"timestamp: ", b'"timestamp":', b"9" * 20, b"9" * 5000, b"2026-01-01", b"tags: [a,1]\n"),
+        *(b"\xff", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\0", b"%YAML 1.1\n", b"|\n", b"%TAG ! x\n"),
+    ]
+)
+_files = st.binary(max_size=60) | st.lists(_snippets | st.binary(max_size=3), max_size=25).map(
+    b"".join
+)
+_KEYS = (
+    *("memories", "results", "summary", "content", "body", "namespace", "type", "tags", "id"),
+    *("timestamp", "timestamp_ms", "status", "relates_to", "spec", "kind", "truncated"),
+)
+_json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(_KEYS),
+            inner | st.sampled_from(["decisions", "x", "active", "memory"]),
+            max_size=6,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def _read(data: bytes, format_: str) -> None:
+    """As a worker does it: what comes out is sent to another process."""
+    outcome: list[Draft | Refused] | InvalidInput
+    try:
+        outcome = records.parse(data, format_, "decisions")
+    except InvalidInput as exc:
+        outcome = exc
+    sent = pickle.loads(pickle.dumps(outcome))  # noqa: S301
+    if isinstance(outcome, InvalidInput):
+        assert re.match(r"line [0-9]+, column [0-9]+: ", str(outcome))
+        assert str(sent) == str(outcome)
+    else:
+        assert sent == outcome
+        assert records.tally(outcome).total() == len(outcome)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+class TestNoFileDoesHarm:
+    @settings(max_examples=200)
+    @given(data=_files)
+    @example(data=b'{"timestamp": -1e308, "summary": "a"}')
+    @example(data=b"timestamp: 0001-01-01T00:00:00+14:00\nsummary: a")
+    def test_be_it_any_bytes(self, format_: str, data: bytes) -> None:
+        assert records.guess(None, data) in FORMATS
+        _read(data, format_)
+
+    @given(value=_json_values)
+    def test_be_it_any_values(self, format_: str, value: object) -> None:
+        _read(json.dumps(value).encode("utf-8"), format_)
+
+    @given(found=st.lists(_memories(), min_size=1, max_size=3), data=st.data())
+    def test_be_it_cut_or_changed(
+        self, format_: str, found: list[Memory], data: st.DataObject
+    ) -> None:
+        whole = _written(found, format_).encode("utf-8")
+        start = data.draw(st.integers(0, len(whole)))
+        end = data.draw(st.integers(start, len(whole)))
+        _read(whole[:start] + data.draw(_snippets | st.just(b"")) + whole[end:], format_)

@@ -1,0 +1,221 @@
+"""Capture: what is kept, what is told about it, and what is refused."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.memory_store import StoredMemories, StoredNoteQueue
+from agent_memory.domain import memories
+from agent_memory.domain.errors import ContentBlocked, InvalidInput, Overloaded
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey, Status
+from agent_memory.domain.ports import MemoryChange
+from agent_memory.domain.projects import Place
+from agent_memory.services.capture import Capture
+from tests.contract.stores import TIMEOUT, unexpected
+from tests.recall_parts import NOW, Stopped, said
+
+PLACE = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
+TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END RSA PRIVATE KEY-----"
+
+
+class Parts:
+    """Capturing on a store of its own."""
+
+    def __init__(self, store: CommittedStore) -> None:
+        self.memories = StoredMemories(store)
+        self.queue = StoredNoteQueue(store)
+        self.log = StoredEventLog(store)
+        self.told = 0
+        self.capture = self.at(NOW)
+
+    def at(self, now: Millis) -> Capture:
+        return Capture(
+            memories=self.memories,
+            log=self.log,
+            secrets=Re2Filter(),
+            clock=Stopped(now),
+            captured=self._captured,
+        )
+
+    def waiting(self) -> list[MemoryKey]:
+        return [key for _, key in self.queue.waiting(PLACE.home, limit=100)]
+
+    def change(self, memory: Memory, **fields: object) -> Memory:
+        changed = memories.changed(memory, NOW, **fields)
+        assert self.memories.write([MemoryChange(memory, changed, None)]) == [True]
+        return changed
+
+    def _captured(self) -> None:
+        self.told += 1
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    store = CommittedStore(MemoryEngine(), unexpected)
+    yield Parts(store)
+    store.close()
+
+
+def draft(summary: str = "Use PostgreSQL", **fields: object) -> Draft:
+    return Draft(namespace="decisions", summary=summary, **fields)  # type: ignore[arg-type]
+
+
+class TestKeeping:
+    def test_it_is_in_the_store_and_waits_for_its_note(self, parts: Parts) -> None:
+        result = parts.capture.capture(draft(content="for its JSONB", tags=frozenset("a")), PLACE)
+        memory = result.memory
+        assert (result.created, result.warning) == (True, None)
+        assert parts.memories.get(memory.key) == memory
+        assert (memory.created_ms, memory.updated_ms, memory.commit) == (NOW, NOW, "a" * 40)
+        assert parts.waiting() == [memory.key]
+        assert parts.told == 1
+
+    def test_a_time_of_its_own_is_kept(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(created_ms=Millis(5)), PLACE).memory
+        assert (memory.created_ms, memory.updated_ms) == (5, NOW)
+
+    def test_an_event_gives_its_session(self, parts: Parts) -> None:
+        event = said("we use PostgreSQL", session="talk")
+        parts.log.submit([event]).result(TIMEOUT)
+        memory = parts.capture.capture(draft(event_id=event.event_id), PLACE).memory
+        assert (memory.event_id, memory.session_id) == (event.event_id, "talk")
+
+    def test_an_event_that_is_not_there_is_refused(self, parts: Parts) -> None:
+        with pytest.raises(InvalidInput, match="no event 'nothing'"):
+            parts.capture.capture(draft(event_id="nothing"), PLACE)
+        assert parts.told == 0
+
+    def test_many_at_once_are_one_where_they_say_the_same(self, parts: Parts) -> None:
+        drafts = [draft(tags=frozenset({str(number)})) for number in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            results = list(pool.map(lambda each: parts.capture.capture(each, PLACE), drafts))
+        assert sum(each.created for each in results) == 1
+        stored = parts.memories.get(results[0].memory.key)
+        assert stored is not None
+        assert stored.tags == frozenset("01234567")
+
+
+class TestTheSameAgain:
+    def test_it_is_told_and_nothing_is_written(self, parts: Parts) -> None:
+        parts.capture.capture(draft(), PLACE)
+        result = parts.at(Millis(NOW + 5)).capture(draft(), PLACE)
+        assert not result.created
+        assert result.memory.updated_ms == NOW
+        assert result.warning is not None
+        assert "captured before, at 2026-06-10" in result.warning
+        assert len(parts.waiting()) == 1
+        assert parts.told == 1
+
+    def test_new_tags_are_added(self, parts: Parts) -> None:
+        parts.capture.capture(draft(tags=frozenset("a")), PLACE)
+        result = parts.capture.capture(draft(tags=frozenset("b")), PLACE)
+        assert result.memory.tags == frozenset("ab")
+        assert result.memory.updated_ms > NOW
+        assert "tags were added" in str(result.warning)
+        assert len(parts.waiting()) == 2
+
+    def test_more_tags_than_a_memory_may_have_are_refused(self, parts: Parts) -> None:
+        many = frozenset(f"tag {number}" for number in range(memories.MAX_TAGS))
+        parts.capture.capture(draft(tags=many), PLACE)
+        with pytest.raises(InvalidInput, match="51 tags"):
+            parts.capture.capture(draft(tags=frozenset({"one more"})), PLACE)
+
+    def test_an_archived_one_is_active_again(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(), PLACE).memory
+        parts.change(memory, status=Status.ARCHIVED, superseded_by="decisions:0123456789ab:0")
+        result = parts.capture.capture(draft(), PLACE)
+        assert (result.memory.status, result.memory.superseded_by) == (Status.ACTIVE, "")
+        assert "active again" in str(result.warning)
+
+    def test_a_resolved_one_stays_so(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(), PLACE).memory
+        resolved = parts.change(memory, status=Status.RESOLVED)
+        assert parts.capture.capture(draft(), PLACE).memory == resolved
+
+    def test_what_was_forgotten_is_refused(self, parts: Parts) -> None:
+        memory = parts.capture.capture(draft(), PLACE).memory
+        gone = memories.tombstone(memory, NOW)
+        assert parts.memories.write([MemoryChange(memory, gone, None)]) == [True]
+        with pytest.raises(InvalidInput, match="was forgotten"):
+            parts.capture.capture(draft(), PLACE)
+        assert parts.memories.get(memory.key) == gone
+
+    def test_in_another_domain_it_is_another(self, parts: Parts) -> None:
+        parts.capture.capture(draft(), PLACE)
+        elsewhere = Place(domain=Domain("user"), home=Home("/user.git"))
+        assert parts.capture.capture(draft(), elsewhere).created
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            draft(f"Token {TOKEN}"),
+            draft(content=f"export GITHUB_TOKEN={TOKEN}\n"),
+            draft(spec=TOKEN),
+            draft(tags=frozenset({TOKEN})),
+        ],
+    )
+    def test_they_are_nowhere_in_what_is_kept(self, parts: Parts, given: Draft) -> None:
+        result = parts.capture.capture(given, PLACE)
+        assert TOKEN not in repr(result)
+        assert "[REDACTED:" in repr(result.memory)
+        assert "a secret was removed from it" in str(result.warning)
+        again = parts.capture.capture(given, PLACE)
+        assert (again.created, again.memory) == (False, result.memory)
+
+    def test_a_private_key_is_refused(self, parts: Parts) -> None:
+        with pytest.raises(ContentBlocked):
+            parts.capture.capture(draft(content=PRIVATE_KEY), PLACE)
+        assert parts.waiting() == []
+
+    def test_what_stands_for_a_secret_may_be_longer_than_it(self, parts: Parts) -> None:
+        summary = f"{'x' * 50} {TOKEN}"[: memories.MAX_SUMMARY_CHARS]
+        kept = parts.capture.capture(draft(summary), PLACE).memory
+        assert len(kept.summary) <= memories.MAX_SUMMARY_CHARS
+
+
+class TestRelations:
+    def test_what_is_not_here_is_told(self, parts: Parts) -> None:
+        there = parts.capture.capture(draft("There"), PLACE).memory
+        missing = "decisions:0123456789ab:0"
+        result = parts.capture.capture(
+            draft(relates_to=(there.id, there.urn, missing, "decisions:of-another-tool:0")), PLACE
+        )
+        assert result.warning is not None
+        assert missing in result.warning
+        assert "of-another-tool" in result.warning
+        assert there.id not in result.warning
+        assert there.urn not in result.warning
+
+
+class Contended:
+    """Real memories that somebody else always changes first."""
+
+    def __init__(self, inner: StoredMemories) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
+        return [False for _ in changes]
+
+
+def test_one_that_is_changed_all_the_time_is_given_up(parts: Parts) -> None:
+    capture = Capture(
+        memories=Contended(parts.memories),  # type: ignore[arg-type]
+        log=parts.log,
+        secrets=Re2Filter(),
+        clock=Stopped(),
+        captured=lambda: None,
+    )
+    with pytest.raises(Overloaded, match="try again"):
+        capture.capture(draft(), PLACE)
