@@ -27,6 +27,7 @@ from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
 from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
@@ -41,6 +42,7 @@ from agent_memory.adapters.storage.project_store import StoredProjects
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
+from agent_memory.adapters.storage.traces import StoredTraces
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
@@ -80,12 +82,15 @@ from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
 from agent_memory.services.curation import Curation
 from agent_memory.services.embedding import Embedding
+from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.library import Library
+from agent_memory.services.memory_forgetting import MemoryForgetting
 from agent_memory.services.notes import NoteWriting
+from agent_memory.services.purging import Purging
 from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall, Vectors
@@ -114,6 +119,7 @@ class Remembering:
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
+    forgetting: MemoryForgetting
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +139,12 @@ class App:
     contents: Contents
     jobs: Jobs
     rebuild: Rebuild
+    forgetting: Forgetting
     recall: Recall
     indexes: Indexes
     lexical: TantivyIndex
     remembering: Remembering
+    repositories: GitRepositories
     settings: Settings
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
@@ -160,6 +168,8 @@ class App:
             consolidation=self.remembering.consolidation,
             reasoning=self.remembering.reasoning,
             transfer=self.remembering.transfer,
+            forgetting=self.forgetting,
+            memory_forgetting=self.remembering.forgetting,
             worker=self.worker,
             user_remote=self.settings.memories.user_remote,
         )
@@ -168,6 +178,7 @@ class App:
     def close(self) -> None:
         try:
             self.scheduler.close()
+            self.repositories.close()
             self.remembering.notes.flush()
             self.bridge.close()
             self.worker.close()
@@ -229,6 +240,24 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         settings, store, events, clock, worker, toc, outbox, indexes, notes
     )
     contents = Contents(log=events, toc=toc)
+    purging = Purging(
+        indexes=indexes,
+        recall=recall,
+        store=maintenance,
+        traces=StoredTraces(store, [db_path, index_folder, data / "logs", data / "spool"]),
+        discard_vectors=lambda: FlatVectors.discard(index_folder / "vectors"),
+    )
+    forgetting = Forgetting(
+        log=events,
+        remover=events,
+        plan=StoredForgettingPlan(store),
+        segmenting=rebuild.segmenting,
+        rollup=rebuild.rollup,
+        eraser=toc,
+        purging=purging,
+        turn=rebuild.turn,
+    )
+    scheduler.also(job_names.OUTBOX, forgetting.finish)  # what a stop or a crash left undone
 
     def recorded() -> None:
         scheduler.wake(job_names.SEGMENTS)
@@ -254,6 +283,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         clock=clock,
         changed=remembered,
     )
+    journal = StoredJournal(store)
     reasoner = _reasoner(settings, StoredTokenBudget(store), clock)
     remembering = Remembering(
         capture=capture,
@@ -283,7 +313,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             capture=capture,
             uses=uses,
             workplaces=workplaces,
-            journal=StoredJournal(store),
+            journal=journal,
             vectors=None if embedding is None else embedding.vectors,
             reasoner=reasoner,
             worker=worker,
@@ -291,6 +321,14 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         ),
         reasoning=Reasoning(recall=recall, reasoner=reasoner, clock=clock),
         transfer=Transfer(memories=memories, repositories=repositories, capture=capture),
+        forgetting=MemoryForgetting(
+            curation=curation,
+            uses=uses,
+            journal=journal,
+            notes=notes,
+            purging=purging,
+            clock=clock,
+        ),
     )
     jobs = Jobs(scheduler=scheduler)
     memory = MemoryService(
@@ -313,10 +351,12 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         contents=contents,
         jobs=jobs,
         rebuild=rebuild,
+        forgetting=forgetting,
         recall=recall,
         indexes=indexes,
         lexical=lexical,
         remembering=remembering,
+        repositories=repositories,
         settings=settings,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),

@@ -249,7 +249,6 @@ class TestJournal:
             key=memory().key,
             status=Status.ACTIVE,
             superseded_by="",
-            tags=("a", "b"),
             changed_ms=Millis(9),
         )
         journal.add(Run(at_ms=Millis(1), changes=()))

@@ -1107,8 +1107,9 @@ class TestRemotesThatFail:
         notebook = opened(one)
         notebook.keep([memory("x")])
         synced(notebook, one)
+        late = opened(two)  # before the lock: an older one would be that of a killed process
         lock = two.folder / ".git/refs/notes/origin/mem/decisions.lock"
         lock.parent.mkdir(parents=True)
         lock.touch()
         with pytest.raises(GitFailed, match="cannot lock ref"):
-            opened(two).fetch("origin", two.environ)
+            late.fetch("origin", two.environ)

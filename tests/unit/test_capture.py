@@ -1,6 +1,6 @@
 """Capture: what is kept, what is told about it, and what is refused."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +11,7 @@ from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.memory_store import StoredMemories, StoredNoteQueue
 from agent_memory.domain import memories
-from agent_memory.domain.errors import ContentBlocked, InvalidInput, Overloaded
+from agent_memory.domain.errors import ContentBlocked, InvalidInput
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey, Status
 from agent_memory.domain.ports import MemoryChange
@@ -39,7 +39,7 @@ class Parts:
         return Capture(
             memories=self.memories,
             log=self.log,
-            secrets=Re2Filter(),
+            secrets=Re2Filter(mode="redact"),
             clock=Stopped(now),
             captured=self._captured,
         )
@@ -83,7 +83,7 @@ class TestKeeping:
 
     def test_an_event_gives_its_session(self, parts: Parts) -> None:
         event = said("we use PostgreSQL", session="talk")
-        parts.log.submit([event]).result(TIMEOUT)
+        parts.log.append([event]).result(TIMEOUT)
         memory = parts.capture.capture(draft(event_id=event.event_id), PLACE).memory
         assert (memory.event_id, memory.session_id) == (event.event_id, "talk")
 
@@ -194,28 +194,3 @@ class TestRelations:
         assert "of-another-tool" in result.warning
         assert there.id not in result.warning
         assert there.urn not in result.warning
-
-
-class Contended:
-    """Real memories that somebody else always changes first."""
-
-    def __init__(self, inner: StoredMemories) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
-    def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
-        return [False for _ in changes]
-
-
-def test_one_that_is_changed_all_the_time_is_given_up(parts: Parts) -> None:
-    capture = Capture(
-        memories=Contended(parts.memories),  # type: ignore[arg-type]
-        log=parts.log,
-        secrets=Re2Filter(),
-        clock=Stopped(),
-        captured=lambda: None,
-    )
-    with pytest.raises(Overloaded, match="try again"):
-        capture.capture(draft(), PLACE)

@@ -1,10 +1,11 @@
 """Consolidations: what is to change, and what a run has changed, so that it can be undone."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from agent_memory.domain.duplicates import Cluster
 from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import Memory, MemoryKey, Status
+from agent_memory.domain.memories import Domain, Memory, MemoryKey, Status
 from agent_memory.domain.reasoning import Written
 from agent_memory.domain.tiers import Tier
 
@@ -30,6 +31,8 @@ class Move:
 class Plan:
     """What a consolidation would do. `skipped` says what it cannot, and why."""
 
+    at_ms: Millis
+    domains: tuple[Domain, ...]
     considered: int
     merges: tuple[Merge, ...]
     moves: tuple[Move, ...]
@@ -42,20 +45,22 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """What a memory was before a run, and when the run changed it."""
+    """What a memory was before a run, and when the run changed it. Tags that it was given stay:
+    copies keep the tags of each other."""
 
     key: MemoryKey
     status: Status
     superseded_by: str
-    tags: tuple[str, ...]
     changed_ms: Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A consolidation that was applied. `made` are the memories that it wrote."""
+    """A consolidation that was applied. `made` are the memories that it wrote; `looked` says up to
+    when each domain was looked at, by this run or one before."""
 
     at_ms: Millis
     changes: tuple[Undo, ...]
     made: tuple[MemoryKey, ...] = ()
     undone: bool = False
+    looked: Mapping[Domain, Millis] = field(default_factory=dict)

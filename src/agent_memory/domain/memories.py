@@ -154,6 +154,7 @@ class Draft:
     created_ms: Millis | None = None  # None: now
     status: Status = Status.ACTIVE
     event_id: str = ""
+    session_id: str = ""  # of the event, where it need not be here to tell
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
@@ -319,7 +320,8 @@ def moved(memory: Memory, status: Status, at: Millis) -> Memory:
         return memory
     if status not in TRANSITIONS[memory.status]:
         raise InvalidInput(f"{memory.id} is {memory.status}, and cannot become {status}")
-    return changed(memory, at, status=status)
+    superseded_by = "" if status is Status.ACTIVE else memory.superseded_by
+    return changed(memory, at, status=status, superseded_by=superseded_by)
 
 
 def changed(memory: Memory, at: Millis, **fields: object) -> Memory:

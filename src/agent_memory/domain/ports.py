@@ -1,6 +1,7 @@
 """Outbound ports: what the services need from the world, as small Protocols."""
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from typing import NamedTuple, NewType, Protocol, TypeVar
 
@@ -10,6 +11,7 @@ from agent_memory.domain.consolidations import Run
 from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.domain.forgetting import Erasure, Place, Searched, Trace
 from agent_memory.domain.jobs import JobState, JobStatus
 from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey
 from agent_memory.domain.notes import Reading
@@ -186,8 +188,9 @@ class LexicalIndex(Protocol):
 
     def statistics(self, terms: Sequence[str], /) -> Statistics: ...
 
-    def begin(self) -> None:
-        """From here on everything is replaced."""
+    def begin(self, *, afresh: bool = False) -> None:
+        """From here on everything is replaced. Afresh: nothing of what was there before stays in
+        the files, not even of what was removed earlier."""
         ...
 
     def finish(self, *, cursor: int) -> None:
@@ -227,6 +230,10 @@ class VectorIndex(Protocol):
         ...
 
     def reset(self) -> None: ...
+
+    def purge(self) -> None:
+        """Leave nothing of what was removed in the files. Raises IndexFailed."""
+        ...
 
     def stats(self) -> IndexStats: ...
 
@@ -373,6 +380,10 @@ class Journal(Protocol):
 
     def replace_last(self, run: Run, /) -> None: ...
 
+    def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
+        """Nothing of these memories is to be undone."""
+        ...
+
 
 class Reasoner(Protocol):
     """A model that reads and writes. Raises LlmFailed."""
@@ -433,6 +444,68 @@ class TocWriter(Protocol):
 
     def collect(self) -> int:
         """Remove the stale grips; call it when nothing is dirty. How many."""
+        ...
+
+
+class EventRemover(Protocol):
+    """Removes events for good."""
+
+    def remove(self, places: Sequence[Place], /) -> None:
+        """Their ids stay known, and are never stored again. Those that are gone are passed by."""
+        ...
+
+
+class ForgettingPlan(Protocol):
+    """What is being forgotten: written down before it begins, so that it can be finished."""
+
+    family: str  # of the store, in which it is written down
+
+    def add(self, events: Sequence[Place], /) -> None: ...
+
+    def decide(self) -> None:
+        """All events are listed: from here on it will be done."""
+        ...
+
+    def decided(self) -> bool: ...
+
+    def events(self) -> list[Place]:
+        """By session, and by time."""
+        ...
+
+    def affect(self, segments: Sequence[Place], /) -> None:
+        """Note the segments that were made from these events, by their first ones."""
+        ...
+
+    def segments(self) -> list[Place]: ...
+
+    def clear(self) -> None: ...
+
+
+class TocEraser(Protocol):
+    """Removes what the table of contents otherwise keeps."""
+
+    def grips_of(self, at: Position, /) -> list[Grip]:
+        """All that lead to this event, held by a node or not."""
+        ...
+
+    def erase(self, erasure: Erasure, /) -> None: ...
+
+
+class Traces(Protocol):
+    """Looks for byte strings in all that is kept. `done` is told how far it is, and may raise."""
+
+    def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
+        """Those that stand in events and memories."""
+        ...
+
+    def in_rows(
+        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+    ) -> frozenset[Trace]:
+        """Those that stand in keys and values of all else in the store."""
+        ...
+
+    def in_files(self, needles: AbstractSet[bytes], done: Callable[[int], None], /) -> Searched:
+        """Those that stand in files, as bytes."""
         ...
 
 

@@ -48,7 +48,9 @@ _RULE = re.compile(rb"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _FRONT_KEY = re.compile(rb"^[\"']?(?:summary|namespace|type)[\"']?[ \t]*:", re.MULTILINE)
 _FIRST_KEY = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*[\"']?[A-Za-z_-]+[\"']?[ \t]*:")
 _LENGTH_KEY = re.compile(rb"^length[ \t]*:", re.MULTILINE)
-_YAML_START = re.compile(rb"(?:\s*(?:#[^\n]*\n)?)*+(?:-[ \t]+)?[\"']?[a-z_]+[\"']?[ \t]*:(?:\s|\Z)")
+_YAML_START = re.compile(
+    rb"(?:\s*(?:#[^\n]*\n)?)*+(?:-[ \t]+\{?)?[\"']?[a-z_]+[\"']?[ \t]*:(?:\s|\Z)"
+)
 _FLOW_START = re.compile(rb"[\s\[{]*[A-Za-z_]")
 _CODE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _OUR_ID = re.compile(rf"[a-z]+:(?P<hex>[0-9a-f]{{{memories.HEX_CHARS}}}):[0-9]{{1,4}}")

@@ -77,8 +77,8 @@ class Capture:
     def memory(self, draft: Draft, place: Place) -> Memory:
         """What a clean draft would be kept as."""
         now = self.clock.now()
-        session_id = ""
-        if draft.event_id:
+        session_id = draft.session_id
+        if draft.event_id and not session_id:
             event = self.log.get(EventId(draft.event_id))
             if event is None:
                 raise InvalidInput(f"there is no event {draft.event_id!r} to link the memory to")

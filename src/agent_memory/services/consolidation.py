@@ -37,13 +37,16 @@ class Consolidation:
 
     def plan(self, domains: Sequence[Domain] | None, *, full: bool, done: Done) -> Plan:
         """What there is to do among what changed since the last run, or among all."""
-        found = list(self.curation.all(domains))
+        now = self.clock.now()
+        chosen = self.curation.memories.domains() if domains is None else domains
+        found = list(self.curation.all(chosen))
         active = [each for each in found if each.status is not Status.ARCHIVED]
         last = self.journal.last()
-        since = 0 if full or last is None or last.undone else last.at_ms
-        seeds = [each.key for each in active if each.updated_ms >= since]
+        since = {} if full or last is None or last.undone else last.looked
+        new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
+        seeds = [each.key for each in new]
         done("comparing", 0)
-        near = list(self._near([each for each in active if each.updated_ms >= since], done))
+        near = list(self._near(new, done))
         clusters = self.worker.call(
             duplicates.clusters, active, seeds, near, timeout_seconds=_SECONDS
         )
@@ -54,6 +57,8 @@ class Consolidation:
             skipped.append("merged summaries: they need an LLM (summarizer.provider)")
         merges = tuple(self._merge(each, n, skipped, done) for n, each in enumerate(clusters))
         return Plan(
+            at_ms=now,
+            domains=tuple(chosen),
             considered=len(seeds),
             merges=merges,
             moves=tuple(self._moves(found, merges)),
@@ -61,15 +66,21 @@ class Consolidation:
         )
 
     def apply(self, plan: Plan, here: Place, done: Done) -> Run:
-        """Do it, and write down how to undo it."""
-        at = self.clock.now()
+        """Do it, and write down how to undo it, also where it is stopped half way."""
+        before = self.journal.last()
+        looked = {} if before is None or before.undone else dict(before.looked)
         changes: list[Undo] = []
         made: list[MemoryKey] = []
-        for number, merge in enumerate(plan.merges):
-            done("merging", number)
-            self._apply(merge, here, changes, made)
-        run = Run(at_ms=at, changes=tuple(changes), made=tuple(made))
-        self.journal.add(run)
+        try:
+            for number, merge in enumerate(plan.merges):
+                done("merging", number)
+                self._apply(merge, here, changes, made)
+            looked |= dict.fromkeys(plan.domains, plan.at_ms)
+        finally:
+            run = Run(
+                at_ms=self.clock.now(), changes=tuple(changes), made=tuple(made), looked=looked
+            )
+            self.journal.add(run)
         self.uses.settle({move.memory.key: move.after for move in plan.moves})
         return run
 
@@ -142,15 +153,17 @@ class Consolidation:
                 yield Move(memory=memory, before=use.tier, after=then)
 
     def _apply(self, merge: Merge, here: Place, changes: list[Undo], made: list[MemoryKey]) -> None:
-        kept, others = merge.cluster.kept, merge.cluster.others
+        kept = merge.cluster.kept
+        others = tuple(each for each in merge.cluster.others if self._is_as_planned(each))
+        if not others or not self._is_as_planned(kept):
+            return  # someone has changed them meanwhile
         tags = frozenset[str]().union(kept.tags, *(each.tags for each in others))
         tags = frozenset(sorted(tags)[: memories.MAX_TAGS])
         if merge.written is None:
             if tags != kept.tags:
-                changed = self.curation.apply(
+                self.curation.apply(
                     kept.key, here, lambda m: memories.changed(m, self.clock.now(), tags=tags)
                 )
-                changes.append(_undo(kept, changed))
             new = kept
         else:
             draft = Draft(
@@ -172,6 +185,10 @@ class Consolidation:
             if old.key != new.key
         ]
 
+    def _is_as_planned(self, memory: Memory) -> bool:
+        stored = self.curation.memories.get(memory.key)
+        return stored is not None and stored.updated_ms == memory.updated_ms
+
     def _place(self, domain: Domain, here: Place) -> Place:
         return here if here.domain == domain else self.curation.place(domain)
 
@@ -187,7 +204,6 @@ class Consolidation:
                 self.clock.now(),
                 status=change.status,
                 superseded_by=change.superseded_by,
-                tags=frozenset(change.tags),
             ),
         )
         return True
@@ -198,7 +214,6 @@ def _undo(before: Memory, after: Memory) -> Undo:
         key=before.key,
         status=before.status,
         superseded_by=before.superseded_by,
-        tags=tuple(sorted(before.tags)),
         changed_ms=after.updated_ms,
     )
 

@@ -36,12 +36,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What is to be otherwise; None leaves it as it is."""
+    """What is to be otherwise; None leaves it as it is. Tags are added: copies in other clones keep
+    the tags of each other."""
 
     summary: str | None = None
     content: str | None = None
     spec: str | None = None
-    tags: frozenset[str] | None = None
+    tags: frozenset[str] = frozenset()
     relates_to: tuple[str, ...] | None = None
 
     @property
@@ -58,16 +59,16 @@ class Curation:
     clock: Clock
     changed: Callable[[], None]  # told after something was written
 
-    def find(self, name: str, here: Place) -> Memory:
-        """The memory of this name: of this project if it is there, else anywhere. Raises NotFound,
-        and InvalidInput where several are meant."""
+    def find(self, name: str, here: Place, *, forgotten: bool = False) -> Memory:
+        """The memory of this name: of this project if it is there, else anywhere; also one that was
+        forgotten, if that is wanted. Raises NotFound, and InvalidInput where several are meant."""
         wanted = memories.reference(name)
         for domains in self._domains(wanted, here):
             found = [
                 each
                 for domain in domains
                 for each in self._named(domain, wanted)
-                if each.status is not Status.TOMBSTONE
+                if forgotten or each.status is not Status.TOMBSTONE
             ]
             if len(found) == 1:
                 return found[0]
@@ -110,7 +111,7 @@ class Curation:
         summary = memory.summary if edit.summary is None else edit.summary
         content = memory.content if edit.content is None else edit.content
         spec = memory.spec if edit.spec is None else edit.spec
-        tags = memory.tags if edit.tags is None else edit.tags
+        tags = memory.tags | edit.tags
         related = memory.relates_to if edit.relates_to is None else edit.relates_to
         draft = Draft(
             namespace=memory.namespace,
@@ -120,6 +121,7 @@ class Curation:
             tags=tags,
             relates_to=related,
             event_id=memory.event_id,
+            session_id=memory.session_id,
         )
         if (summary, content, spec) == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)

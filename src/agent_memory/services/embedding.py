@@ -9,6 +9,7 @@ from agent_memory.domain import embeddings
 from agent_memory.domain.documents import Document, Owner
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.errors import EmbedderRefused
+from agent_memory.domain.outbox import Entry
 from agent_memory.domain.ports import Embedder, EmbeddingQueue, Ticket, VectorIndex
 from agent_memory.services.library import Library
 
@@ -47,6 +48,24 @@ class Embedding:
                 done(count)
             self.vectors.mark_complete()
         return count
+
+    def drop(self, entries: Sequence[Entry]) -> None:
+        """Remove what the records behind these entries no longer hold, without waiting for the
+        queue; what they hold now and has no vector is embedded in its turn."""
+        with self.turn:
+            owned = self.library.owned(entries)
+            documents = [document for held in owned.values() for document in held]
+            known = dict(zip(documents, self.vectors.known(documents), strict=True))
+            self.vectors.replace(
+                {
+                    owner: [(each, known[each]) for each in held if known[each]]
+                    for owner, held in owned.items()
+                }
+            )
+
+    def purge(self) -> None:
+        with self.turn:
+            self.vectors.purge()
 
     def _next(self) -> list[tuple[Ticket, Owned]]:
         """The next records, until their texts make up a batch."""

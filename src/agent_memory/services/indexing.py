@@ -31,12 +31,12 @@ class Indexing:
         self.lexical.replace(self.library.owned(changed), cursor=entries[-1][0])
         return len(entries)
 
-    def fill(self, done: Callable[[int], None]) -> int:
+    def fill(self, done: Callable[[int], None], *, afresh: bool = False) -> int:
         """Put everything into the lexical index anew. `done` is told how many records are, and
         may raise to stop; what was there is found until it is replaced."""
         newest = self.log.watermark()
         self._enqueue_waiting(newest)
-        self.lexical.begin()
+        self.lexical.begin(afresh=afresh)
         count = 0
         waiting: list[Entry] = []
         for entries in self.library.everything():

@@ -137,11 +137,11 @@ class Recall:
         hits = tuple(
             self.library.placed(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
-            if each.key in read
+            if each.key in read and query.scope.admits(read[each.key])  # it may have changed since
         )
         return Answer(
             hits=hits,
-            total=total,
+            total=total - (len(wanted) - len(hits)),
             next=end if end < total else None,
             warning="; ".join(warnings) or None,
         )
@@ -315,8 +315,11 @@ def _folded(
     told: set[DocumentKey] = set()
     for each in ranked:
         document = pool[each.place].document
-        if document.kind is Kind.EVENT and not scope.admits(document):
-            continue  # a turn beside one that was found
+        if document.kind in (Kind.EVENT, Kind.MEMORY) and not scope.admits(document):
+            continue  # a turn beside one that was found, or a memory that has changed since
+        if document.kind is Kind.MEMORY:
+            yield each, ""  # two with the same content are two all the same
+            continue
         bare = _bare(document.text)
         if bare in said:
             continue

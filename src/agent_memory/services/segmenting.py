@@ -77,6 +77,32 @@ class Segmenting:
         stored = self._stored(session_id, _BEGINNING)
         return self._change(wanted, [each for each in stored if each.first not in firsts])
 
+    def without(self, session_id: SessionId, gone: Sequence[Position]) -> Change:
+        """What is to change where these events have been; they are removed already."""
+        first = min(gone, key=lambda at: at.order)
+        last = max(gone, key=lambda at: at.order)
+        before = self.reader.segments(session_id, first, limit=1, reverse=True)
+        start = self._run_start(session_id, first, before[0] if before else None)
+        events = self._run(session_id, start, last)
+        end = max([last.order, *(event.position.order for event in events[-1:])])
+        wanted = {each.first: each for each in segments.cut(events, self.rules)}
+        stored: dict[Position, Segment] = {}
+        following: list[Segment] = []
+        for each in self._stored(session_id, start):
+            if each.first.order > end:
+                following = [each]
+                break
+            stored[each.first] = each
+        touched: list[Segment] = []
+        changed = False
+        for place in sorted({*wanted, *stored}, key=lambda at: at.order):
+            was_changed, changed = changed, wanted.get(place) != stored.get(place)
+            # What came before it is its context, so a change there may change its summary.
+            if place in wanted and (changed or was_changed):
+                touched.append(wanted[place])
+        lost = [each for place, each in stored.items() if place not in wanted]
+        return self._change([*touched, *(following if changed else ())], lost)
+
     def _cut(self, session_id: SessionId, new: list[Event]) -> _Cut:
         new.sort(key=lambda event: (event.at_ms, event.event_id.encode()))
         first = new[0].position

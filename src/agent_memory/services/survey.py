@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.domain import memories
 from agent_memory.domain.documents import Kind
@@ -10,7 +10,7 @@ from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, MemoryKey, Status
 from agent_memory.domain.ports import Projects
-from agent_memory.domain.queries import Query, Scope
+from agent_memory.domain.queries import MAX_LIMIT, Query, Scope
 from agent_memory.services.curation import Curation
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.notes import NoteWriting
@@ -79,15 +79,16 @@ class Survey:
         """Every memory is read, found by its words, and in its notes; every note can be read."""
         self.notes.flush()
         kept = {memory.key: memory for memory in self.curation.all(domains)}
-        problems: list[str] = []
-        for number, memory in enumerate(kept.values()):
-            done(number)
-            if not self._is_found(memory.urn, memory.created_ms):
-                problems.append(
-                    f"{memory.id} is not in the index: memory-daemon admin rebuild-index"
-                )
-        noted: set[MemoryKey] = set()
         chosen = self.curation.memories.domains() if domains is None else domains
+        indexed = {urn for domain in chosen for urn in self._indexed(domain, done)}
+        lost = [memory for memory in kept.values() if memory.urn not in indexed]
+        problems = [
+            f"{each.id} is not in the index: memory-daemon admin rebuild-index"
+            for each in lost[:_SHOWN]
+        ]
+        if len(lost) > _SHOWN:
+            problems.append(f"so are {len(lost) - _SHOWN} more")
+        noted: set[MemoryKey] = set()
         for domain in chosen:
             for home in self.workplaces.homes(domain):
                 noted |= self._noted(domain, home, problems)
@@ -97,15 +98,25 @@ class Survey:
             problems.append(f"so are {len(missing) - _SHOWN} more")
         return Verified(memories=len(kept), notes=len(noted), problems=tuple(problems))
 
-    def _is_found(self, urn: str, at_ms: Millis) -> bool:
+    def _indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
+        """What recall can list. A page begins at the moment of the last hit, so that none has to
+        count all that were before it."""
         scope = Scope(
             kinds=frozenset({Kind.MEMORY}),
+            domain=domain,
             statuses=frozenset({Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED}),
-            since=at_ms,
-            until=at_ms,
         )
-        found = self.recall.search(Query(text="", scope=scope, limit=100))
-        return any(hit.uri == urn for hit in found.hits)
+        found: dict[str, Millis] = {}
+        offset = 0
+        while True:
+            page = self.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT, offset=offset))
+            found |= {hit.uri: hit.document.at_ms for hit in page.hits}
+            done(len(found))
+            if page.next is None or not page.hits:
+                return set(found)
+            last = page.hits[-1].document.at_ms
+            offset = sum(at == last for at in found.values())
+            scope = replace(scope, until=last)
 
     def _noted(self, domain: Domain, home: memories.Home, problems: list[str]) -> set[MemoryKey]:
         try:

@@ -76,7 +76,8 @@ class Sync:
         result = Synced(place=place, written=written, moved=moved)
         if wanted.fetch:
             done("fetching", 0)
-            result = replace(result, fetched=self._fetch(notebook, wanted))
+            fetched = notebook.fetch(wanted.remote, wanted.environ)
+            result = replace(result, fetched=fetched)
         result = self._level(notebook, result, wanted.force, done)
         if wanted.push:
             result = self._push(notebook, result, wanted, done)
@@ -89,16 +90,12 @@ class Sync:
             outcome = notebook.push(wanted.remote, wanted.environ)
             if outcome is not None:
                 return replace(result, pushed=outcome)
-            self._fetch(notebook, wanted)
+            notebook.fetch(wanted.remote, wanted.environ)
             if notebook.state() != state:
                 result = self._level(notebook, replace(result, fetched=True), False, done)
         raise RemoteUnavailable(
-            f"others push to {wanted.remote} all the time: {PUSHES} tries failed; try again"
+            f"others push to the same remote all the time: {PUSHES} tries failed; try again"
         )
-
-    def _fetch(self, notebook: SharedNotebook, wanted: Wanted) -> bool:
-        with self.notes.turn:
-            return notebook.fetch(wanted.remote, wanted.environ)
 
     def _level(self, notebook: Notebook, result: Synced, force: bool, done: Done) -> Synced:
         """Make store and notes the same, unless both are as they were when they last were."""
@@ -154,7 +151,7 @@ class Sync:
         """Of the notes, and of what the store has of this domain."""
         stored = hashlib.sha256()
         for memory in self._stored(place):
-            stored.update(f"{memory.key}{memory.updated_ms}".encode())
+            stored.update(repr(_facts(memory)).encode())
         return f"{notebook.state()} {stored.hexdigest()}"
 
     def _stored(self, place: Place) -> Iterator[Memory]:
@@ -167,7 +164,14 @@ class Sync:
         """Someone may have written a note by other means: a secret in it is not taken over."""
         if memory.status is Status.TOMBSTONE:
             return True
-        said: Sequence[str] = (memory.summary, memory.content, memory.spec, *memory.tags)
+        said: Sequence[str] = (
+            memory.summary,
+            memory.content,
+            memory.spec,
+            memory.event_id,
+            memory.session_id,
+            *memory.tags,
+        )
         try:
             clean = all(self.secrets.clean(text, where="note") == text for text in said)
         except ContentBlocked:
@@ -177,6 +181,22 @@ class Sync:
             ref = f"refs/notes/mem/{memory.namespace}"
             problems.append(Problem(ref=ref, target=memory.commit, reason=reason))
         return clean
+
+
+def _facts(memory: Memory) -> tuple[object, ...]:
+    """All that may change. Two copies may merge into one that is no later than either."""
+    return (
+        memory.key,
+        memory.created_ms,
+        memory.updated_ms,
+        sorted(memory.tags),
+        memory.relates_to,
+        memory.status.value,
+        memory.commit,
+        memory.superseded_by,
+        memory.event_id,
+        memory.session_id,
+    )
 
 
 def _same(one: Memory, other: Memory) -> bool:

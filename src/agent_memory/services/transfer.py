@@ -29,12 +29,23 @@ class Transfer:
     repositories: Repositories
     capture: Capture
 
-    def bring(self, drafts: Sequence[Draft], place: Place, *, dry_run: bool, done: Done) -> Brought:
-        """Capture what is not there yet. What was brought in stays, wherever it is stopped."""
+    def bring(
+        self,
+        drafts: Sequence[Draft],
+        place: Place,
+        *,
+        dry_run: bool,
+        done: Done,
+        places: Sequence[str] = (),
+    ) -> Brought:
+        """Capture what is not there yet. What was brought in stays, wherever it is stopped. Each
+        draft is told of by its place, or else by its number."""
+        named = places or [f"record {number}" for number in range(1, len(drafts) + 1)]
         brought = Brought()
         for start in range(0, len(drafts), _CHUNK):
             done(start)
-            some = self._some(drafts[start : start + _CHUNK], start + 1, place, dry_run)
+            end = start + _CHUNK
+            some = self._some(drafts[start:end], named[start:end], place, dry_run)
             brought = Brought(
                 created=brought.created + some.created,
                 known=brought.known + some.known,
@@ -47,20 +58,22 @@ class Transfer:
         """Memories in this place's notes that were written in layouts of earlier tools."""
         return self.repositories.notebook(place.home, place.domain).earlier()
 
-    def _some(self, drafts: Sequence[Draft], first: int, place: Place, dry_run: bool) -> Brought:
+    def _some(
+        self, drafts: Sequence[Draft], named: Sequence[str], place: Place, dry_run: bool
+    ) -> Brought:
         """So many that they share a write to disk, and so few that one can be stopped."""
         new: dict[MemoryKey, Memory] = {}
         refused: list[str] = []
         known = 0
-        for number, draft in enumerate(drafts, first):
+        for name, draft in zip(named, drafts, strict=True):
             try:
                 memory = self.capture.memory(self.capture.clean(draft), place)
             except (InvalidInput, ContentBlocked) as exc:
-                refused.append(f"record {number}: {exc}")
+                refused.append(f"{name}: {exc}")
                 continue
             stored = self.memories.get(memory.key)
             if stored is not None and stored.status is Status.TOMBSTONE:
-                refused.append(f"record {number}: {stored.id} was forgotten, and stays so")
+                refused.append(f"{name}: {stored.id} was forgotten, and stays so")
             elif stored is not None or memory.key in new:
                 known += 1
             else:

@@ -52,6 +52,12 @@ class Workplaces:
         here = self.here(caller)
         return here if here.domain == domain else self._elsewhere(name)
 
+    def domain(self, name: str, caller: Caller) -> Domain:
+        """The domain that someone wants to look into; its repository may be gone."""
+        if name.startswith(f"{PROJECT}:"):
+            return memories.check_domain(name)
+        return self.place(name, caller).domain
+
     def here(self, caller: Caller) -> Place:
         """The project of the caller's folder."""
         located = self.repositories.locate(caller.folder, caller.environ)

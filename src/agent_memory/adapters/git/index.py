@@ -1,6 +1,7 @@
 """Where each memory stands in a notes ref, so that writing one does not mean reading all."""
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -64,10 +65,18 @@ class Indexes:
         self._guard = threading.Lock()
         self._kept: OrderedDict[tuple[Home, Domain, str], Index] = OrderedDict()
         self._turns: dict[Home, threading.RLock] = {}
+        self._exchanges: dict[Home, threading.Lock] = {}
+        self.since = time.time()
 
     def turn(self, home: Home) -> threading.RLock:
         with self._guard:
             return self._turns.setdefault(home, threading.RLock())
+
+    def exchange(self, home: Home) -> threading.Lock:
+        """Held by who fetches or pushes: two of them would meet at the copies of the remote's
+        refs. Whoever writes notes need not wait for it."""
+        with self._guard:
+            return self._exchanges.setdefault(home, threading.Lock())
 
     def get(self, home: Home, domain: Domain, ref: str) -> Index | None:
         with self._guard:

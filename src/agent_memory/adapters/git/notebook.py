@@ -2,13 +2,13 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import FileMode
 
-from agent_memory.adapters.git import commits, opening, pruning, refs, trees
+from agent_memory.adapters.git import commits, opening, pruning, records, refs, trees
 from agent_memory.adapters.git.index import Index, Indexes
 from agent_memory.adapters.git.pages import Edit
 from agent_memory.adapters.git.reading import Reader
@@ -68,7 +68,21 @@ class GitNotebook:
                         )
                         for reason in contents.reasons
                     )
+        if any(each.reason == records.EARLIER for each in problems) and self._has_all(found):
+            problems = [each for each in problems if each.reason != records.EARLIER]
         return Reading(memories=tuple(found.values()), problems=tuple(problems))
+
+    def _has_all(self, found: Container[MemoryKey]) -> bool:
+        """Whether all that was written in earlier layouts has been taken over."""
+        return all(
+            MemoryKey(
+                self._domain,
+                each.namespace,
+                memory_rules.digest_of(each.namespace, each.summary, each.content, each.spec),
+            )
+            in found
+            for each in self.earlier()
+        )
 
     def keep(self, memories: Sequence[Memory], /) -> None:
         by_namespace: dict[str, list[Memory]] = {}
@@ -171,9 +185,12 @@ class GitNotebook:
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
         changed = False
-        with self._opened() as repository:
-            place = self._remotes.place(repository, remote)
-        self._remotes.fetch(place, environ)
+        with self._indexes.exchange(self._home):
+            with self._opened() as repository:
+                place = self._remotes.place(repository, remote)
+                for namespace in memory_rules.NAMESPACES:
+                    refs.release(repository, place.tracking + namespace, self._indexes.since)
+            self._remotes.fetch(place, environ)
         with self._opened() as repository:
             for namespace in memory_rules.NAMESPACES:
                 theirs = refs.tip(repository, place.tracking + namespace)
@@ -182,6 +199,10 @@ class GitNotebook:
         return changed
 
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
+        with self._indexes.exchange(self._home):
+            return self._push(remote, environ)
+
+    def _push(self, remote: str, environ: Mapping[str, str]) -> bool | None:
         with self._opened() as repository:
             place = self._remotes.place(repository, remote)
             due = {
@@ -197,7 +218,7 @@ class GitNotebook:
             for namespace in pushed:
                 name = place.tracking + namespace
                 known = refs.tip(repository, name)
-                refs.advance(
+                self._advance(
                     repository,
                     name,
                     None if known is None else str(known.id),
@@ -205,6 +226,11 @@ class GitNotebook:
                     "memory: pushed",
                 )
         return True if len(pushed) == len(due) else None
+
+    def _advance(
+        self, repository: pygit2.Repository, name: str, old: str | None, new: str, message: str
+    ) -> bool:
+        return refs.advance(repository, name, old, new, message, self._indexes.since)
 
     @contextlib.contextmanager
     def _opened(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
@@ -290,7 +316,7 @@ class GitNotebook:
         made = trees.edited(repository, tree, blobs, others or {})
         who = commits.signature(repository)
         commit = str(repository.create_commit(None, who, who, message + "\n", made, [*parents]))
-        if not refs.advance(repository, refs.name_of(namespace), index.tip, commit, message):
+        if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit
         index.others |= frozenset(others or {})
@@ -327,11 +353,11 @@ class GitNotebook:
         for _ in range(TRIES):
             ours = refs.tip(repository, name)
             if ours is None:
-                done = refs.advance(repository, name, None, other, "memory: fetched")
+                done = self._advance(repository, name, None, other, "memory: fetched")
             elif ours.id == theirs.id or repository.descendant_of(ours.id, theirs.id):
                 return False
             elif repository.descendant_of(theirs.id, ours.id):
-                done = refs.advance(repository, name, str(ours.id), other, "memory: fetched")
+                done = self._advance(repository, name, str(ours.id), other, "memory: fetched")
             else:
                 done = self._unite(repository, namespace, theirs)
             if done:

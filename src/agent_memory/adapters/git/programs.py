@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def git(
     folder: Path,
     seconds: float,
     limit: int = MAX_OUTPUT_BYTES,
+    ended: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Run it in `folder`, to which relative addresses of remotes refer."""
     variables = environment(environ)
@@ -89,7 +90,7 @@ def git(
         raise GitFailed(f"{program} cannot be run: {exc.strerror}") from exc
     with process:
         try:
-            output, errors = _read(process, time.monotonic() + seconds, limit)
+            output, errors = _read(process, time.monotonic() + seconds, limit, ended)
         except BaseException as exc:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -99,7 +100,9 @@ def git(
     return Ended(code=process.returncode, output=output, errors=errors)
 
 
-def _read(process: "subprocess.Popen[bytes]", deadline: float, limit: int) -> tuple[str, str]:
+def _read(
+    process: "subprocess.Popen[bytes]", deadline: float, limit: int, ended: Callable[[], bool]
+) -> tuple[str, str]:
     """The beginning of both streams, until they end or their process does: one that it leaves
     behind, as ssh may, keeps them open."""
     assert process.stdout is not None  # noqa: S101
@@ -110,7 +113,7 @@ def _read(process: "subprocess.Popen[bytes]", deadline: float, limit: int) -> tu
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or ended():
                 raise TimeoutError
             ready = selector.select(min(left, GLANCE_SECONDS))
             if not ready and process.poll() is not None:

@@ -38,7 +38,7 @@ _PLAIN = re.compile(
 _EARLIER = re.compile(rb"^---\ntype: ", re.MULTILINE)
 
 NOT_OURS = "text that is no memory"
-EARLIER = "an entry of an earlier layout"
+EARLIER = "an entry of an earlier layout: memory migrate takes it over"
 UNREADABLE = "a record whose front matter cannot be read"
 CUT = "a record that is shorter than it says"
 CHANGED = "a record that does not say what its id stands for"

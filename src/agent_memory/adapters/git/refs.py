@@ -4,6 +4,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
@@ -16,9 +17,11 @@ EARLIER_PREFIX = "refs/notes/cs/"  # of a tool before us
 NOTES = "refs/notes/"
 LOCK_TRIES = 50
 LOCK_WAIT_SECONDS = 0.05
+TICK_SECONDS = 0.02  # by which the time of a file may be behind the clock; a start takes longer
 
 _TAKEN = ("mem", "commits")  # what stands under refs/notes already
 _CLEAN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,48}[A-Za-z0-9])?")
+_LOCKED = re.compile("failed to lock|failed to create locked file")
 
 
 def name_of(namespace: str) -> str:
@@ -65,9 +68,15 @@ def tracking(repository: pygit2.Repository, namespace: str) -> list[str]:
 
 
 def advance(
-    repository: pygit2.Repository, name: str, old: str | None, new: str, message: str
+    repository: pygit2.Repository,
+    name: str,
+    old: str | None,
+    new: str,
+    message: str,
+    since: float = 0.0,
 ) -> bool:
-    """Move the ref to `new`. False, and nothing done, where it is not at `old` any more."""
+    """Move the ref to `new`. False, and nothing done, where it is not at `old` any more. `since` is
+    when this process began."""
     for attempt in range(LOCK_TRIES):
         try:
             # Not Reference.set_target: of two that create a ref, the second would win unseen.
@@ -77,12 +86,26 @@ def advance(
                     return False
                 transaction.set_target(name, new, None, message)
         except (pygit2.GitError, OSError, ValueError) as exc:
-            if "failed to lock" in str(exc) and attempt < LOCK_TRIES - 1:
-                time.sleep(LOCK_WAIT_SECONDS)
+            if _LOCKED.search(str(exc)) and attempt < LOCK_TRIES - 1:
+                if not release(repository, name, since):
+                    time.sleep(LOCK_WAIT_SECONDS)
                 continue
             raise GitFailed(_why(repository, name, exc)) from exc
         return True
     return False
+
+
+def release(repository: pygit2.Repository, name: str, since: float) -> bool:
+    """Remove the ref's lock where it is from before this process began: one that was killed has
+    left it. A lock is held for an instant, so whoever else may have made it is gone too."""
+    lock = Path(repository.path) / f"{name}.lock"
+    try:
+        if lock.stat().st_mtime >= since - TICK_SECONDS:
+            return False
+        lock.unlink()
+    except OSError:
+        return False
+    return True
 
 
 def remove(repository: pygit2.Repository, name: str) -> None:
@@ -102,7 +125,7 @@ def _target(repository: pygit2.Repository, name: str) -> str | None:
 
 def _why(repository: pygit2.Repository, name: str, exc: Exception) -> str:
     said = f"{name} in {repository.path} cannot be written: {exc}"
-    if "failed to lock" in str(exc):
+    if _LOCKED.search(str(exc)):
         return f"{said}; if no git is running there, remove the file it names"
     if repository.references.get(PREFIX.rstrip("/")) is not None:
         return (

@@ -1,8 +1,9 @@
 """Remotes: fetching and pushing notes by the user's own `git`, with the user's credentials."""
 
 import re
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
@@ -73,6 +74,11 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remotes:
     seconds: float = SECONDS
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def close(self) -> None:
+        """End what runs."""
+        self.closed.set()
 
     def place(self, repository: pygit2.Repository, remote: str) -> Place:
         if not remote or remote.startswith("-"):
@@ -160,7 +166,12 @@ class Remotes:
 
     def _run(self, place: Place, environ: Mapping[str, str], *arguments: str) -> Ended:
         return programs.git(
-            place.home, arguments, environ, folder=place.folder, seconds=self.seconds
+            place.home,
+            arguments,
+            environ,
+            folder=place.folder,
+            seconds=self.seconds,
+            ended=self.closed.is_set,
         )
 
     def _failed(self, place: Place, ended: Ended) -> AgentMemoryError:

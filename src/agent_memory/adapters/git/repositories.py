@@ -74,6 +74,10 @@ class GitRepositories:
             home, domain, indexes=self._indexes, remotes=self._remotes, worker=self._worker
         )
 
+    def close(self) -> None:
+        """End what waits for a remote."""
+        self._remotes.close()
+
     def _make(self, path: Path) -> None:
         with self._making:
             try:

@@ -4,7 +4,9 @@ Texts arrive here as terms already (`domain.analysis`); tantivy splits them at b
 rest. The outbox cursor is a document of its own in the same commit, so that index and cursor agree
 after any crash. What tantivy does badly is dealt with here: a commit that failed may not be tried
 again (the next would succeed without the batch), a writer may not be shared by threads, a document
-of a wrong type fails only later, damage is not noticed on opening, and a panic is no Exception.
+of a wrong type fails only later, damage is not noticed on opening, a panic is no Exception, and
+what is removed stays in its files until a merge that nobody can ask for: to be rid of it, the index
+is filled afresh in a folder beside this one, which then takes its place.
 """
 
 import hashlib
@@ -54,6 +56,9 @@ class TantivyIndex:
         self._damaged = False
         self._generation = 0
         self._average = 1.0
+        self._fresh: TantivyIndex | None = None  # that is being filled to take our place
+        for left in (self._beside("fresh"), self._beside("old")):
+            shutil.rmtree(left, ignore_errors=True)
         self._index = self._opened()
 
     def cursor(self) -> int | None:
@@ -71,6 +76,10 @@ class TantivyIndex:
         self, owned: Mapping[Owner, Sequence[Document]], /, *, cursor: int | None = None
     ) -> None:
         with self._writing:
+            if self._fresh is not None and cursor is None:
+                self._fresh.replace(owned)
+                return
+            self._abandon_fresh()  # a filling has no cursor before its end: it was broken off
             made = [(owner, [self._document(e) for e in held]) for owner, held in owned.items()]
             self._commit(lambda writer: self._write(writer, made, cursor))
 
@@ -128,15 +137,25 @@ class TantivyIndex:
             speakers=frozenset(term for term in terms if searcher.doc_freq(_SPEAKER, term)),
         )
 
-    def begin(self) -> None:
+    def begin(self, *, afresh: bool = False) -> None:
         with self._writing:
+            self._abandon_fresh()
             if self._damaged:
                 self._close_writer()
                 self._emptied("found while reading")
                 self._index = self._opened()
             self._generation = self._guarded(self._newest_generation) + 1
+            if afresh:
+                self._fresh = TantivyIndex(self._beside("fresh"))
 
     def finish(self, *, cursor: int) -> None:
+        with self._writing:
+            if self._fresh is None:
+                self._sweep(cursor)
+            else:
+                self._give_way(self._fresh, cursor)
+
+    def _sweep(self, cursor: int) -> None:
         older = Query.range_query(
             self._index.schema, "generation", tantivy.FieldType.Integer, None, self._generation - 1
         )
@@ -145,8 +164,31 @@ class TantivyIndex:
             writer.delete_documents_by_query(older)
             self._write(writer, [], cursor)
 
-        with self._writing:
-            self._commit(sweep)
+        self._commit(sweep)
+
+    def _give_way(self, fresh: "TantivyIndex", cursor: int) -> None:
+        """A crash on the way leaves the one, the other, or none, which is filled again."""
+        fresh.finish(cursor=cursor)
+        fresh.close()
+        self._fresh = None
+        self._close_writer()
+        old = self._beside("old")
+        try:
+            self._path.rename(old)
+            self._beside("fresh").rename(self._path)
+            self._index = self._opened()
+            shutil.rmtree(old)
+        except OSError as exc:
+            raise IndexFailed(f"lexical index: {exc}") from exc
+
+    def _abandon_fresh(self) -> None:
+        fresh, self._fresh = self._fresh, None
+        if fresh is not None:
+            fresh.close()
+            shutil.rmtree(self._beside("fresh"), ignore_errors=True)
+
+    def _beside(self, name: str) -> Path:
+        return self._path.with_name(f"{self._path.name}.{name}")
 
     def stats(self) -> IndexStats:
         searcher = self._guarded(self._index.searcher)
@@ -156,13 +198,14 @@ class TantivyIndex:
 
     def close(self) -> None:
         with self._writing:
+            self._abandon_fresh()
             self._close_writer()
 
     def _opened(self) -> Any:
         """What is damaged is removed first: tantivy itself never compares its checksums, and some
         damage ends the process. Should it do so here, the next start finds a file that says so."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opening = self._path.with_name(f"{self._path.name}.opening")
+        opening = self._beside("opening")
         bad = [opening.name] if opening.exists() else _damaged_files(self._path)
         if bad:
             self._emptied(", ".join(bad[:5]))

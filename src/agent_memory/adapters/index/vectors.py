@@ -12,6 +12,7 @@ gone at once, and there is nothing to build or to train.
 """
 
 import os
+import shutil
 import struct
 import threading
 import zlib
@@ -274,6 +275,16 @@ class FlatVectors:
             self._matrix_path.touch(0o600)
             self._load()
 
+    def purge(self) -> None:
+        with self._changing:
+            if self._rows.dead and not self._compact():
+                raise IndexFailed("vector index: what was removed is still in its files")
+
+    @staticmethod
+    def discard(folder: Path) -> None:
+        """Nothing is embedded: what is left from when something was can go."""
+        shutil.rmtree(folder, ignore_errors=True)
+
     def replace(
         self, owned: Mapping[Owner, Sequence[tuple[Document, Sequence[Vector]]]], /
     ) -> None:
@@ -395,8 +406,8 @@ class FlatVectors:
         self._show()
         self._rows.bury(gone)  # after: a reader finds the one or the other, or both
 
-    def _compact(self) -> None:
-        """Write the living rows into new files, and take these from then on."""
+    def _compact(self) -> bool:
+        """Write the living rows into new files, and take these from then on. Whether it could."""
         live = self._rows.live()
         matrix = np.asarray(self._view.matrix[live])
         raw = matrix.tobytes()
@@ -409,9 +420,10 @@ class FlatVectors:
         except OSError as exc:
             self._generation -= 1  # the files in use are as good as before, only larger
             log.warning("vectors.not_compacted", error=str(exc))
-            return
+            return False
         self._load()
         self._sweep(keep=True)
+        return True
 
     def _sweep(self, *, keep: bool) -> None:
         """Remove the files of other generations, or of all."""

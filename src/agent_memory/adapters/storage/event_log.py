@@ -5,8 +5,9 @@ from concurrent.futures import Future
 
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.domain import promises
-from agent_memory.domain.batches import Absent, Append, Batch, Committed, Outcome, Put, Row
+from agent_memory.domain.batches import Absent, Append, Batch, Committed, Delete, Outcome, Put, Row
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.domain.forgetting import Place
 from agent_memory.domain.ports import OrderedStore
 
 PAGE_BYTES = 3 << 20  # a page fits a gRPC client's default limit of 4 MiB
@@ -71,6 +72,14 @@ class StoredEventLog:
             for prefix, rows in zip(prefixes, found, strict=True)
         ]
 
+    def remove(self, places: Sequence[Place], /) -> None:
+        """The entry of the id stays, as a tombstone: `append` finds it there."""
+        found = self.at([place.at for place in places])
+        present = {event.event_id: event for event in found}
+        batches = [_removal(place) for place in places if place.at.event_id in present]
+        if batches:
+            self._store.submit(batches).result()
+
     def watermark(self) -> int:
         return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
 
@@ -122,6 +131,19 @@ def _batch(event: Event) -> Batch:
             Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
         ),
         (Absent(families.EVENT_IDS, name),),
+    )
+
+
+def _removal(place: Place) -> Batch:
+    at = place.at
+    key = keys.event(at.at_ms, at.event_id)
+    entry = keys.session_event(place.session_id, at.at_ms, at.event_id)
+    return Batch(
+        (
+            Delete(families.EVENTS, key),
+            Delete(families.SESSION_EVENTS, entry),
+            Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
+        )
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from agent_memory.adapters.storage import families
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
 from agent_memory.domain.errors import StorageClosed, StorageFailed
+from agent_memory.domain.status import FamilyStats, StoreStats
 
 
 class MemoryEngine:
@@ -43,6 +44,29 @@ class MemoryEngine:
 
     def interrupt(self) -> None:
         """Nothing here takes long."""
+
+    def stats(self) -> StoreStats:
+        if self._families is None:
+            raise StorageClosed("the store is closed")
+        sizes = [
+            FamilyStats(
+                name=name,
+                entries=len(family.values),
+                size_bytes=sum(len(key) + len(value) for key, value in family.values.items()),
+            )
+            for name, family in self._families.items()
+        ]
+        return StoreStats(
+            path="",
+            size_bytes=sum(each.size_bytes for each in sizes),
+            families=tuple(sizes),
+            pending_compactions=0,
+            wal_bytes=0,
+        )
+
+    def compact(self, family: str, /) -> None:
+        """What is removed is gone at once."""
+        self._family(family)
 
     def close(self) -> None:
         self._families = None

@@ -3,6 +3,7 @@ in one batch."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 import msgspec
@@ -17,6 +18,7 @@ from agent_memory.domain.batches import (
     Delete,
     Equals,
     Operation,
+    Outcome,
     Put,
     Row,
 )
@@ -105,9 +107,11 @@ class StoredUses:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._counting = threading.Lock()
+        self._pending: Future[list[Outcome]] | None = None
 
     def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
         with self._counting:
+            self._settled()
             uses = zip(used, self.of(used), strict=True)
             self._put(
                 (key, replace(use, count=use.count + 1, last_ms=max(at, use.last_ms)))
@@ -120,8 +124,10 @@ class StoredUses:
 
     def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
         with self._counting:
+            self._settled()
             uses = zip(tiers.items(), self.of(list(tiers)), strict=True)
             self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
+            self._settled()
 
     def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
         puts = [
@@ -133,7 +139,13 @@ class StoredUses:
             for key, use in uses
         ]
         if puts:  # nobody waits for it: to lose a count in a crash does no harm
-            self._store.submit([Batch(tuple(puts))])
+            self._pending = self._store.submit([Batch(tuple(puts))])
+
+    def _settled(self) -> None:
+        """What was counted before can be read, and is counted on."""
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
 
     def forget(self, key: MemoryKey, /) -> None:
         self._store.submit([Batch((Delete(families.MEMORY_USES, keys.memory(key)),))]).result()

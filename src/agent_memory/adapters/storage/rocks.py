@@ -313,6 +313,9 @@ def _database_options() -> rocksdict.Options:
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(MIB)
     options.set_bytes_per_sync(MIB)
+    # A manifest tells the first and last key of every file there ever was since it was begun. With
+    # each change of files a new one is begun: a removed key is soon in none. Costs 1.5 ms a flush.
+    options.set_max_manifest_file_size(1)
     return options
 
 

@@ -13,6 +13,7 @@ from agent_memory.domain import periods
 from agent_memory.domain.batches import Append, Batch, Delete, Operation, Put
 from agent_memory.domain.errors import StorageFailed
 from agent_memory.domain.events import Position, SessionId
+from agent_memory.domain.forgetting import Erasure
 from agent_memory.domain.periods import Level, NodeId
 from agent_memory.domain.ports import OrderedStore
 from agent_memory.domain.segments import Segment
@@ -24,10 +25,11 @@ _UNFINISHED = b"unfinished:"
 _STALE = b"stale:"
 _PINNED = b"pinned:"
 _COLLECT = 1_000
+_GRIPS = 100_000  # of one millisecond
 
 
 class StoredToc:
-    """Implements TocReader and TocWriter."""
+    """Implements TocReader, TocWriter and TocEraser."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -135,6 +137,31 @@ class StoredToc:
                 if pin is None:
                     operations.append(Delete(families.GRIPS, name))
                     removed += 1
+            self._store.submit([Batch(tuple(operations))]).result()
+
+    def grips_of(self, at: Position, /) -> list[Grip]:
+        prefix = b"grip:%013d:" % at.at_ms
+        rows = self._store.scan(families.GRIPS, prefix, keys.end_of(prefix), limit=_GRIPS)
+        found = [toc_codec.decode_grip(key.decode(), value) for key, value in rows]
+        return [each for each in found if at.event_id in (each.event_id_start, each.event_id_end)]
+
+    def erase(self, erasure: Erasure, /) -> None:
+        operations: list[Operation] = [
+            Delete(families.TOC_NODES, _kept_place(node_id.encode(), version))
+            for node_id, version in erasure.versions
+        ]
+        for grip_id in erasure.grips:
+            name = grip_id.encode()
+            operations.append(Delete(families.GRIPS, name))
+            operations += [Delete(families.TOC_STATE, mark + name) for mark in (_STALE, _PINNED)]
+        operations += [
+            Delete(families.TOC_STATE, _PINNED + name.encode()) for name in erasure.unpinned
+        ]
+        operations += [
+            Put(families.TOC_STATE, _STALE + name.encode(), codec.EMPTY)
+            for name in erasure.stale_grips
+        ]
+        if operations:
             self._store.submit([Batch(tuple(operations))]).result()
 
     def _operations(self, change: Change) -> Iterator[Operation]:

@@ -20,8 +20,10 @@ from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
 from agent_memory.services.context import ContextBuilder
 from agent_memory.services.curation import Curation
+from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.jobs import Jobs
+from agent_memory.services.memory_forgetting import MemoryForgetting
 from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall
@@ -126,6 +128,8 @@ class Services:
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
+    forgetting: Forgetting
+    memory_forgetting: MemoryForgetting
     worker: Worker
     user_remote: str
 

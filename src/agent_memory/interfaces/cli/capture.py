@@ -45,7 +45,7 @@ def domains(run: Invocation, chosen: str) -> list[Domain] | None:
     """Those that a filter means; None for all."""
     if chosen == "all":
         return None
-    return [run.backend.here().workplaces.place(chosen, caller(run)).domain]
+    return [run.backend.here().workplaces.domain(chosen, caller(run))]
 
 
 def joined(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
@@ -109,7 +109,8 @@ def capture(
         event_id=event,
     )
     place = services.workplaces.place(domain, caller(run))
-    show_captured(run, services.capture.capture(draft, place), "Captured memory")
+    captured = services.capture.capture(draft, place)
+    show_captured(run, captured, "Captured memory" if captured.created else "Already there")
 
 
 def show_captured(run: Invocation, captured: Captured, verb: str) -> None:
@@ -120,7 +121,7 @@ def show_captured(run: Invocation, captured: Captured, verb: str) -> None:
         wire.captured_json(captured, indexed=run.backend.here().indexes.serves()),
         lambda: "\n".join(
             (
-                f"\N{CHECK MARK} {verb if captured.created else 'Already there'}: {memory.id}",
+                f"\N{CHECK MARK} {verb}: {memory.id}",
                 f"  Domain: {memories.family(memory.domain)}",
                 f"  URI: {memory.urn}",
             )
@@ -263,7 +264,7 @@ def _line(shown: Shown, place: Place) -> str:
 @click.option("--content", help="The new content.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
 @click.option("--spec", help="The new spec; empty for none.")
-@click.option("--tags", help="The tags that it is to have, with commas; empty for none.")
+@click.option("--tags", type=Words(), multiple=True, help="Tags to add, with commas or repeated.")
 @click.option("--relates-to", help="What it is to relate to, with commas; empty for nothing.")
 @invocation
 def edit(
@@ -273,11 +274,11 @@ def edit(
     content: str | None,
     from_stdin: bool,
     spec: str | None,
-    tags: str | None,
+    tags: tuple[tuple[str, ...], ...],
     relates_to: str | None,
 ) -> None:
     """Change a memory. Other words are a new memory, which supersedes the old one."""
-    curation, place, words = run.backend.here().curation, here(run), Words()
+    curation, place = run.backend.here().curation, here(run)
     memory = curation.find(memory_id, place)
     changed = curation.edit(
         memory,
@@ -285,15 +286,20 @@ def edit(
             summary=None if summary is None else summary.strip(),
             content=content_in(run, content, from_stdin),
             spec=None if spec is None else spec.strip(),
-            tags=None if tags is None else frozenset(words.convert(tags, None, None)),
-            relates_to=None if relates_to is None else words.convert(relates_to, None, None),
+            tags=frozenset(joined(tags)),
+            relates_to=None if relates_to is None else Words().convert(relates_to, None, None),
         ),
         place,
     )
-    if changed.created:
+    if changed.memory.key != memory.key:
         show_captured(run, changed, f"Superseded {memory.id} by")
     else:
-        _changed(run, changed.memory.id, "Changed", wire.memory_json(changed.memory))
+        name = changed.memory.id
+        run.show(
+            wire.memory_json(changed.memory),
+            lambda: f"\N{CHECK MARK} Changed: {name}",
+            essential=name,
+        )
 
 
 @click.command(
@@ -328,10 +334,10 @@ def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None
 
 def _move(run: Invocation, names: tuple[str, ...], status: Status, verb: str) -> None:
     curation, place = run.backend.here().curation, here(run)
-    for memory in [curation.find(name, place) for name in names]:  # all of them, or none
-        moved = curation.move(memory, status, place)
-        _changed(run, moved.id, verb, wire.memory_json(moved, content=False))
-
-
-def _changed(run: Invocation, name: str, verb: str, value: dict[str, Any]) -> None:
-    run.show(value, lambda: f"\N{CHECK MARK} {verb}: {name}", essential=name)
+    found = [curation.find(name, place) for name in names]  # all of them, or none
+    moved = [curation.move(memory, status, place) for memory in found]
+    run.show(
+        {"memories": [wire.memory_json(each, content=False) for each in moved]},
+        lambda: "\n".join(f"\N{CHECK MARK} {verb}: {each.id}" for each in moved),
+        essential="\n".join(each.id for each in moved),
+    )

@@ -16,7 +16,7 @@ from agent_memory.domain.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, Hit, M
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Searching
-from agent_memory.interfaces.cli.capture import caller
+from agent_memory.interfaces.cli.capture import Words, caller, joined
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.services.reasoning import Concluded
 
@@ -87,7 +87,7 @@ def search_options(function: F) -> F:
             show_default=True,
             help="project, user, org, or one by its name: project:my-app.",
         ),
-        click.option("--tags", metavar="A,B", default="", help="Only with all of these tags."),
+        click.option("--tags", type=Words(), multiple=True, help="Only with all of these tags."),
         click.option("--spec", help="Only of this spec."),
         click.option(
             "--min-similarity",
@@ -124,7 +124,7 @@ class Options:
     role: str | None
     namespace: str | None
     domain: str
-    tags: str
+    tags: tuple[tuple[str, ...], ...]
     spec: str | None
     min_similarity: float
     include_archived: bool
@@ -146,7 +146,7 @@ class Options:
                 domain="" if self.domain == "all" else self.domain,
                 spec=self.spec or "",
                 archived=self.include_archived,
-                tags=frozenset(filter(None, (tag.strip() for tag in self.tags.split(",")))),
+                tags=frozenset(joined(self.tags)),
                 since=searching.moments(self.since)[0] if self.since else Millis(0),
                 until=searching.moments(self.until)[1] if self.until else Millis(MAX_MILLIS),
             ),
@@ -180,8 +180,7 @@ def recall(run: Invocation, /, kinds: frozenset[Kind], reason: str | None, **opt
     """
     services, chosen = run.backend.here(), Options(**options)
     if chosen.domain not in ("all", USER):
-        place = services.workplaces.place(chosen.domain, caller(run))
-        chosen = replace(chosen, domain=place.domain)
+        chosen = replace(chosen, domain=services.workplaces.domain(chosen.domain, caller(run)))
     query = chosen.query(kinds, services.recall)
     if reason is None:
         show(run, found(services.recall, query), kinds, chosen.detail)
@@ -391,7 +390,8 @@ def _as_markdown(answer: Answer) -> str:
     for hit in answer.hits:
         document = hit.document
         head = rendering.plain(wire.summary(document))
-        about = " | ".join([*_about(document), f"Score: {hit.score:.2f}"])
+        score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # none where all are listed
+        about = " | ".join([*_about(document), *score])
         where = hit.uri or document.id
         said = rendering.plain(document.text)
         parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{said}\n")

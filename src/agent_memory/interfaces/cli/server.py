@@ -66,6 +66,8 @@ class CommandServer:
             await self._answer(connection, reader)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the caller has gone, or never said what it wants; its command is told
+        except asyncio.CancelledError:
+            pass  # the daemon ends and leaves this command: raised, it would be told as a failure
         except InvalidInput as exc:
             log.warning("command.bad_frame", error=str(exc))
         finally:

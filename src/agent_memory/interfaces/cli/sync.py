@@ -6,7 +6,13 @@ from typing import TypeVar
 import click
 
 from agent_memory.domain import documents
-from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.errors import (
+    AgentMemoryError,
+    ConfigError,
+    GitFailed,
+    InvalidInput,
+    RemoteUnavailable,
+)
 from agent_memory.domain.memories import NAMESPACES, ORG, PROJECT, USER, family
 from agent_memory.domain.projects import Place
 from agent_memory.domain.tiers import Tier
@@ -53,6 +59,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         raise click.UsageError("--remote is --fetch and --push: give only one of them")
     services = run.backend.here()
     results: list[Synced] = []
+    failed: list[tuple[Place, AgentMemoryError]] = []
     with run.terminal.progress("Syncing", None) as advance:
         for place in _places(run, domain):
             wanted = Wanted(
@@ -66,15 +73,30 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
                 if domain != "all":
                     raise _no_remote(place)
                 wanted = Wanted(force=force)
-            results.append(services.sync.sync(place, wanted, lambda _, done: advance(done)))
+            try:
+                results.append(services.sync.sync(place, wanted, lambda _, done: advance(done)))
+            except (
+                GitFailed,
+                RemoteUnavailable,
+            ) as exc:  # the other domains are synced all the same
+                failed.append((place, exc))
     for each in results:
         for problem in each.problems:
             where = f"{problem.ref} on {problem.target[:12]}"
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
-    run.show(
-        {"success": True, "domains": [wire.synced_json(each) for each in results]},
-        lambda: "\n".join(_told(each) for each in results),
-    )
+    if results or not failed:
+        run.show(
+            {
+                "success": not failed,
+                "domains": [wire.synced_json(each) for each in results],
+                "failed": [{"domain": each.domain, "reason": str(why)} for each, why in failed],
+            },
+            lambda: "\n".join(_told(each) for each in results),
+        )
+    for place, why in failed[1:]:
+        run.terminal.warn(f"error: {place.domain}: {rendering.plain(str(why))}\n")
+    if failed:
+        raise failed[0][1]
 
 
 def _places(run: Invocation, domain: str) -> list[Place]:

@@ -59,10 +59,13 @@ def import_memories(
     chosen = format_ or records.guess(None if file is None else file.name, data[:4096])
     read = services.worker.call(records.parse, data, chosen, namespace, timeout_seconds=SECONDS)
     drafts = [each for each in read if isinstance(each, Draft)]
+    places = [f"record {number}" for number, each in enumerate(read, 1) if isinstance(each, Draft)]
     unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
     place = services.workplaces.place(domain, caller(run))
     with run.terminal.progress("Importing", len(drafts)) as advance:
-        brought = services.transfer.bring(drafts, place, dry_run=dry_run, done=advance)
+        brought = services.transfer.bring(
+            drafts, place, dry_run=dry_run, done=advance, places=places
+        )
     _tell(run, brought, unread, dry_run)
 
 
@@ -141,7 +144,7 @@ def export(
         and (include_archived or memory.status.value != "archived")
     ]
     found.sort(key=lambda memory: (memory.created_ms, memory.urn))
-    chosen = format_ or ("yaml" if output is None else records.guess(output.name, b""))
+    chosen = format_ or ("yaml" if output is None else records.guess(output.name, b"memories:"))
     if output is None:
         for piece in records.dump(found, chosen):
             run.terminal.write(piece)

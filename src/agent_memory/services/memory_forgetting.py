@@ -1,0 +1,81 @@
+"""Forgetting memories: out of store, notes and indexes, with a tombstone in their place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_memory.domain import forgetting, memories
+from agent_memory.domain.errors import GitFailed
+from agent_memory.domain.forgetting import Report
+from agent_memory.domain.memories import Domain, Memory, Status
+from agent_memory.domain.outbox import MemoryChanged
+from agent_memory.domain.ports import Clock, Journal, MemoryUses
+from agent_memory.domain.projects import Place
+from agent_memory.services.curation import Curation
+from agent_memory.services.notes import NoteWriting
+from agent_memory.services.purging import UNREACHABLE, Done, Purging
+
+NOTES = "notes"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryForgetting:
+    """A tombstone is written first: from then on it is gone for everyone. What a crash leaves in
+    files and notes goes by forgetting it once more; its words are then no longer known."""
+
+    curation: Curation
+    uses: MemoryUses
+    journal: Journal
+    notes: NoteWriting
+    purging: Purging
+    clock: Clock
+
+    def forget(
+        self, found: Sequence[Memory], here: Place, *, rewrite_notes: bool, done: Done
+    ) -> Report:
+        needles = {needle for memory in found for needle in _needles(memory)}
+        stones = [self._tombstone(memory, here) for memory in found]
+        for memory in found:
+            self.uses.forget(memory.key)
+        self.journal.forget({memory.key for memory in found})
+        out_of_reach = list(UNREACHABLE)
+        for number, domain in enumerate(dict.fromkeys(stone.domain for stone in stones)):
+            done(NOTES, number)
+            of_domain = [stone for stone in stones if stone.domain == domain]
+            out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
+        self.purging.leave_indexes([MemoryChanged(key=stone.key) for stone in stones], done)
+        self.purging.leave_files(done)
+        proof = self.purging.proof(needles, {memory.urn for memory in found}, done)
+        return Report(memories=len(found), proof=proof, unreachable=tuple(out_of_reach))
+
+    def _tombstone(self, memory: Memory, here: Place) -> Memory:
+        if memory.status is Status.TOMBSTONE:
+            return memory
+        return self.curation.apply(
+            memory.key, here, lambda stored: memories.tombstone(stored, self.clock.now())
+        )
+
+    def _in_notes(self, domain: Domain, stones: Sequence[Memory], rewrite: bool) -> list[str]:
+        """Tombstones into all notes of a domain here; what cannot be reached."""
+        missed: list[str] = []
+        for home in self.curation.workplaces.homes(domain):
+            try:
+                self.notes.flush_home(home)
+                with self.notes.turn:
+                    notebook = self.notes.repositories.notebook(home, domain)
+                    notebook.keep(stones)
+                    if rewrite:
+                        notebook.erase([stone.key for stone in stones])
+            except GitFailed as exc:
+                missed.append(f"the notes of {home}: {exc}")
+                continue
+            if not rewrite:
+                missed.append(f"the history of the notes in {home}: --rewrite-notes removes it")
+        missed.append(
+            "remotes that the notes were pushed to, and other clones: they have history too"
+        )
+        return missed
+
+
+def _needles(memory: Memory) -> frozenset[bytes]:
+    said = (memory.summary, memory.content, memory.spec, *memory.tags)
+    return forgetting.needles_of(*said)

@@ -1,0 +1,405 @@
+"""The ports of forgetting, over every store: plan, removal, erasure, search for traces."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.index.lexical import TantivyIndex
+from agent_memory.adapters.index.vectors import FlatVectors
+from agent_memory.adapters.scheduler.cron import CronScheduler, Job
+from agent_memory.adapters.storage import families
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.job_store import StoredJobs
+from agent_memory.adapters.storage.outbox import StoredOutbox
+from agent_memory.adapters.storage.toc_store import StoredToc
+from agent_memory.adapters.storage.traces import StoredTraces
+from agent_memory.domain.batches import Batch, Put
+from agent_memory.domain.errors import (
+    Cancelled,
+    IndexFailed,
+    NotFound,
+    StorageClosed,
+    StorageFailed,
+)
+from agent_memory.domain.events import EventId, Millis, Position, SessionId
+from agent_memory.domain.forgetting import Erasure, Place, Trace
+from agent_memory.domain.jobs import Result
+from agent_memory.domain.outbox import EventChanged
+from agent_memory.domain.ports import OrderedStore
+from agent_memory.domain.toc import Change
+from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
+from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory, unexpected
+from tests.contract.test_toc_store import (
+    DAY,
+    GRIP,
+    OTHER,
+    SEGMENT,
+    grip,
+    node,
+    segment_node,
+    write,
+)
+from tests.recall_parts import said
+
+ODD = "s:1 %ä"
+
+
+def place(name: str, at_ms: int = 5, session: str = ODD) -> Place:
+    return Place(SessionId(session), Position(at_ms=Millis(at_ms), event_id=EventId(name)))
+
+
+def nothing(_: int) -> None:
+    """Who is told how far it is, and goes on."""
+
+
+class TestPlan:
+    def test_it_keeps_what_was_added_by_session_and_time(self, store: OrderedStore) -> None:
+        plan = StoredForgettingPlan(store)
+        added = [place("b", 9), place("a:b", 5), place("z", 7, session="r")]
+        plan.add(added)
+        plan.add(added[:1])
+        plan.affect([place("first", 1)])
+        assert plan.events() == [added[2], added[1], added[0]]
+        assert plan.segments() == [place("first", 1)]
+
+    def test_it_is_decided_only_when_all_is_listed(self, store: OrderedStore) -> None:
+        plan = StoredForgettingPlan(store)
+        plan.add([place("a")])
+        assert not plan.decided()
+        plan.decide()
+        assert plan.decided()
+
+    def test_cleared_it_leaves_nothing_and_touches_nothing_else(self, store: OrderedStore) -> None:
+        other = (b"checkpoint:job", b"\x01x")
+        commit(store, Batch((Put(families.CHECKPOINTS, *other),)))
+        plan = StoredForgettingPlan(store)
+        plan.add([place("a")])
+        plan.affect([place("a")])
+        plan.decide()
+        plan.clear()
+        assert not plan.decided()
+        assert everything(store, plan.family) == [other]
+
+    def test_it_outlives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
+        store = open_durable(tmp_path)
+        plan = StoredForgettingPlan(store)
+        plan.add([place("a")])
+        plan.decide()
+        store.close()
+        again = open_durable(tmp_path)
+        assert StoredForgettingPlan(again).decided()
+        assert StoredForgettingPlan(again).events() == [place("a")]
+        again.close()
+
+
+class TestRemoval:
+    def test_event_and_entry_go_and_the_id_stays(self, store: OrderedStore) -> None:
+        log = StoredEventLog(store)
+        gone, stays = said("one", 5, session=ODD), said("two", 6, session=ODD)
+        log.append([gone, stays]).result(TIMEOUT)
+        log.remove([Place(gone.session_id, gone.position)])
+        assert log.get(gone.event_id) is None
+        assert log.at([gone.position, stays.position]) == [stays]
+        assert log.of_session(gone.session_id, after=None, limit=9).events == (stays,)
+        assert log.between(Millis(0), Millis(9), after=None, limit=9).events == (stays,)
+        assert log.append([gone]).result(TIMEOUT) == [False]
+        assert [key for key, _ in everything(store, families.EVENT_IDS)] == [
+            b"eid:" + each.event_id.encode() for each in (gone, stays)
+        ]
+
+    def test_the_indexes_are_told_once(self, store: OrderedStore) -> None:
+        log, outbox = StoredEventLog(store), StoredOutbox(store)
+        event = said("one", 5)
+        log.append([event]).result(TIMEOUT)
+        for _ in range(2):
+            log.remove([Place(event.session_id, event.position), place("unknown")])
+        entries = [entry for _, entry in outbox.read(0, limit=9)]
+        assert entries == [EventChanged(at=event.position)] * 2  # its coming, and its going
+
+
+class TestErasure:
+    def test_only_the_named_versions_go(self, store: OrderedStore) -> None:
+        toc = StoredToc(store)
+        for version in (1, 2, 3):
+            write(toc, node(version=version), kept=True)
+        toc.erase(Erasure(versions=((DAY, 1), (DAY, 2))))
+        assert [each.version for each in toc.history(DAY, limit=9)] == [3]
+        assert toc.nodes([DAY]) == [node(version=3)]
+
+    def test_grips_of_an_event_are_found_and_go_with_their_marks(self, store: OrderedStore) -> None:
+        toc = StoredToc(store)
+        toc.commit(Change(grips=(grip(GRIP), grip(OTHER))))
+        toc.commit(Change(stale_grips=(OTHER,)))
+        write(toc, node(grips=(GRIP,)), kept=True)  # pins it
+        at = Position(at_ms=Millis(1_769_783_400_000), event_id=EventId("first"))
+        assert toc.grips_of(at) == [grip(GRIP)]
+        assert toc.grips_of(Position(at_ms=at.at_ms, event_id=EventId("other"))) == []
+        toc.erase(Erasure(grips=(GRIP,)))
+        assert toc.grips([GRIP, OTHER]) == [None, grip(OTHER)]
+        marks = [key for key, _ in everything(store, families.TOC_STATE)]
+        assert marks == [b"stale:" + OTHER.encode()]
+
+    def test_one_that_nobody_holds_is_collected_once_it_is_not_pinned(
+        self, store: OrderedStore
+    ) -> None:
+        toc = StoredToc(store)
+        toc.commit(Change(grips=(grip(GRIP), grip(OTHER))))
+        write(toc, segment_node(grips=(GRIP,)), kept=True)
+        write(toc, node(grips=(GRIP, OTHER)), kept=True)
+        toc.erase(Erasure(stale_grips=(GRIP, OTHER), unpinned=(OTHER,)))
+        assert toc.collect() == 1
+        assert toc.grips([GRIP, OTHER]) == [grip(GRIP), None]
+        assert toc.nodes([SEGMENT]) == [segment_node(grips=(GRIP,))]
+
+
+class TestTraces:
+    def test_keys_and_values_of_every_family_are_searched(self, store: OrderedStore) -> None:
+        wanted = {f"needle-{name}".encode() for name in families.ALL}
+        for number, name in enumerate(families.ALL):
+            needle = f"needle-{name}".encode()
+            row = (b"x" + needle, b"\x01") if number % 2 else (b"x", b"\x01y" + needle + b"z")
+            commit(store, Batch((Put(name, *row),)))
+        traces = StoredTraces(store, [])
+        assert traces.in_kept(wanted) == {b"needle-events", b"needle-memories"}
+        found = traces.in_rows(wanted, nothing)
+        assert found == {
+            Trace(name, f"needle-{name}".encode())
+            for name in families.ALL
+            if name not in (families.EVENTS, families.MEMORIES)
+        }
+
+    def test_files_are_searched_over_the_ends_of_pieces(
+        self, store: OrderedStore, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "data"
+        (folder / "below").mkdir(parents=True)
+        piece = 4 << 20
+        for number, at in enumerate((0, piece - 5, piece, 2 * piece - 1, 3 * piece - 12)):
+            content = bytearray(3 * piece)
+            content[at : at + 12] = b"twelve-bytes"
+            (folder / "below" / f"{number}").write_bytes(content)
+        (folder / "clean").write_bytes(os.urandom(1 << 16))
+        (folder / "LOG").write_bytes(b"twelve-bytes")
+        (folder / "link").symlink_to("below/0")
+        found = StoredTraces(store, [folder, tmp_path / "none"]).in_files(
+            {b"twelve-bytes", b"absent-bytes"}, nothing
+        )
+        assert found.traces == {Trace(f"data/below/{n}", b"twelve-bytes") for n in range(5)}
+        assert found.files == 6
+        assert found.size_bytes >= 15 * piece
+
+    def test_in_what_is_kept_case_and_blanks_do_not_matter(self, store: OrderedStore) -> None:
+        commit(store, Batch((Put(families.EVENTS, b"k", b"\x01So  WE\nsaw the Ships today"),)))
+        wanted = {b"we saw the ships", b"saw the SHIPS", b"we saw no ships"}
+        assert StoredTraces(store, []).in_kept(wanted) == wanted - {b"we saw no ships"}
+
+    def test_of_many_only_long_ones_are_looked_for_in_tables(
+        self, store: OrderedStore, tmp_path: Path
+    ) -> None:
+        long = b"long enough that it is not there by chance"
+        for name in ("1.sst", "1.log"):
+            (tmp_path / name).write_bytes(b"short one, " + long)
+        traces = StoredTraces(store, [tmp_path])
+        few = {b"short one", long}
+        assert len(traces.in_files(few, nothing).traces) == 4
+        many = few | {b"other-%06d" % n for n in range(2_000)}
+        found = {(Path(place).name, needle) for place, needle in traces.in_files(many, nothing)[2]}
+        assert found == {("1.sst", long), ("1.log", long), ("1.log", b"short one")}
+
+    def test_a_file_that_cannot_be_read_is_told(self, store: OrderedStore, tmp_path: Path) -> None:
+        (tmp_path / "shut").write_bytes(b"twelve-bytes")
+        (tmp_path / "shut").chmod(0)
+        found = StoredTraces(store, [tmp_path]).in_files({b"twelve-bytes"}, nothing)
+        readable = os.access(tmp_path / "shut", os.R_OK)  # to root every file is
+        assert found.unreadable == (() if readable else (f"{tmp_path.name}/shut",))
+
+    def test_it_can_be_stopped(self, store: OrderedStore, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        traces = StoredTraces(store, [tmp_path])
+
+        def stop(_: int) -> None:
+            raise Cancelled
+
+        with pytest.raises(Cancelled):
+            traces.in_rows({b"needle"}, stop)
+        with pytest.raises(Cancelled):
+            traces.in_files({b"needle"}, stop)
+
+    # Few bytes, so that needles begin alike and lie in one another.
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.text("ab", min_size=6, max_size=14), max_size=8),
+        st.text("ab", max_size=200),
+        st.integers(0, 20),
+    )
+    def test_it_finds_just_what_is_there(self, wanted: list[str], text: str, cut_off: int) -> None:
+        needles = {each.encode() for each in wanted} | {b"other-%d" % n for n in range(300)}
+        data = text.encode()[: max(0, len(text) - cut_off)]
+        with scratch() as folder:
+            (folder / "file").write_bytes(data)
+            with closing(memory(folder)) as store:
+                found = StoredTraces(store, [folder]).in_files(needles, nothing)
+        assert {trace.needle for trace in found.traces} == {n for n in needles if n in data}
+
+
+class TestMaintenanceInMemory:
+    def test_it_counts_and_has_nothing_to_compact(self) -> None:
+        engine = MemoryEngine()
+        engine.write([Put(families.EVENTS, b"key", b"value")])
+        stats = engine.stats()
+        assert [each.name for each in stats.families] == list(families.ALL)
+        assert (stats.entries(families.EVENTS), stats.size_bytes) == (1, 8)
+        engine.compact(families.EVENTS)
+        with pytest.raises(StorageFailed):
+            engine.compact("nobody")
+        engine.close()
+        with pytest.raises(StorageClosed):
+            engine.stats()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with scratch() as found:
+        yield found
+
+
+class TestLexicalAfresh:
+    @pytest.fixture
+    def index(self, folder: Path) -> Iterator[TantivyIndex]:
+        found = TantivyIndex(folder / "lexical")
+        yield found
+        found.close()
+
+    def test_what_was_removed_is_in_no_file(self, index: TantivyIndex, folder: Path) -> None:
+        index.replace(by_owner([document("a", "zanzibar"), document("b", "harbour")]), cursor=1)
+        index.replace({document("a").owner: []}, cursor=2)
+        before = {each.name for each in (folder / "lexical").iterdir() if "-" not in each.name}
+        # Removed, and there until a merge: in the dictionary of terms, which is compressed.
+        assert index.statistics(["zanzibar"]).frequencies == {"zanzibar": 1}
+        index.begin(afresh=True)
+        assert _names(index, "harbour") == ["b"]  # it answers meanwhile
+        index.replace(by_owner([document("b", "harbour")]))
+        index.finish(cursor=3)
+        after = {each.name for each in (folder / "lexical").iterdir()}
+        assert {name for name in before & after if not name.endswith((".json", ".lock"))} == set()
+        assert index.statistics(["zanzibar"]).frequencies == {"zanzibar": 0}
+        assert _names(index, "harbour") == ["b"]
+        assert index.cursor() == 3
+        assert sorted(each.name for each in folder.iterdir()) == ["lexical"]
+
+    def test_it_goes_on_afterwards(self, index: TantivyIndex, folder: Path) -> None:
+        index.begin(afresh=True)
+        index.replace(by_owner([document("a", "harbour")]))
+        index.finish(cursor=1)
+        index.replace(by_owner([document("b", "harbour")]), cursor=2)
+        assert sorted(_names(index, "harbour")) == ["a", "b"]
+        index.close()
+        again = TantivyIndex(folder / "lexical")
+        assert sorted(_names(again, "harbour")) == ["a", "b"]
+        assert again.cursor() == 2
+        again.close()
+
+    @pytest.mark.parametrize("how", ["step", "fill", "restart"])
+    def test_broken_off_it_is_as_it_was(self, index: TantivyIndex, folder: Path, how: str) -> None:
+        index.replace(by_owner([document("a", "harbour")]), cursor=1)
+        index.begin(afresh=True)
+        index.replace(by_owner([document("b", "harbour")]))
+        if how == "step":
+            index.replace(by_owner([document("c", "harbour")]), cursor=2)
+            assert sorted(_names(index, "harbour")) == ["a", "c"]
+        elif how == "fill":
+            index.begin()
+            index.replace(by_owner([document("c", "harbour")]))
+            index.finish(cursor=2)
+            assert _names(index, "harbour") == ["c"]
+        else:
+            index.close()
+            again = TantivyIndex(folder / "lexical")
+            assert _names(again, "harbour") == ["a"]
+            again.close()
+        assert sorted(each.name for each in folder.iterdir()) == ["lexical"]
+
+    def test_killed_between_two_folders_it_is_to_be_filled(
+        self, index: TantivyIndex, folder: Path
+    ) -> None:
+        index.replace(by_owner([document("a", "harbour")]), cursor=1)
+        index.close()
+        (folder / "lexical").rename(folder / "lexical.old")
+        (folder / "lexical.fresh").mkdir()
+        again = TantivyIndex(folder / "lexical")
+        assert again.cursor() is None
+        again.close()
+        assert sorted(each.name for each in folder.iterdir()) == ["lexical"]
+
+
+class TestVectorsPurged:
+    def test_what_was_removed_is_in_no_file(self, folder: Path) -> None:
+        index = FlatVectors(folder, "model/1")
+        gone, stays = document("gone-name", "zanzibar"), document("stays", "harbour")
+        east, north = unit(1, 0, 0), unit(0, 1, 0)
+        index.replace({gone.owner: [(gone, [east])], stays.owner: [(stays, [north])]})
+        index.mark_complete()
+        index.replace({gone.owner: []})
+        assert _holding(folder, b"gone-name")
+        index.purge()
+        assert _holding(folder, b"gone-name") == []
+        assert [len(each.read_bytes()) for each in folder.glob("vectors-*")] == [6]
+        assert [hit.id for hit in index.nearest(east, ANYTHING, limit=9)] == ["stays"]
+        again = FlatVectors(folder, "model/1")
+        assert again.complete
+        assert again.known([stays]) == index.known([stays]) != [[]]
+
+    def test_where_nothing_was_removed_nothing_is_written(self, folder: Path) -> None:
+        index = FlatVectors(folder, "model/1")
+        one = document("one")
+        index.replace({one.owner: [(one, [unit(1, 0)])]})
+        before = sorted(each.name for each in folder.iterdir())
+        index.purge()
+        assert sorted(each.name for each in folder.iterdir()) == before
+
+    def test_where_it_cannot_be_written_that_is_told(self, folder: Path) -> None:
+        index = FlatVectors(folder, "model/1")
+        one = document("one")
+        index.replace({one.owner: [(one, [unit(1, 0)])]})
+        index.replace({one.owner: []})
+        (folder / "vectors-1.new").mkdir()
+        with pytest.raises(IndexFailed, match="still in its files"):
+            index.purge()
+        (folder / "vectors-1.new").rmdir()
+        index.purge()
+        assert index.stats().documents == 0
+
+
+def _holding(folder: Path, needle: bytes) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in files if needle in path.read_bytes()]
+
+
+def _names(index: TantivyIndex, term: str) -> list[str]:
+    return [hit.id for hit in index.find([term], ANYTHING, limit=9)]
+
+
+class TestSchedulerDoesMore:
+    """What a run has left undone is finished by a job that is there anyway."""
+
+    def test_a_job_does_its_own_work_first(self) -> None:
+        order: list[str] = []
+        store = CommittedStore(MemoryEngine(), unexpected)
+        job = Job(name="job", cron="0 0 1 1 *", work=lambda _: order.append("own"))
+        scheduler = CronScheduler([job], StoredJobs(store), SystemClock(), enabled=False)
+        scheduler.also("job", lambda _: order.append("more"))
+        assert scheduler.run("job").state.last_result is Result.SUCCESS
+        assert order == ["own", "more"]
+        with pytest.raises(NotFound):
+            scheduler.also("nobody", lambda _: None)
+        scheduler.close()
+        store.close()

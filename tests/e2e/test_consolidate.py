@@ -1,0 +1,246 @@
+"""`memory consolidate`: near-duplicates found, merged when asked to, and given back."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests import git_repositories
+from tests.contract.scripted_llm import ScriptedLlm, completion, scripted
+from tests.launching import Home
+from tests.memory_commands import MISSING, OK, Memory, assert_refused
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with Home() as found:
+        found.started()
+        yield found
+
+
+@pytest.fixture
+def memory(home: Home) -> Memory:
+    return Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+
+
+@pytest.fixture
+def alike(memory: Memory) -> tuple[str, str, str]:
+    """Two that say the same, the older one first, and one that does not."""
+    return (
+        memory.capture("decisions", "Use PostgreSQL as the database of the shop", "--tags", "old"),
+        memory.capture("decisions", "Use PostgreSQL as the shop database", "--tags", "new"),
+        memory.capture("decisions", "Bake bread on Sundays"),
+    )
+
+
+FULL = ("consolidate", "--domain", "project", "--full")
+
+
+class TestPlan:
+    def test_near_duplicates_are_found(self, memory: Memory, alike: tuple[str, str, str]) -> None:
+        older, newer, _ = alike
+        found = memory.json(*FULL, "--dry-run")
+        assert (found["applied"], found["considered"]) == (False, 3)
+        assert found["merges"] == [
+            {
+                "kept": newer,
+                "summary": "Use PostgreSQL as the shop database",
+                "superseded": [older],
+            }
+        ]
+        assert any("LLM" in each and "summarizer.provider" in each for each in found["skipped"])
+        assert any("embedder.provider" in each for each in found["skipped"])
+        text = memory.text(*FULL, "--dry-run")
+        assert text.startswith("Looked at 3 memories.\n\n")
+        assert f"Keep      {newer}  Use PostgreSQL as the shop database\n" in text
+        assert f"Supersede {older}  Use PostgreSQL as the database of the shop\n" in text
+        assert "Skipped: merged summaries" in text
+        assert "Nothing was changed" in text
+
+    def test_without_a_terminal_there_is_a_plan_and_no_more(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        assert "Nothing was changed: --yes applies it." in memory.text(*FULL)
+        assert not memory.json(*FULL)["applied"]
+        assert set(memory.recalled()) == set(alike)
+
+    def test_on_a_terminal_it_asks_first(self, home: Home) -> None:
+        memory = Memory(home, home.work)  # a terminal is opened there
+        older = memory.capture("reviews", "The lighthouse stairs need a rail")
+        newer = memory.capture("reviews", "The lighthouse stairs need a rail soon")
+        words = ("consolidate", "--domain", "project", "--full")
+        with home.on_terminal("memory", *words) as screen:
+            screen.read_until("Apply this plan? [y/N] ")
+            screen.type("n\n")
+            assert screen.finish() == OK
+        assert set(memory.recalled("lighthouse")) == {older, newer}
+        with home.on_terminal("memory", *words) as screen:
+            screen.read_until("Apply this plan? [y/N] ")
+            screen.type("y\n")
+            assert screen.finish() == OK
+            assert "Applied" in screen.text
+        assert memory.recalled("lighthouse") == [newer]
+
+    def test_other_figures_and_a_no_say_something_else(self, memory: Memory) -> None:
+        for summary in (
+            "Cache answers of the weather service for 5 minutes",
+            "Cache answers of the weather service for 50 minutes",
+            "Never cache answers of the weather service for 5 minutes",
+        ):
+            memory.capture("decisions", summary)
+        memory.capture("learnings", "Cache answers of the weather service for 5 minutes")
+        assert memory.json(*FULL, "--dry-run")["merges"] == []
+
+    def test_two_projects_are_not_mixed(self, memory: Memory, home: Home) -> None:
+        other = Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+        for each in (memory, other):
+            each.capture("decisions", "Paint the zeppelin in a light blue")
+        found = memory.json("consolidate", "--full", "--dry-run")
+        assert not any("zeppelin" in each["summary"] for each in found["merges"])
+
+    def test_nothing_to_do(self, memory: Memory) -> None:
+        assert memory.text(*FULL).endswith("\nThere is nothing to consolidate.\n")
+        assert not memory.json(*FULL, "--yes")["applied"]
+
+
+class TestApply:
+    def test_what_is_superseded_is_hidden(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        older, newer, other = alike
+        text = memory.text(*FULL, "--yes")
+        assert text.endswith("\n✓ Applied. `memory consolidate --undo` takes it back.\n")
+        assert memory.recalled("postgresql") == [newer]
+        assert set(memory.recalled()) == {newer, other}
+        assert set(memory.recalled("postgresql", "--include-archived")) == {older, newer}
+        shown = memory.show(older)
+        assert (shown["status"], shown["superseded_by"], shown["tier"]) == (
+            "archived",
+            newer,
+            "archived",
+        )
+        assert memory.show(newer)["tags"] == ["new", "old"]
+        assert memory.json(*FULL)["merges"] == []
+
+    def test_undone_everything_is_as_it_was(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        def everything() -> list[dict[str, object]]:
+            own = {"updated_at", "activation_count", "last_accessed", "tags"}
+            return [
+                {key: value for key, value in memory.show(name).items() if key not in own}
+                for name in alike
+            ]
+
+        before = everything()
+        memory.text(*FULL, "--yes")
+        memory.text("sync", "--domain", "project")
+        assert everything() != before
+        assert memory.json("consolidate", "--undo") == {"undone": 1, "left": 0}
+        assert everything() == before
+        assert set(memory.recalled()) == set(alike)
+        assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
+        memory.text("sync", "--force", "--domain", "project")
+        assert everything() == before
+        assert memory("status", "--domain", "project", "--verify").code == OK
+
+    def test_what_was_changed_since_is_left_alone(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        older = alike[0]
+        memory.text(*FULL, "--yes")
+        memory.text("archive", older, "--restore")
+        answer = memory("consolidate", "--undo")
+        assert (
+            answer.text == "✓ Undone: 0 memories are as they were; 1 were changed since, and stay\n"
+        )
+        assert memory.show(older)["status"] == "active"
+        assert memory.show(older)["status"] == "active"
+
+    def test_only_what_is_new_is_looked_at_unless_told(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        _, newer, _ = alike
+        words = ("consolidate", "--domain", "project")
+        memory.text(*FULL, "--yes")
+        assert memory.json(*FULL, "--dry-run")["considered"] == 2
+        memory.text(*words, "--yes")  # the kept one was changed by the first run
+        again = memory.capture("decisions", "Use PostgreSQL as shop database")
+        found = memory.json(*words, "--dry-run")
+        assert found["considered"] < 3
+        assert found["merges"][0]["kept"] == again
+        assert found["merges"][0]["superseded"] == [newer]
+
+    def test_a_run_of_one_domain_leaves_the_others_to_be_looked_at(
+        self, memory: Memory, home: Home, alike: tuple[str, str, str]
+    ) -> None:
+        other = Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+        other.capture("decisions", "Sail to the island with the ferry at noon")
+        other.capture("decisions", "Sail to the island with the noon ferry")
+        other.text("consolidate", "--domain", "project", "--yes")
+        found = memory.json("consolidate", "--domain", "project", "--dry-run")
+        assert [each["superseded"] for each in found["merges"]] == [[alike[0]]]
+
+
+class TestTiers:
+    def test_what_has_become_cold_is_told_of(self, memory: Memory) -> None:
+        given = b"- {namespace: progress, summary: Long ago, timestamp: 2024-01-30}"
+        memory.text("import", given=given)
+        found = memory.json(*FULL, "--dry-run")
+        (name,) = memory.listed()
+        assert found["moves"] == [{"id": name, "from": "hot", "to": "cold"}]
+        assert re.search(r"\nTiers: 1 becomes? cold\n", memory.text(*FULL, "--yes"))
+        assert memory.json(*FULL, "--dry-run")["moves"] == []
+
+
+class TestWithAModel:
+    @pytest.fixture
+    def llm(self) -> Iterator[ScriptedLlm]:
+        merged = {"summary": "Use PostgreSQL for the shop", "content": "* one database"}
+        with scripted(completion(merged), completion(merged), completion("No.")) as found:
+            yield found
+
+    def test_it_writes_one_in_place_of_many(self, llm: ScriptedLlm) -> None:
+        with Home() as home:
+            home.environ |= {
+                "MEMORY_SUMMARIZER__PROVIDER": "openai",
+                "MEMORY_SUMMARIZER__BASE_URL": llm.url,
+                "MEMORY_SUMMARIZER__MODEL": "scripted",
+            }
+            memory = Memory(home, git_repositories.made(home.work / "app").folder)
+            words = ("capture", "decisions")
+            memory.text(*words, "Use PostgreSQL as the database of the shop", "--tags", "a")
+            memory.text(*words, "Use PostgreSQL as the shop database", "--tags", "b")
+            before = memory.listed()
+            plan = memory.json(*FULL, "--dry-run")
+            assert plan["merges"] == [
+                {
+                    "kept": None,
+                    "summary": "Use PostgreSQL for the shop",
+                    "superseded": plan["merges"][0]["superseded"],
+                }
+            ]
+            assert set(plan["merges"][0]["superseded"]) == set(before)
+            asked = llm.received[0].payload["messages"][-1]["content"]
+            assert "Use PostgreSQL as the shop database" in asked
+            text = memory.text(*FULL, "--yes")
+            assert "\nWrite     Use PostgreSQL for the shop\n" in text
+            (name,) = memory.recalled("postgresql")
+            shown = memory.show(name)
+            assert (shown["summary"], shown["content"]) == (
+                "Use PostgreSQL for the shop",
+                "* one database",
+            )
+            assert shown["tags"] == ["a", "b"]
+            assert {memory.show(old)["superseded_by"] for old in before} == {name}
+            memory.text("consolidate", "--undo")
+            assert memory.listed() == before
+            assert memory.show(name)["status"] == "archived"
+            # A model that gives nothing of use is told of, and one of them stays.
+            llm.script.append(completion("No."))
+            plan = memory.json(*FULL, "--dry-run")
+            assert plan["merges"][0]["kept"] == before[0]
+            assert any("LLM" in each for each in plan["skipped"])

@@ -1,0 +1,155 @@
+"""`memory forget`: gone from everywhere in reach, proven, and never back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import git_repositories
+from tests.git_repositories import Repository
+from tests.launching import Home
+from tests.memory_client import message
+from tests.memory_commands import INVALID, MISSING, OK, USAGE, Memory, assert_refused
+from tests.searching import connected
+
+WORD = "heliotrope"
+CONTENT = f"The {WORD} lives in the safe under the stairs of the old house"
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as found:
+        found.started()
+        yield found
+
+
+@pytest.fixture
+def repository(home: Home) -> Repository:
+    return git_repositories.made(home.work / "app")
+
+
+@pytest.fixture
+def memory(home: Home, repository: Repository) -> Memory:
+    return Memory(home, repository.folder)
+
+
+def holding(folder: Path, word: str) -> list[str]:
+    """The files below with this word in them, as bytes."""
+    return [
+        str(path)
+        for path in folder.rglob("*")
+        if path.is_file() and word.encode() in path.read_bytes()
+    ]
+
+
+class TestMemories:
+    def test_it_leaves_store_note_index_and_files(
+        self, home: Home, memory: Memory, repository: Repository
+    ) -> None:
+        name = memory.capture("decisions", f"The word is {WORD}", "--content", CONTENT)
+        stays = memory.capture("decisions", "The word is kept in the safe")
+        memory.json("sync")
+        assert memory.recalled(WORD)[0] == name
+        report = memory.json("forget", name)
+        assert report["memories"] == 1
+        assert report["proof"]["found_in"] == []
+        assert report["proof"]["needles"] > 0
+        assert any("--rewrite-notes" in each for each in report["unreachable"])
+        assert memory.listed("--status", "all") == [stays]
+        assert name not in memory.recalled(WORD)
+        assert WORD.encode() not in repository.note()
+        assert b"status: tombstone" in repository.note()
+        assert holding(home.data, WORD) == []
+        assert_refused(memory("show", name), MISSING)
+
+    def test_the_history_of_notes_goes_only_when_asked(
+        self, memory: Memory, repository: Repository
+    ) -> None:
+        name = memory.capture("decisions", f"The word is {WORD}", "--content", CONTENT)
+        stays = memory.capture("decisions", "Something that stays")
+        memory.json("sync")
+        memory.json("forget", name)
+        assert WORD.encode() in repository.objects()
+        report = memory.json("forget", name, "--rewrite-notes")
+        assert not any("--rewrite-notes" in each for each in report["unreachable"])
+        assert WORD.encode() not in repository.objects()
+        assert repository.succeeds("fsck", "--strict")
+        assert memory.listed() == [stays]
+        assert b"Something that stays" in repository.note()
+
+    def test_it_does_not_come_back(
+        self, home: Home, memory: Memory, repository: Repository
+    ) -> None:
+        """Neither by the same words, nor by an import, nor from a clone that still has it."""
+        remote = git_repositories.cloned(repository, home.work / "remote.git", "--bare")
+        repository.git("remote", "add", "origin", str(remote.folder))
+        name = memory.capture("decisions", f"The word is {WORD}")
+        exported = memory.text("export", "--format", "jsonl").encode()
+        memory.json("sync", "--remote", "--domain", "project")
+        with Home() as elsewhere:
+            clone = git_repositories.cloned(remote, elsewhere.work / "clone")
+            other = Memory(elsewhere, clone.folder)
+            other.json("sync", "--fetch", "--domain", "project")
+            assert other.listed() == [name]
+            memory.json("forget", name)
+            assert_refused(memory("capture", "decisions", f"The word is {WORD}"), INVALID)
+            told = memory("import", "--format", "jsonl", given=exported)
+            assert (told.code, "was forgotten" in told.errors) == (INVALID, True)
+            other("resolve", name)
+            other.json("sync", "--push", "--domain", "project")
+            memory.json("sync", "--remote", "--domain", "project")
+            assert memory.listed("--status", "all") == []
+            other.json("sync", "--fetch", "--domain", "project")
+            assert other.listed("--status", "all") == []
+            assert WORD.encode() not in clone.note()
+
+    def test_words_that_also_stand_elsewhere_are_told(self, memory: Memory) -> None:
+        first = memory.capture("decisions", "The word", "--content", CONTENT)
+        memory.capture("learnings", "The word again", "--content", CONTENT)
+        report = memory.json("forget", first)
+        assert report["proof"]["shared"] > 0
+        assert report["proof"]["found_in"] == []
+
+
+class TestEvents:
+    def test_by_event_by_session_and_by_time(self, home: Home, memory: Memory) -> None:
+        with connected(home) as client:
+            for number, session in enumerate(("one", "one", "two", "three")):
+                said = f"{WORD} number {number} is what was said in {session}"
+                client.ingest(
+                    message(
+                        f"e{number}",
+                        1_700_000_000_000 + number * 3_600_000,
+                        said,
+                        session_id=session,
+                    )
+                )
+        report = memory.json("forget", "--event", "e0")
+        assert (report["events"], report["proof"]["found_in"]) == (1, [])
+        assert memory.json("forget", "--session", "two")["events"] == 1
+        spoken = memory.json("recall", WORD, "--in", "events")["results"]
+        assert {each["event_id"] for each in spoken} == {"e1", "e3"}
+        report = memory.json("forget", "--from", "2023-11-14", "--to", "2023-11-15")
+        assert (report["events"], report["proof"]["found_in"]) == (2, [])
+        assert memory.json("recall", WORD, "--in", "all")["results"] == []
+        assert holding(home.data, WORD) == []
+
+    def test_what_is_not_there_cannot_be_forgotten(self, memory: Memory) -> None:
+        assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")
+        assert_refused(memory("forget", "--session", "none"), MISSING)
+        assert_refused(memory("forget", "decisions:0123456789ab:0"), MISSING)
+
+
+class TestAsking:
+    def test_one_thing_at_a_time(self, memory: Memory) -> None:
+        for words in ((), ("abcd", "--event", "x"), ("--event", "x", "--session", "y")):
+            assert_refused(memory("forget", *words), USAGE, "name memories")
+        assert_refused(memory("forget", "--from", "2026-01-01"), INVALID, "needs both")
+
+    def test_whoever_says_no_keeps_it(self, home: Home, memory: Memory) -> None:
+        name = memory.capture("decisions", "Something to keep")
+        with home.on_terminal("memory", "forget", name) as screen:
+            screen.read_until("[y/N]")
+            screen.type("n\n")
+            assert screen.finish() != OK
+        assert memory.listed() == [name]

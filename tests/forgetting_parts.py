@@ -1,0 +1,127 @@
+"""The service of forgetting over a real store and real indexes, as `app.py` puts it together."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_memory.adapters.index.vectors import FlatVectors
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.maintenance import GuardedMaintenance
+from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.adapters.storage.traces import StoredTraces
+from agent_memory.domain.events import Event, Millis
+from agent_memory.domain.forgetting import Report, Selection
+from agent_memory.domain.ports import Embedder
+from agent_memory.domain.segments import Rules
+from agent_memory.services.forgetting import Forgetting
+from agent_memory.services.purging import Purging
+from agent_memory.services.rollup import Rollup
+from agent_memory.services.segmenting import Segmenting
+from tests.contract.stores import unexpected
+from tests.recall_parts import NOW, Parts, assembled
+
+
+class SetClock:
+    """A clock that is set by hand."""
+
+    def __init__(self, at_ms: int = NOW) -> None:
+        self.at_ms = at_ms
+
+    def now(self) -> Millis:
+        return Millis(self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Everything that an event gets into, and what gets it out again."""
+
+    parts: Parts
+    clock: SetClock
+    segmenting: Segmenting
+    rollup: Rollup
+    forgetting: Forgetting
+
+    def take_in(self, *events: Event) -> None:
+        """Stored, cut, rolled up and indexed, as the jobs do it."""
+        self.parts.keep(*events)
+        self.work()
+
+    def work(self) -> None:
+        while self.segmenting.step():
+            pass
+        self.segmenting.seal()
+        self.rollup.run(lambda _: None)
+        self.parts.keep_up()
+
+    def forget(self, **selection: object) -> Report:
+        chosen = Selection(**selection)  # type: ignore[arg-type]
+        return self.forgetting.events(chosen, lambda _phase, _count: None)
+
+
+def over(
+    engine: RocksEngine | MemoryEngine,
+    store: CommittedStore,
+    folder: Path,
+    *,
+    embedder: Embedder | None = None,
+    rules: Rules | None = None,
+    clock: SetClock | None = None,
+) -> Keeping:
+    """The indexes lie in the folder, beside a store that may."""
+    clock = clock or SetClock()
+    parts = assembled(store, folder / "index", embedder)
+    segmenting = replace(parts.segmenting, clock=clock, rules=rules or Rules())
+    summarizer = segmenting.summarizer
+    rollup = Rollup(
+        reader=parts.toc, writer=parts.toc, drafter=summarizer, summarizer=summarizer, clock=clock
+    )
+    forgetting = Forgetting(
+        log=parts.log,
+        remover=parts.log,
+        plan=StoredForgettingPlan(store),
+        segmenting=segmenting,
+        rollup=rollup,
+        eraser=parts.toc,
+        purging=Purging(
+            indexes=parts.indexes,
+            recall=parts.recall,
+            store=GuardedMaintenance(engine, store),
+            traces=StoredTraces(store, [folder]),
+            discard_vectors=lambda: FlatVectors.discard(folder / "index" / "vectors"),
+        ),
+        turn=threading.Lock(),
+    )
+    return Keeping(parts, clock, segmenting, rollup, forgetting)
+
+
+@contextmanager
+def kept(
+    folder: Path,
+    *,
+    rocks: bool = False,
+    embedder: Embedder | None = None,
+    rules: Rules | None = None,
+    clock: SetClock | None = None,
+) -> Iterator[Keeping]:
+    """Over what lies in the folder; in memory over nothing."""
+    engine = RocksEngine(folder / "db") if rocks else MemoryEngine()
+    store = CommittedStore(engine, on_flush_failure=unexpected)
+    try:
+        keeping = over(engine, store, folder, embedder=embedder, rules=rules, clock=clock)
+        yield keeping
+        keeping.parts.close()
+    finally:
+        store.close()
+
+
+def files_with(folder: Path, needle: bytes) -> list[str]:
+    """Those whose bytes hold it, RocksDB's own log and all."""
+    return sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and needle in path.read_bytes()
+    )

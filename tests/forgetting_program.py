@@ -1,0 +1,26 @@
+"""Forgets in a process of its own, and stops at a phase to be killed there.
+
+Arguments: the data folder, the session, the phase.
+"""
+
+import sys
+from pathlib import Path
+
+from agent_memory.domain.events import SessionId
+from agent_memory.domain.forgetting import Selection
+from tests.forgetting_parts import kept
+
+
+def main(folder: str, session: str, at: str) -> None:
+    def done(phase: str, _: int) -> None:
+        if phase == at:
+            sys.stdout.write(f"{phase}\n")
+            sys.stdout.flush()
+            sys.stdin.read()  # until the end
+
+    with kept(Path(folder), rocks=True) as keeping:
+        keeping.forgetting.events(Selection(session_id=SessionId(session)), done)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,358 @@
+"""Consolidation: what a plan looks at, what it leaves to others, and what it can take back."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.models.chat import OpenAiChat
+from agent_memory.adapters.models.reasoner import LlmReasoner
+from agent_memory.adapters.secrets.pass_through import PassThrough
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.journal import StoredJournal
+from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
+from agent_memory.adapters.storage.project_store import StoredProjects
+from agent_memory.adapters.storage.token_budget import StoredTokenBudget
+from agent_memory.domain import memories
+from agent_memory.domain.consolidations import Plan
+from agent_memory.domain.errors import Cancelled, NotFound
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import USER, Domain, Draft, Memory, MemoryKey, Status
+from agent_memory.domain.ports import OrderedStore
+from agent_memory.domain.projects import Place
+from agent_memory.domain.reasoning import Written
+from agent_memory.services.capture import Capture
+from agent_memory.services.consolidation import WRITTEN, Consolidation
+from agent_memory.services.curation import Curation
+from agent_memory.services.workplaces import Shared, Workplaces
+from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
+from tests.contract.stores import unexpected
+from tests.inline_worker import InlineWorker
+
+START = 1_769_783_400_000
+DAY = 86_400_000
+APP = Domain("project:app")
+
+
+class TickingClock:
+    """A second later whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.at_ms = START
+
+    def now(self) -> Millis:
+        self.at_ms += 1_000
+        return Millis(self.at_ms)
+
+
+@dataclass(frozen=True)
+class Parts:
+    store: OrderedStore
+    clock: TickingClock
+    curation: Curation
+    service: Consolidation
+    here: Place
+
+    def keep(self, summary: str, *, domain: Domain = APP, **fields: object) -> Memory:
+        draft = Draft(namespace="decisions", summary=summary, **fields)  # type: ignore[arg-type]
+        place = self.here if domain == APP else self.curation.place(domain)
+        return self.curation.capture.capture(draft, place).memory
+
+    def stored(self, key: MemoryKey) -> Memory:
+        found = self.curation.memories.get(key)
+        assert found is not None
+        return found
+
+    @contextmanager
+    def with_model(self, *script: Reply) -> Iterator[tuple["Parts", ScriptedLlm]]:
+        with (
+            scripted(*script) as llm,
+            closing(OpenAiChat(base_url=llm.url, model="scripted")) as chat,
+        ):
+            reasoner = LlmReasoner(
+                chat,
+                StoredTokenBudget(self.store),
+                self.clock,
+                context_tokens=8_192,
+                daily_tokens=0,
+            )
+            yield replace(self, service=replace(self.service, reasoner=reasoner)), llm
+
+    def plan(self, *domains: Domain, full: bool = False) -> Plan:
+        return self.service.plan(domains or None, full=full, done=quietly)
+
+    def run(self, *domains: Domain, full: bool = False) -> Plan:
+        plan = self.plan(*domains, full=full)
+        self.service.apply(plan, self.here, quietly)
+        return plan
+
+
+def written(summary: str, content: str = "") -> Reply:
+    return completion({"summary": summary, "content": content})
+
+
+def quietly(_phase: str, _done: int) -> None:
+    pass
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    clock = TickingClock()
+    repositories = GitRepositories(tmp_path)
+    workplaces = Workplaces(
+        repositories=repositories, projects=StoredProjects(store), shared=Shared()
+    )
+    uses = StoredUses(store)
+    capture = Capture(
+        memories=StoredMemories(store),
+        log=StoredEventLog(store),
+        secrets=PassThrough(),
+        clock=clock,
+        captured=lambda: None,
+    )
+    curation = Curation(
+        memories=StoredMemories(store),
+        uses=uses,
+        workplaces=workplaces,
+        capture=capture,
+        clock=clock,
+        changed=lambda: None,
+    )
+    service = Consolidation(
+        curation=curation,
+        capture=capture,
+        uses=uses,
+        workplaces=workplaces,
+        journal=StoredJournal(store),
+        vectors=None,
+        reasoner=None,
+        worker=InlineWorker(),
+        clock=clock,
+    )
+    home = repositories.private("projects/app.git")
+    yield Parts(
+        store=store,
+        clock=clock,
+        curation=curation,
+        service=service,
+        here=Place(domain=APP, home=home),
+    )
+    store.close()
+
+
+@pytest.fixture
+def alike(parts: Parts) -> tuple[Memory, Memory]:
+    """The older one first."""
+    return (
+        parts.keep("Use PostgreSQL as the database of the shop", tags=frozenset({"old"})),
+        parts.keep("Use PostgreSQL as the shop database", tags=frozenset({"new"})),
+    )
+
+
+class TestPlan:
+    def test_it_changes_nothing(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
+        plan = parts.plan()
+        assert [merge.cluster.kept for merge in plan.merges] == [alike[1]]
+        assert [merge.cluster.others for merge in plan.merges] == [(alike[0],)]
+        assert [parts.stored(each.key) for each in alike] == list(alike)
+        with pytest.raises(NotFound):
+            parts.service.undo(parts.here)
+
+    def test_it_says_what_it_cannot_do(self, parts: Parts) -> None:
+        assert any("embedder.provider" in each for each in parts.plan().skipped)
+        assert not any("LLM" in each for each in parts.plan().skipped)  # nothing to be merged
+        for word in ("shop", "store"):
+            parts.keep(f"Use PostgreSQL as the database of the old red {word}")
+        assert any("summarizer.provider" in each for each in parts.plan().skipped)
+
+    def test_archived_ones_are_left_out(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
+        parts.curation.move(alike[0], Status.ARCHIVED, parts.here)
+        assert parts.plan().merges == ()
+
+    def test_domains_and_namespaces_are_not_mixed(self, parts: Parts) -> None:
+        parts.keep("Use PostgreSQL as the shop database")
+        parts.keep("Use PostgreSQL as the shop database", domain=USER)
+        assert parts.plan().merges == ()
+        parts.keep("Use PostgreSQL as the database of the shop", domain=USER)
+        (merge,) = parts.plan().merges
+        assert {merge.cluster.kept.domain, merge.cluster.others[0].domain} == {USER}
+        assert parts.plan(APP).merges == ()
+
+
+class TestIncremental:
+    def test_only_what_changed_since_the_last_run_is_looked_at(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        assert parts.run().considered == 2
+        parts.run()  # the first one changed the tags of what it kept
+        assert parts.plan().considered <= 1
+        new = parts.keep("Use PostgreSQL as shop database")
+        plan = parts.plan()
+        assert [merge.cluster.kept for merge in plan.merges] == [new]
+        assert [each.key for each in plan.merges[0].cluster.others] == [alike[1].key]
+        assert parts.plan(full=True).considered == 2
+
+    @pytest.mark.usefixtures("alike")
+    def test_what_comes_between_plan_and_its_application_is_looked_at_later(
+        self, parts: Parts
+    ) -> None:
+        plan = parts.plan()
+        new = parts.keep("Bake bread on Sundays with rye flour")
+        parts.service.apply(plan, parts.here, quietly)
+        parts.keep("Bake bread with rye flour on Sundays")
+        found = {merge.cluster.others[0].key for merge in parts.plan().merges}
+        assert new.key in found
+
+    def test_a_run_of_one_domain_is_none_of_another(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        parts.keep("Bake bread on Sundays", domain=USER)
+        parts.run(USER)
+        assert [merge.cluster.kept for merge in parts.plan(APP).merges] == [alike[1]]
+        assert [merge.cluster.kept for merge in parts.plan().merges] == [alike[1]]
+
+
+class TestApply:
+    def test_the_one_that_stays_has_all_tags(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        parts.run()
+        older, newer = (parts.stored(each.key) for each in alike)
+        assert (older.status, older.superseded_by) == (Status.ARCHIVED, newer.id)
+        assert (newer.status, newer.superseded_by) == (Status.ACTIVE, "")
+        assert newer.tags == {"old", "new"}
+
+    def test_what_was_changed_after_the_plan_is_left_alone(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        plan = parts.plan()
+        resolved = parts.curation.move(alike[0], Status.RESOLVED, parts.here)
+        parts.service.apply(plan, parts.here, quietly)
+        assert parts.stored(alike[0].key) == resolved
+
+    def test_a_forgotten_one_does_not_stop_it(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        parts.keep("Bake bread on Sundays with rye flour")
+        parts.keep("Bake bread with rye flour on Sundays")
+        plan = parts.plan()
+        assert len(plan.merges) == 2
+        gone = parts.curation.apply(
+            alike[0].key, parts.here, lambda each: memories.tombstone(each, parts.clock.now())
+        )
+        run = parts.service.apply(plan, parts.here, quietly)
+        assert parts.stored(alike[0].key) == gone
+        assert len(run.changes) == 1
+
+    def test_one_that_is_stopped_half_way_can_be_undone(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        others = [
+            parts.keep("Bake bread on Sundays with rye flour"),
+            parts.keep("Bake bread with rye flour on Sundays"),
+        ]
+        plan = parts.plan()
+
+        def stop(_phase: str, done: int) -> None:
+            if done == 1:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            parts.service.apply(plan, parts.here, stop)
+        everyone = (*alike, *others)
+        assert any(parts.stored(each.key).status is Status.ARCHIVED for each in everyone)
+        parts.service.undo(parts.here)
+        assert all(parts.stored(each.key).status is Status.ACTIVE for each in everyone)
+        assert len(parts.plan().merges) == 2
+
+
+class TestUndo:
+    def test_everything_is_as_it_was(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
+        parts.run()
+        _, left = parts.service.undo(parts.here)
+        assert left == 0
+        for each in alike:
+            stored = parts.stored(each.key)
+            assert stored.updated_ms > each.updated_ms  # else it would lose against what was undone
+            assert each.tags <= stored.tags  # copies keep the tags of each other
+            assert replace(stored, updated_ms=each.updated_ms, tags=each.tags) == each
+        with pytest.raises(NotFound):
+            parts.service.undo(parts.here)
+        assert len(parts.plan().merges) == 1  # undone, it counts as not done
+
+    def test_what_was_changed_since_stays(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
+        parts.run()
+        restored = parts.curation.move(parts.stored(alike[0].key), Status.ACTIVE, parts.here)
+        _, left = parts.service.undo(parts.here)
+        assert left == 1
+        assert parts.stored(alike[0].key) == restored
+
+
+class TestWithAModel:
+    def test_what_it_wrote_is_put_away_by_an_undo(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        with parts.with_model(written("One for both", "all")) as (modelled, _):
+            plan = modelled.run()
+        assert plan.merges[0].written == Written(summary="One for both", content="all")
+        (made,) = [each for each in parts.curation.all() if each.summary == "One for both"]
+        assert made.tags == {"old", "new"}
+        assert {parts.stored(each.key).superseded_by for each in alike} == {made.id}
+        parts.service.undo(parts.here)
+        assert parts.stored(made.key).status is Status.ARCHIVED
+        assert {parts.stored(each.key).status for each in alike} == {Status.ACTIVE}
+
+    def test_words_of_one_of_them_keep_that_one(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        older, newer = alike
+        with parts.with_model(written(older.summary, older.content)) as (modelled, _):
+            modelled.run()
+        stored = parts.stored(older.key)
+        assert (stored.status, stored.superseded_by) == (Status.ACTIVE, "")
+        assert parts.stored(newer.key).superseded_by == older.id
+
+    @pytest.mark.parametrize(
+        "reply",
+        [completion("No."), completion({"summary": "", "content": ""}),
+         completion({"summary": "x" * 101, "content": ""}), error(401)],
+        ids=["prose", "empty", "long", "refused"],
+    )  # fmt: skip
+    def test_what_is_of_no_use_is_told_of_and_one_stays(
+        self, parts: Parts, alike: tuple[Memory, Memory], reply: Reply
+    ) -> None:
+        with parts.with_model(reply, reply) as (modelled, _):
+            plan = modelled.plan()
+        assert [merge.written for merge in plan.merges] == [None]
+        assert plan.merges[0].cluster.kept == alike[1]
+        assert any("merged summary: the LLM" in each for each in plan.skipped)
+
+    def test_it_is_asked_so_often_and_no_more(self, parts: Parts) -> None:
+        names = "abcdefghijklmnopqrstuvwxy"
+        for each in names:
+            subject = f"{each * 4} {each * 5} {each * 6}"
+            parts.keep(f"Paint {subject} blue")
+            parts.keep(f"Paint {subject} in blue")
+        replies = [written(f"Number {n}") for n in range(len(names))]
+        with parts.with_model(*replies) as (modelled, llm):
+            plan = modelled.plan()
+        assert len(plan.merges) == len(names)
+        assert sum(merge.written is not None for merge in plan.merges) == WRITTEN
+        assert len(llm.received) == WRITTEN
+        assert any(str(WRITTEN) in each for each in plan.skipped)
+
+
+class TestTiers:
+    def test_what_has_become_cold_is_moved_once(self, parts: Parts) -> None:
+        old = parts.keep("Of long ago", created_ms=Millis(START - 900 * DAY))
+        parts.keep("Of today")
+        plan = parts.run()
+        assert [(move.memory.key, move.before.value if move.before else "", move.after.value)
+                for move in plan.moves] == [(old.key, "hot", "warm")]  # fmt: skip
+        assert parts.plan(full=True).moves == ()

@@ -1,0 +1,447 @@
+"""Forgetting as a service: what goes, what stays, what is told, what a broken-off run leaves."""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rocksdict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.adapters.storage import families
+from agent_memory.domain import forgetting
+from agent_memory.domain.batches import Batch, Put
+from agent_memory.domain.errors import Cancelled, InvalidInput
+from agent_memory.domain.events import EventId, Millis, SessionId
+from agent_memory.domain.forgetting import Report, Selection
+from agent_memory.domain.periods import NodeId
+from agent_memory.domain.ports import Summarizer
+from agent_memory.domain.summaries import Child, Dialogue, Digest, Point, Summary, Support
+from agent_memory.domain.toc import TocNode
+from agent_memory.services.forgetting import PHASES, REMOVING
+from tests.contract.documents import scratch
+from tests.contract.stores import TIMEOUT, commit, everything
+from tests.embedders import HashingEmbedder
+from tests.forgetting_parts import Keeping, SetClock, files_with, kept
+from tests.recall_parts import DAY, HOUR, MINUTE, NOW, dialogue, said, told
+
+TOLD = "The vault opens with marigold-abacus-fjord, we decided."
+WORDS = b"marigold-abacus-fjord"
+HARBOUR = dialogue(
+    "How do we paint the crane at the harbour?",
+    "We decided to paint the crane green.",
+    TOLD,
+    "Good. The harbour master agreed to the green crane.",
+    begin=NOW - 3 * DAY,
+    session="harbour",
+)
+DOOMED = HARBOUR[2]
+MILL = dialogue(
+    "The mill stands still since the storm.",
+    "We decided to mend the mill on Friday.",
+    begin=NOW - 3 * DAY + HOUR,
+    session="mill",
+)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with scratch() as found:
+        yield found
+
+
+@pytest.fixture
+def keeping(folder: Path) -> Iterator[Keeping]:
+    with kept(folder, rocks=True, embedder=HashingEmbedder()) as found:
+        yield found
+
+
+def versions(keeping: Keeping) -> list[TocNode]:
+    """All versions of all nodes, present and kept."""
+    rows = everything(keeping.parts.store, families.TOC_NODES)
+    names = sorted({NodeId(key.decode().split(":v")[0]) for key, _ in rows})
+    toc = keeping.parts.toc
+    present = [node for node in toc.nodes(names) if node is not None]
+    return [*present, *(each for name in names for each in toc.history(name, limit=99))]
+
+
+def holding(keeping: Keeping, words: bytes) -> list[str]:
+    """The families in which some row holds the words."""
+    return [
+        family
+        for family in families.ALL
+        if any(words in part for row in everything(keeping.parts.store, family) for part in row)
+    ]
+
+
+def tables_of(path: Path) -> list[dict[str, Any]]:
+    """RocksDB's own account of its files."""
+    names = rocksdict.Rdict.list_cf(str(path))
+    options = {name: rocksdict.Options(raw_mode=True) for name in names if name != "default"}
+    database = rocksdict.Rdict(
+        str(path), options=rocksdict.Options(raw_mode=True), column_families=options
+    )
+    found: list[dict[str, Any]] = database.live_files()
+    database.close()
+    return found
+
+
+class TestSelection:
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {},
+            {"event_id": "a", "session_id": "b"},
+            {"event_id": "a", "since": 1, "until": 2},
+            {"since": 1},
+            {"until": 1},
+            {"since": 2, "until": 1},
+            {"since": -1, "until": 1},
+        ],
+    )
+    def test_it_names_one_thing(self, fields: dict[str, object]) -> None:
+        with pytest.raises(InvalidInput):
+            Selection(**fields)  # type: ignore[arg-type]
+
+
+class TestNeedles:
+    @given(st.text(max_size=400), st.dictionaries(st.text(max_size=5), st.text(max_size=80)))
+    def test_each_stands_in_what_is_stored(self, text: str, metadata: dict[str, str]) -> None:
+        event = replace(said("", NOW), text=text, metadata=metadata)
+        stored = [part.encode() for part in (text, *metadata.values())]
+        for needle in forgetting.needles(event):
+            assert len(needle) >= forgetting.LEAST_BYTES
+            assert any(needle in part for part in stored)
+
+    def test_a_short_text_is_one_as_a_whole_and_a_shorter_one_is_none(self) -> None:
+        assert forgetting.needles(said("hunter2")) == {b"hunter2"}
+        assert forgetting.needles(said("hi you", cwd="/x")) == {b"hi you"}
+        assert forgetting.needles(said("ok", cwd="/x")) == frozenset()
+
+    def test_those_of_a_long_text_are_few_and_from_all_of_it(self) -> None:
+        found = forgetting.needles(said(" ".join(f"word{n:04}" for n in range(2_000))))
+        numbers = sorted(int(re.findall(rb"\d{4}", each)[0]) for each in found)
+        assert len(found) <= forgetting.WINDOWS
+        assert numbers[0] < 400 < 1_600 < numbers[-1]
+
+    def test_text_without_blanks_has_them_too(self) -> None:
+        assert forgetting.needles(said("日本語のテキストには空白がありません。" * 20))
+        assert forgetting.needles(said("A" * 10_000))
+
+
+class TestAnEvent:
+    def test_nothing_of_it_is_left_anywhere(self, keeping: Keeping, folder: Path) -> None:
+        keeping.take_in(*HARBOUR, *MILL)
+        assert files_with(folder, WORDS)
+        assert "toc_nodes" in holding(keeping, WORDS)
+
+        report = keeping.forget(event_id=DOOMED.event_id)
+
+        assert report.proof.found_in == ()
+        assert report.events == 1
+        assert report.segments == 1
+        assert report.grips > 0
+        assert report.proof.needles > 0
+        assert report.proof.files > 0
+        assert report.proof.size_bytes > 0
+        assert files_with(folder, WORDS) == []
+        assert files_with(folder, b"marigold") == []
+        assert holding(keeping, WORDS) == []
+        assert not any(WORDS.decode() in text for text in told(keeping.parts.ask("marigold")))
+
+    def test_its_id_is_taken_for_ever(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        keeping.forget(event_id=DOOMED.event_id)
+        assert keeping.parts.log.get(DOOMED.event_id) is None
+        assert keeping.parts.log.append([DOOMED]).result(TIMEOUT) == [False]
+        assert keeping.parts.log.get(DOOMED.event_id) is None
+        assert keeping.forgetting.preview(Selection(event_id=DOOMED.event_id)).events == 0
+
+    def test_a_key_of_it_is_in_no_file_but_its_tombstone(
+        self, keeping: Keeping, folder: Path
+    ) -> None:
+        keeping.take_in(*HARBOUR, *MILL)
+        name = DOOMED.event_id.encode()
+        keeping.forget(event_id=DOOMED.event_id)
+        keeping.work()
+        keeping.parts.outbox.trim(keeping.parts.log.watermark())
+        keeping.forget(session_id="mill")  # compacts once more
+        for family in families.ALL:
+            rows = everything(keeping.parts.store, family)
+            keys = [key for row in rows for key in row if name in key]
+            assert keys == ([b"eid:" + name] if family == families.EVENT_IDS else []), family
+        for path in (folder / "db").iterdir():
+            content = path.read_bytes()
+            assert content.count(name) == content.count(b"eid:" + name), path
+
+    def test_no_file_of_the_store_holds_more_than_can_be_read(self, folder: Path) -> None:
+        """Blocks are compressed, so bytes alone would not show what was deleted or overwritten."""
+        with kept(folder, rocks=True) as keeping:
+            keeping.take_in(*HARBOUR, *MILL)
+            keeping.forget(event_id=DOOMED.event_id)
+            rows = sum(len(everything(keeping.parts.store, name)) for name in families.ALL)
+        tables = tables_of(folder / "db")
+        assert sum(table["num_entries"] for table in tables) == rows
+        assert sum(table["num_deletions"] for table in tables) == 0
+
+    def test_the_other_events_are_as_they_were(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR, *MILL)
+        mill = [node for node in versions(keeping) if "mill" in node.summary.lower()]
+        keeping.forget(event_id=DOOMED.event_id)
+        keeping.work()
+        page = keeping.parts.log.between(Millis(0), Millis(NOW), after=None, limit=99)
+        staying = [event for event in (*HARBOUR, *MILL) if event is not DOOMED]
+        assert list(page.events) == sorted(staying, key=lambda event: event.position.order)
+        assert [node for node in versions(keeping) if node in mill and node.child_ids == ()]
+        assert "We decided to paint the crane green." in told(keeping.parts.ask("paint the crane"))
+        embedding = keeping.parts.indexes.embedding
+        assert embedding is not None
+        assert embedding.vectors.stats().documents == keeping.parts.lexical.stats().documents
+
+    def test_what_another_event_says_too_is_no_trace(self, keeping: Keeping) -> None:
+        again = said(TOLD, NOW - HOUR, session="later")
+        keeping.take_in(*HARBOUR, again)
+        report = keeping.forget(event_id=DOOMED.event_id)
+        assert report.proof.found_in == ()
+        assert again.text in told(keeping.parts.ask("marigold abacus"))
+        assert keeping.forget(event_id=again.event_id).proof.found_in == ()
+        assert holding(keeping, WORDS) == []
+
+    def test_nor_is_what_is_made_from_one_that_says_it_a_little_otherwise(
+        self, keeping: Keeping
+    ) -> None:
+        again = said("so THE vault opens\nwith  Marigold-abacus-fjord, we decided", NOW - HOUR)
+        keeping.take_in(*HARBOUR, again)
+        commit(
+            keeping.parts.store,
+            Batch((Put(families.ACCESS_KEYS, b"key:x", b"\x01The vault opens with marigold"),)),
+        )
+        assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
+
+    def test_what_is_left_of_it_elsewhere_is_told(self, keeping: Keeping, folder: Path) -> None:
+        keeping.take_in(*HARBOUR)
+        (folder / "logs").mkdir()
+        (folder / "logs" / "agent.log").write_bytes(b"padding " * 1_000_000 + TOLD.encode())
+        row = Put(families.ACCESS_KEYS, b"key:x", b"\x01" + TOLD.encode())
+        commit(keeping.parts.store, Batch((row,)))
+        report = keeping.forget(event_id=DOOMED.event_id)
+        assert "access_keys" in report.proof.found_in
+        assert f"{folder.name}/logs/agent.log" in report.proof.found_in
+
+    def test_its_metadata_goes_too(self, keeping: Keeping, folder: Path) -> None:
+        event = said("What now?", NOW - DAY, cwd="/home/marigold/fjord", speaker="Marigold Fjord")
+        keeping.take_in(event, said("Nothing.", NOW - DAY + 1, role="assistant"))
+        assert keeping.forget(event_id=event.event_id).proof.found_in == ()
+        assert files_with(folder, b"arigold") == []
+        assert holding(keeping, b"arigold") == []
+
+    def test_old_versions_that_knew_of_it_go_and_older_ones_stay(self, folder: Path) -> None:
+        clock = SetClock(HARBOUR[1].at_ms + MINUTE)
+        with kept(folder, rocks=True, clock=clock) as keeping:
+            for events in (HARBOUR[:2], HARBOUR[2:3], HARBOUR[3:]):
+                clock.at_ms = events[-1].at_ms + HOUR
+                keeping.take_in(*events)
+            knew = [node for node in versions(keeping) if WORDS.decode() in str(node)]
+            older = [node for node in versions(keeping) if node.end_ms < DOOMED.at_ms]
+            assert {node.level for node in knew} > {older[0].level}
+            keeping.forget(event_id=DOOMED.event_id)
+            assert holding(keeping, WORDS) == []
+            assert [node for node in versions(keeping) if node in older] == older
+
+    def test_one_that_is_in_no_segment_yet_is_forgotten_as_well(self, keeping: Keeping) -> None:
+        keeping.parts.keep(*HARBOUR)
+        assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
+        keeping.work()
+        assert holding(keeping, WORDS) == []
+        assert len(keeping.parts.log.of_session(SessionId("harbour"), after=None, limit=9).events)
+
+    def test_an_unknown_one_changes_nothing(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        before = versions(keeping)
+        report = keeping.forget(event_id=EventId("nobody"))
+        assert (report.events, report.nodes, report.proof.files) == (0, 0, 0)
+        assert versions(keeping) == before
+
+
+class TestASession:
+    def test_it_vanishes_with_the_periods_that_it_alone_was_in(self, keeping: Keeping) -> None:
+        early = dialogue("Once there was a lighthouse.", "Yes.", begin=NOW - 300 * DAY)
+        keeping.take_in(*early, *HARBOUR)
+        names = keeping.parts.toc.below("toc:", after=None, limit=99)
+        report = keeping.forget(session_id=SessionId("talk"))
+        assert report.events == 2
+        left = keeping.parts.toc.below("toc:", after=None, limit=99)
+        assert len(left) < len(names)
+        assert {node.node_id for node in versions(keeping)} == set(left)
+        assert holding(keeping, b"lighthouse") == []
+
+    def test_everything_can_be_forgotten(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR, *MILL)
+        preview = keeping.forgetting.preview(Selection(since=Millis(0), until=NOW))
+        assert (preview.events, preview.sessions) == (6, 2)
+        assert (preview.first_ms, preview.last_ms) == (HARBOUR[0].at_ms, MILL[-1].at_ms)
+        keeping.forget(since=Millis(0), until=NOW)
+        for family in ("events", "session_events", "segments", "grips", "toc_nodes", "toc_latest"):
+            assert everything(keeping.parts.store, family) == [], family
+        assert len(everything(keeping.parts.store, families.EVENT_IDS)) == 6
+
+
+class TestATime:
+    def test_its_ends_belong_to_it(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        since, until = HARBOUR[1].at_ms, HARBOUR[2].at_ms
+        assert keeping.forget(since=since, until=until).events == 2
+        page = keeping.parts.log.of_session(SessionId("harbour"), after=None, limit=9)
+        assert list(page.events) == [HARBOUR[0], HARBOUR[3]]
+
+
+class Telling:
+    """A summarizer that writes in its own words, never the same twice, as a model does."""
+
+    name = "telling"
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+        self._count = 0
+
+    def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
+        return [self._summary(each) for each in conversations]
+
+    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]:
+        self._count += 1
+        return [
+            Digest(
+                text=f"Told for the {self._count}th time: " + " ".join(e.text for e in children),
+                bullets=tuple(bullet for child in children for bullet in child.bullets),
+                keywords=(),
+                source=self.name,
+            )
+            for children in periods
+        ]
+
+    def _summary(self, dialogue: Dialogue) -> Summary:
+        self._count += 1
+        said = dialogue.utterances
+        whole = " ".join(one.text.upper() for one in (*dialogue.overlap, *said))
+        self.read.append(whole)
+        first = Support(event_id=said[0].event_id, at_ms=said[0].at_ms, excerpt=said[0].text[:40])
+        return Summary(
+            title=f"Telling {self._count}",
+            text=whole,
+            points=(Point(text=whole[:200], weight=1.0, support=(first,)),),
+            keywords=(),
+            source=self.name,
+        )
+
+
+def told_by(keeping: Keeping, summarizer: Summarizer) -> Keeping:
+    segmenting = replace(keeping.segmenting, summarizer=summarizer)
+    rollup = replace(keeping.rollup, summarizer=summarizer)
+    forgetting = replace(keeping.forgetting, segmenting=segmenting, rollup=rollup)
+    return replace(keeping, segmenting=segmenting, rollup=rollup, forgetting=forgetting)
+
+
+class TestSummariesInOtherWords:
+    def test_all_that_were_told_of_it_are_told_anew_and_no_others(self, keeping: Keeping) -> None:
+        telling = Telling()
+        keeping = told_by(keeping, telling)
+        later = dialogue("And the mast?", "It is fine.", begin=DOOMED.at_ms + 2 * HOUR)
+        follows = [replace(event, session_id=SessionId("harbour")) for event in later]
+        keeping.take_in(*HARBOUR, *follows, *MILL)
+        assert holding(keeping, WORDS.upper())
+        mill = [node for node in versions(keeping) if "MILL STANDS" in node.summary]
+        telling.read.clear()
+
+        keeping.forget(event_id=DOOMED.event_id)
+
+        assert holding(keeping, WORDS.upper()) == []
+        assert len(telling.read) == 2  # its segment, and the next, whose context it was
+        assert [node for node in versions(keeping) if node in mill and not node.child_ids]
+
+
+class TestBrokenOff:
+    @pytest.mark.parametrize("at", PHASES)
+    def test_the_next_call_finishes_it(self, keeping: Keeping, folder: Path, at: str) -> None:
+        keeping.take_in(*HARBOUR, *MILL)
+
+        def done(phase: str, _: int) -> None:
+            if phase == at:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
+        keeping.work()
+        report = keeping.forget(event_id=DOOMED.event_id)
+        assert report.events == 1
+        assert report.proof.found_in == ()
+        assert files_with(folder, WORDS) == []
+        assert holding(keeping, WORDS) == []
+        assert keeping.forgetting.finish(lambda: None) is None
+
+    def test_what_could_not_be_searched_for_any_more_is_told(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+
+        def done(phase: str, _: int) -> None:
+            if phase == REMOVING:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
+        report = keeping.forgetting.finish(lambda: None)
+        assert report is not None
+        assert report.proof.needles == 0
+        assert any("1 events were removed before" in each for each in report.unreachable)
+
+    def test_the_job_leaves_one_that_is_under_way_alone(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        seen: list[Report | None] = []
+
+        def done(phase: str, _: int) -> None:
+            if phase == REMOVING:
+                seen.append(keeping.forgetting.finish(lambda: None))
+
+        keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
+        assert seen == [None]
+
+    def test_it_waits_for_the_turn_of_the_jobs(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        reports: list[Report] = []
+        removed = threading.Event()
+
+        def forget() -> None:
+            reports.append(
+                keeping.forgetting.events(
+                    Selection(event_id=DOOMED.event_id),
+                    lambda phase, _: removed.set() if phase == REMOVING else None,
+                )
+            )
+
+        thread = threading.Thread(target=forget)
+        with keeping.forgetting.turn:
+            thread.start()
+            assert removed.wait(TIMEOUT)
+            assert holding(keeping, WORDS) != []  # the table of contents is not touched yet
+        thread.join(TIMEOUT)
+        assert [report.proof.found_in for report in reports] == [()]
+
+
+class TestWithoutAnEmbedder:
+    def test_vectors_from_when_there_was_one_go(self, folder: Path) -> None:
+        with kept(folder, rocks=True, embedder=HashingEmbedder()) as keeping:
+            keeping.take_in(*HARBOUR)
+        assert files_with(folder / "index" / "vectors", DOOMED.event_id.encode())
+        with kept(folder, rocks=True) as keeping:
+            keeping.forget(event_id=DOOMED.event_id)
+        assert files_with(folder / "index", DOOMED.event_id.encode()) == []
+
+
+def test_late_events_of_a_forgotten_time_are_new_events(keeping: Keeping) -> None:
+    keeping.take_in(*HARBOUR)
+    keeping.forget(session_id=SessionId("harbour"))
+    late = said("The crane is blue now.", DOOMED.at_ms, session="harbour", name="late")
+    keeping.take_in(late)
+    assert late.text in told(keeping.parts.ask("blue crane"))

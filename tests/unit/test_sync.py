@@ -1,0 +1,361 @@
+"""Sync and the writing of notes: what they do with real repositories, and what they tell of it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.git import records
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.memory_store import (
+    StoredMemories,
+    StoredNoteQueue,
+    StoredUses,
+)
+from agent_memory.adapters.storage.project_store import StoredProjects
+from agent_memory.domain import memories
+from agent_memory.domain.errors import AgentMemoryError, GitFailed, RemoteUnavailable
+from agent_memory.domain.events import Millis
+from agent_memory.domain.memories import Draft, Home, Memory, MemoryKey, Status
+from agent_memory.domain.ports import MemoryChange
+from agent_memory.domain.projects import Place
+from agent_memory.services.capture import Capture
+from agent_memory.services.curation import Curation, Edit
+from agent_memory.services.notes import NoteWriting
+from agent_memory.services.sync import Sync, Synced, Wanted
+from agent_memory.services.workplaces import Caller, Shared, Workplaces
+from tests import git_repositories
+from tests.contract.stores import unexpected
+from tests.git_repositories import AT, Repository, cloned, made
+
+REF = "refs/notes/mem/decisions"
+TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END RSA PRIVATE KEY-----"
+
+
+class Ticking:
+    """A clock that goes on by a millisecond whenever it is looked at."""
+
+    def __init__(self, start: int = AT) -> None:
+        self._moments = count(start)
+
+    def now(self) -> Millis:
+        return Millis(next(self._moments))
+
+
+class Machine:
+    """The services of one computer, on a store of its own, with one clone to work in."""
+
+    def __init__(self, store: CommittedStore, repository: Repository, start: int = AT) -> None:
+        self.repository = repository
+        clock = Ticking(start)
+        secrets = Re2Filter(mode="redact")
+        self.memories = StoredMemories(store)
+        self.queue = StoredNoteQueue(store)
+        projects = StoredProjects(store)
+        repositories = GitRepositories(repository.folder.parent / f"{repository.folder.name}.data")
+        self.workplaces = Workplaces(repositories=repositories, projects=projects, shared=Shared())
+        self.trouble: list[tuple[Home, AgentMemoryError]] = []
+        self.notes = NoteWriting(
+            memories=self.memories,
+            queue=self.queue,
+            repositories=repositories,
+            trouble=lambda home, exc: self.trouble.append((home, exc)),
+        )
+        self.capturing = Capture(
+            memories=self.memories,
+            log=StoredEventLog(store),
+            secrets=secrets,
+            clock=clock,
+            captured=lambda: None,
+        )
+        self.curation = Curation(
+            memories=self.memories,
+            uses=StoredUses(store),
+            workplaces=self.workplaces,
+            capture=self.capturing,
+            clock=clock,
+            changed=lambda: None,
+        )
+        self.imports = 0
+        self.syncing = Sync(
+            memories=self.memories,
+            projects=projects,
+            repositories=repositories,
+            notes=self.notes,
+            secrets=secrets,
+            clock=clock,
+            imported=self._imported,
+        )
+        self.phases: list[str] = []
+
+    @property
+    def here(self) -> Place:
+        folder = str(self.repository.folder)
+        return self.workplaces.here(Caller(folder=folder, environ={"HOME": "/"}))
+
+    def capture(self, summary: str, content: str = "", *tags: str) -> Memory:
+        draft = Draft(namespace="decisions", summary=summary, content=content, tags=frozenset(tags))
+        return self.capturing.capture(draft, self.here).memory
+
+    def move(self, memory: Memory, status: Status) -> None:
+        self.curation.move(memory, status, self.here)
+
+    def edit(self, memory: Memory, summary: str) -> None:
+        self.curation.edit(memory, Edit(summary=summary), self.here)
+
+    def forget(self, memory: Memory) -> None:
+        stored = self.memories.get(memory.key)
+        assert stored is not None
+        gone = memories.tombstone(stored, Millis(stored.updated_ms + 1))
+        assert self.memories.write([MemoryChange(stored, gone, self.here.home)]) == [True]
+
+    def sync(self, *, force: bool = False) -> Synced:
+        return self._sync(Wanted(force=force))
+
+    def exchange(self, remote: str = "origin", *, fetch: bool = True, push: bool = True) -> Synced:
+        environ = self.repository.environ
+        return self._sync(Wanted(fetch=fetch, push=push, remote=remote, environ=environ))
+
+    def stored(self) -> Mapping[MemoryKey, Memory]:
+        found = self.memories.of_domain(self.here.domain, after=None, limit=1000)
+        return {each.key: each for each in found}
+
+    def noted(self) -> Mapping[MemoryKey, Memory]:
+        """What git finds in the notes; nothing twice."""
+        found: dict[MemoryKey, Memory] = {}
+        if REF in self.repository.refs():
+            for line in self.repository.git("ls-tree", "-r", REF).splitlines():
+                text = self.repository.raw("cat-file", "blob", line.split()[2])
+                for part in records.parse(text, self.here.domain, "decisions"):
+                    if isinstance(part, records.Record):
+                        assert part.memory.key not in found
+                        found[part.memory.key] = part.memory
+        return found
+
+    def _sync(self, wanted: Wanted) -> Synced:
+        return self.syncing.sync(self.here, wanted, lambda phase, _: self.phases.append(phase))
+
+    def _imported(self) -> None:
+        self.imports += 1
+
+
+@contextmanager
+def machines(*repositories: Repository, starts: tuple[int, ...] = ()) -> Iterator[list[Machine]]:
+    with ExitStack() as stack:
+        found = []
+        for number, repository in enumerate(repositories):
+            store = CommittedStore(MemoryEngine(), unexpected)
+            stack.callback(store.close)
+            start = starts[number] if starts else AT + number * 1_000_000
+            found.append(Machine(store, repository, start))
+        yield found
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Repository:
+    return cloned(made(tmp_path / "source"), tmp_path / "team.git", "--bare")
+
+
+@pytest.fixture
+def ada(remote: Repository, tmp_path: Path) -> Iterator[Machine]:
+    with machines(cloned(remote, tmp_path / "ada")) as (found,):
+        yield found
+
+
+@pytest.fixture
+def bob(remote: Repository, tmp_path: Path) -> Iterator[Machine]:
+    with machines(cloned(remote, tmp_path / "bob"), starts=(AT + 500,)) as (found,):
+        yield found
+
+
+def set_note(repository: Repository, text: bytes) -> None:
+    blob = repository.git("hash-object", "-w", "--stdin", given=text)
+    repository.git("notes", "--ref=mem/decisions", "add", "-f", "-C", blob)
+
+
+class TestLocally:
+    def test_what_waits_is_written_and_then_there_is_nothing_to_do(self, ada: Machine) -> None:
+        memory = ada.capture("Use PostgreSQL", "for its JSONB\r\n---\n", "db")
+        assert ada.noted() == {}
+        assert ada.sync().written == 1
+        assert ada.noted() == {memory.key: memory} == ada.stored()
+        refs = ada.repository.refs()
+        assert ada.sync().unchanged
+        assert ada.repository.refs() == refs
+        assert ada.imports == 0
+
+    def test_what_notes_have_is_imported(self, ada: Machine) -> None:
+        memory = git_repositories.memory("By hand", "written by other means")
+        set_note(ada.repository, records.render(memory))
+        result = ada.sync()
+        assert (result.imported, result.written, result.problems) == (1, 0, ())
+        assert [each.content for each in ada.stored().values()] == ["written by other means"]
+        assert ada.imports == 1
+        assert ada.sync().unchanged
+
+    def test_notes_are_read_anew_only_where_something_changed_or_by_force(
+        self, ada: Machine
+    ) -> None:
+        ada.capture("Once")
+        ada.sync()
+        ada.phases.clear()
+        ada.sync()
+        assert ada.phases == ["writing notes"]
+        ada.sync(force=True)
+        assert "reading notes" in ada.phases
+
+    def test_a_note_that_was_removed_is_written_again(self, ada: Machine) -> None:
+        memory = ada.capture("Kept")
+        ada.sync()
+        ada.repository.git("update-ref", "-d", REF)
+        assert ada.sync().written == 1
+        assert ada.noted() == {memory.key: memory}
+
+    def test_what_changed_in_store_and_note_is_merged(self, ada: Machine) -> None:
+        memory = ada.capture("Both", "", "mine")
+        ada.sync()
+        theirs = memories.changed(memory, Millis(AT + 10_000), tags=frozenset({"theirs"}))
+        set_note(ada.repository, records.render(theirs))
+        result = ada.sync()
+        assert (result.imported, result.written) == (1, 1)
+        (noted,), (stored,) = ada.noted().values(), ada.stored().values()
+        assert noted == stored
+        assert stored.tags == {"mine", "theirs"}
+
+    def test_a_commit_that_is_gone_leaves_its_memories_on_the_present_one(
+        self, ada: Machine
+    ) -> None:
+        ada.repository.commit("to be amended")
+        memory = ada.capture("Moves")
+        ada.sync()
+        ada.repository.git("commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
+        assert ada.sync().moved == 1
+        assert ada.repository.note().count(memory.id.encode()) == 1
+        assert ada.sync().unchanged
+
+    def test_before_the_first_commit_they_wait(self, tmp_path: Path) -> None:
+        with machines(made(tmp_path / "new", commits=0)) as (machine,):
+            memory = machine.capture("Early")
+            assert machine.sync().written == 1
+            assert machine.repository.refs() == {}
+            machine.repository.commit("first")
+            assert machine.sync().written == 1
+            assert machine.noted() == {memory.key: memory} == machine.stored()
+            assert machine.sync().unchanged
+
+
+class TestProblems:
+    def test_what_is_no_memory_is_told_and_stays(self, ada: Machine) -> None:
+        text = b"a person's words\n---\nid: [\n---\n\xff"
+        set_note(ada.repository, text)
+        result = ada.sync()
+        assert {problem.ref for problem in result.problems} == {REF}
+        assert {problem.target for problem in result.problems} == {ada.repository.head}
+        assert ada.stored() == {}
+        assert ada.repository.note() == text
+
+    @pytest.mark.parametrize("secret", [TOKEN, PRIVATE_KEY])
+    def test_a_secret_is_not_taken_over(self, ada: Machine, secret: str) -> None:
+        bad = git_repositories.memory("Bad", f"the key is {secret}")
+        good = git_repositories.memory("Good")
+        text = records.render(bad) + records.render(good)
+        set_note(ada.repository, text)
+        result = ada.sync()
+        assert [each.summary for each in ada.stored().values()] == ["Good"]
+        (problem,) = result.problems
+        assert bad.id in problem.reason
+        assert secret not in problem.reason
+        assert ada.repository.note() == text
+
+    def test_a_repository_that_is_gone_holds_up_no_other(self, ada: Machine, bob: Machine) -> None:
+        memory = ada.capture("Stays")
+        elsewhere = Home(str(bob.repository.folder / "nowhere"))
+        other = memories.changed(memory, Millis(AT + 5), tags=frozenset({"x"}))
+        assert ada.memories.write([MemoryChange(memory, other, elsewhere)]) == [True]
+        ada.notes.flush()
+        assert ada.noted().keys() == {memory.key}
+        assert [(home, type(exc)) for home, exc in ada.trouble] == [(elsewhere, GitFailed)]
+        assert ada.queue.homes() == [elsewhere]
+
+    def test_notes_that_cannot_be_written_wait(self, ada: Machine) -> None:
+        in_the_way = ada.repository.folder / ".git/refs/notes"
+        in_the_way.write_text("")
+        memory = ada.capture("Waits")
+        with pytest.raises(GitFailed):
+            ada.sync()
+        assert len(ada.queue.waiting(ada.here.home, limit=10)) == 1
+        in_the_way.unlink()
+        ada.notes.flush()
+        assert ada.noted() == {memory.key: memory}
+        assert ada.queue.homes() == []
+
+
+class TestWithARemote:
+    def test_what_one_captured_the_other_has(
+        self, ada: Machine, bob: Machine, remote: Repository
+    ) -> None:
+        memory = ada.capture("Shared", "the body")
+        result = ada.exchange()
+        assert (result.written, result.fetched, result.pushed) == (1, False, True)
+        result = bob.exchange()
+        assert (result.imported, result.fetched, result.pushed) == (1, True, False)
+        assert bob.stored() == {memory.key: memory} == bob.noted()
+        before = remote.refs(), ada.repository.refs(), bob.repository.refs()
+        assert ada.exchange().unchanged
+        assert bob.exchange().unchanged
+        assert (remote.refs(), ada.repository.refs(), bob.repository.refs()) == before
+
+    def test_fetching_does_not_push_and_pushing_does_not_fetch(
+        self, ada: Machine, bob: Machine, remote: Repository
+    ) -> None:
+        ada.capture("Ours")
+        assert not ada.exchange(push=False).pushed
+        assert REF not in remote.refs()
+        assert ada.exchange(fetch=False).pushed
+        assert REF in remote.refs()
+        assert bob.stored() == {}
+
+    def test_what_was_forgotten_stays_so(self, ada: Machine, bob: Machine) -> None:
+        memory = ada.capture("Secret plan", "the plan")
+        ada.exchange()
+        bob.exchange()
+        bob.forget(memory)
+        ada.move(memory, Status.RESOLVED)
+        for each in (ada, bob, ada):
+            each.exchange()
+        for each in (ada, bob):
+            assert [it.status for it in each.stored().values()] == [Status.TOMBSTONE]
+            assert b"the plan" not in each.repository.note()
+
+    def test_pushing_is_given_up_where_others_always_come_first(
+        self, ada: Machine, bob: Machine, remote: Repository
+    ) -> None:
+        bob.capture("First")
+        bob.exchange()
+        hook = remote.folder / "hooks/pre-receive"
+        hook.write_text(
+            "#!/bin/sh\n"
+            "unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n"
+            "echo x >> pushed\n"
+            f"tree=$(git rev-parse {REF}^{{tree}})\n"
+            f"git update-ref {REF} $(git commit-tree -p {REF} -m $(wc -l < pushed) $tree)\n"
+        )
+        hook.chmod(0o755)
+        memory = ada.capture("Second")
+        with pytest.raises(RemoteUnavailable, match="others push") as caught:
+            ada.exchange(str(remote.folder))
+        # An address may hold a password.
+        assert str(remote.folder) not in str(caught.value)
+        assert len((remote.folder / "pushed").read_text().splitlines()) > 1
+        assert memory.key in ada.noted()
+        hook.unlink()
+        assert ada.exchange().pushed
+        bob.exchange()
+        assert bob.stored() == ada.stored()

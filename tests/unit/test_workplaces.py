@@ -1,0 +1,346 @@
+"""Workplaces: which project a folder of real repositories belongs to, and where memories go."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.adapters.storage.project_store import StoredProjects
+from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.domain.memories import USER, Domain, Home
+from agent_memory.domain.projects import Place
+from agent_memory.services.workplaces import Caller, Shared, Workplaces
+from tests import git_repositories
+from tests.contract.stores import unexpected
+from tests.git_repositories import Repository
+
+
+class Machine:
+    """One computer: a data folder, a store, and a home in which someone works."""
+
+    def __init__(self, folder: Path, projects: StoredProjects, shared: Shared) -> None:
+        self.home = folder / "home"
+        self.home.mkdir(exist_ok=True)
+        self.data = folder / "data"
+        self.workplaces = Workplaces(
+            repositories=GitRepositories(self.data), projects=projects, shared=shared
+        )
+
+    def caller(self, folder: Path) -> Caller:
+        return Caller(folder=str(folder), environ={"HOME": str(self.home)})
+
+    def here(self, folder: Path) -> Place:
+        return self.workplaces.here(self.caller(folder))
+
+    def place(self, domain: str, folder: Path) -> Place:
+        return self.workplaces.place(domain, self.caller(folder))
+
+    def made(self, name: str, commits: int = 1) -> Repository:
+        return git_repositories.made(self.home / name, commits=commits)
+
+    def written(self, place: Place) -> None:
+        """Memories have been written there."""
+        self.workplaces.repositories.notebook(place.home, place.domain)
+
+    def private(self) -> set[str]:
+        return {str(path.relative_to(self.data)) for path in self.data.rglob("*.git")}
+
+
+@pytest.fixture
+def projects() -> Iterator[StoredProjects]:
+    store = CommittedStore(MemoryEngine(), unexpected)
+    yield StoredProjects(store)
+    store.close()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, projects: StoredProjects) -> Machine:
+    return Machine(tmp_path, projects, Shared())
+
+
+class TestProjects:
+    def test_a_repository_is_named_after_its_folder(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        assert machine.here(made.folder) == Place(
+            domain=Domain("project:shop"), home=made.home, commit=made.head, branch="main"
+        )
+
+    def test_a_repository_is_named_after_its_origin(self, machine: Machine) -> None:
+        made = machine.made("working-copy")
+        made.git("remote", "add", "origin", "git@example.org:team/shop.git")
+        assert machine.here(made.folder).domain == "project:shop"
+
+    def test_a_name_that_no_domain_can_have_is_changed(self, machine: Machine) -> None:
+        domain = machine.here(machine.made("my shop: (new)").folder).domain
+        assert domain == "project:my-shop-new"
+
+    def test_two_of_one_name_are_two_projects(self, machine: Machine) -> None:
+        one, two, three = (machine.made(f"{letter}/shop") for letter in "abc")
+        domains = [machine.here(each.folder).domain for each in (one, two, three)]
+        assert domains[0] == "project:shop"
+        assert len(set(domains)) == 3
+        assert all(each.startswith("project:shop") for each in domains)
+        assert [machine.here(each.folder).domain for each in (one, two, three)] == domains
+
+    def test_two_origins_of_one_name_are_two_projects(self, machine: Machine) -> None:
+        one, two = machine.made("a"), machine.made("b")
+        one.git("remote", "add", "origin", "https://example.org/one/shop.git")
+        two.git("remote", "add", "origin", "https://example.org/two/shop.git")
+        assert machine.here(one.folder).domain != machine.here(two.folder).domain
+
+    def test_the_name_depends_on_the_origin_and_not_on_who_came_first(
+        self, machine: Machine
+    ) -> None:
+        one, two = machine.made("a/shop"), machine.made("b/shop")
+        two.git("remote", "add", "origin", "https://example.org/two/shop.git")
+        machine.here(one.folder)
+        again = machine.made("c/shop")
+        again.git("remote", "add", "origin", "https://example.org/two/shop.git")
+        assert machine.here(two.folder).domain == machine.here(again.folder).domain
+
+    def test_two_clones_of_one_origin_are_one_project(self, machine: Machine) -> None:
+        source = machine.made("source/shop")
+        one = git_repositories.cloned(source, machine.home / "one")
+        two = git_repositories.cloned(source, machine.home / "two")
+        places = [machine.here(each.folder) for each in (one, two)]
+        assert [each.domain for each in places] == ["project:shop"] * 2
+        assert [each.home for each in places] == [one.home, two.home]
+        assert machine.workplaces.homes(Domain("project:shop")) == [one.home, two.home]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            "git@example.org:team/shop.git",
+            "https://example.org/team/shop",
+            "https://ada@example.org/team/shop.git/",
+        ],
+    )
+    def test_an_origin_is_one_however_it_is_spelled(self, machine: Machine, other: str) -> None:
+        one, two = machine.made("one"), machine.made("two")
+        one.git("remote", "add", "origin", "ssh://git@example.org/team/shop.git")
+        two.git("remote", "add", "origin", other)
+        assert machine.here(one.folder).domain == machine.here(two.folder).domain
+
+    def test_worktrees_and_subfolders_are_one_project(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        tree = machine.home / "tree"
+        made.git("worktree", "add", "--quiet", "-b", "side", str(tree))
+        side = Repository(tree, made.environ)
+        head = side.commit("on the side")
+        (made.folder / "src/deep").mkdir(parents=True)
+        main = machine.here(made.folder)
+        assert machine.here(made.folder / "src/deep") == main
+        assert machine.here(tree) == Place(
+            domain=main.domain, home=main.home, commit=head, branch="side"
+        )
+
+    def test_a_repository_within_another_is_one_of_its_own(self, machine: Machine) -> None:
+        outer = machine.made("outer")
+        inner = machine.made("outer/inner")
+        assert machine.here(outer.folder).domain == "project:outer"
+        assert machine.here(inner.folder).domain == "project:inner"
+
+    def test_a_folder_reached_by_a_link_is_the_same(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        link = machine.home / "link"
+        link.symlink_to(made.folder)
+        assert machine.here(link) == machine.here(made.folder)
+
+
+class TestMoving:
+    def test_a_moved_repository_keeps_its_project(self, machine: Machine) -> None:
+        made = machine.made("a/shop")
+        before = machine.here(made.folder)
+        made.folder.parent.rename(machine.home / "b")
+        after = machine.here(machine.home / "b/shop")
+        assert after.domain == before.domain
+        assert after.home == str(machine.home / "b/shop/.git")
+        assert machine.workplaces.home_of(after.domain) == after.home
+
+    def test_also_one_that_began_without_a_commit(self, machine: Machine) -> None:
+        made = machine.made("a/shop", commits=0)
+        before = machine.here(made.folder)
+        machine.written(before)
+        made.commit()
+        machine.here(made.folder)
+        made.folder.parent.rename(machine.home / "b")
+        assert machine.here(machine.home / "b/shop").domain == before.domain
+
+    def test_also_one_that_is_renamed_where_it_has_an_origin(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        made.git("remote", "add", "origin", "https://example.org/team/shop.git")
+        before = machine.here(made.folder)
+        made.folder.rename(machine.home / "store")
+        assert machine.here(machine.home / "store").domain == before.domain
+
+    def test_one_that_gets_an_origin_keeps_its_project(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        before = machine.here(made.folder)
+        made.git("remote", "add", "origin", "https://example.org/team/store.git")
+        assert machine.here(made.folder) == before
+        clone = machine.made("clone")
+        clone.git("remote", "add", "origin", "https://example.org/team/store.git")
+        assert machine.here(clone.folder).domain == before.domain
+
+    def test_a_copy_of_one_that_is_still_there_is_another(self, machine: Machine) -> None:
+        one = machine.made("a/shop")
+        before = machine.here(one.folder)
+        two = machine.made("b/shop")
+        assert machine.here(two.folder).domain != before.domain
+        assert machine.here(one.folder) == before
+
+    def test_what_is_gone_has_no_home(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        place = machine.here(made.folder)
+        made.folder.rename(machine.home / "elsewhere")
+        assert machine.workplaces.home_of(place.domain) is None
+        assert machine.workplaces.homes(place.domain) == []
+
+
+class TestWithoutGit:
+    def test_a_folder_is_a_project_with_a_repository_of_ours(self, machine: Machine) -> None:
+        folder = machine.home / "notes"
+        (folder / "below").mkdir(parents=True)
+        place = machine.here(folder)
+        assert (place.domain, place.commit) == ("project:notes", "")
+        assert Path(place.home).is_relative_to(machine.data)
+        assert machine.here(folder / "below") == place
+        assert machine.here(folder) == place
+        assert list(folder.iterdir()) == [folder / "below"]
+
+    def test_two_folders_of_one_name_are_two_projects(self, machine: Machine) -> None:
+        folders = [machine.home / each / "notes" for each in ("a", "b")]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        one, two = (machine.here(folder) for folder in folders)
+        assert one.domain != two.domain
+        assert one.home != two.home
+
+    def test_a_home_folder_does_not_take_in_what_is_below_it(self, machine: Machine) -> None:
+        folder = machine.home / "notes"
+        folder.mkdir()
+        assert machine.here(machine.home).domain == "project:home"
+        assert machine.here(folder).domain == "project:notes"
+
+    def test_a_folder_that_becomes_a_repository_keeps_its_project(self, machine: Machine) -> None:
+        folder = machine.home / "notes"
+        folder.mkdir()
+        before = machine.here(folder)
+        machine.written(before)
+        made = Repository(folder, git_repositories.environment(machine.home))
+        made.git("init", "--quiet")
+        assert machine.here(folder).domain == before.domain
+        made.commit()
+        after = machine.here(folder)
+        assert (after.domain, after.home, after.commit) == (before.domain, made.home, made.head)
+        assert set(machine.workplaces.homes(before.domain)) >= {before.home, made.home}
+
+    def test_before_the_first_commit_memories_wait_with_us(self, machine: Machine) -> None:
+        made = machine.made("shop", commits=0)
+        place = machine.here(made.folder)
+        assert (place.domain, place.commit) == ("project:shop", "")
+        assert Path(place.home).is_relative_to(machine.data)
+        machine.written(place)
+        head = made.commit()
+        after = machine.here(made.folder)
+        assert (after.domain, after.home, after.commit) == (place.domain, made.home, head)
+        assert set(machine.workplaces.homes(place.domain)) == {place.home, made.home}
+        assert machine.workplaces.home_of(place.domain) == made.home
+
+    def test_no_repository_is_made_that_nobody_writes_to(self, machine: Machine) -> None:
+        machine.here(machine.made("shop").folder)
+        assert machine.private() == set()
+        folder = machine.home / "a/b/c"
+        folder.mkdir(parents=True)
+        machine.here(folder)
+        assert len(machine.private()) <= 1
+
+
+class TestOtherDomains:
+    def test_the_users_own_is_with_us(self, machine: Machine) -> None:
+        place = machine.place("user", machine.home)
+        assert place == Place(domain=USER, home=Home(str(machine.data / "user.git")))
+        assert machine.workplaces.home_of(USER) == place.home
+        assert machine.workplaces.homes(USER) == [place.home]
+
+    def test_a_project_by_its_name(self, machine: Machine) -> None:
+        one, two = machine.made("one"), machine.made("two")
+        here = machine.here(one.folder)
+        assert machine.place("project", one.folder) == here
+        assert machine.place("project:one", one.folder) == here
+        assert machine.place("project:one", two.folder).home == one.home
+
+    @pytest.mark.parametrize("domain", ["", "projects", "all", "project:", "project:../x", "x:y"])
+    def test_a_domain_that_is_none(self, machine: Machine, domain: str) -> None:
+        with pytest.raises(InvalidInput):
+            machine.place(domain, machine.made("one").folder)
+
+    def test_a_project_that_is_not_there_is_refused_with_those_that_are(
+        self, machine: Machine
+    ) -> None:
+        machine.here(machine.made("one").folder)
+        with pytest.raises(InvalidInput, match=r"no project 'three'.*one"):
+            machine.place("project:three", machine.home)
+
+    def test_an_organisation_must_be_configured(self, machine: Machine) -> None:
+        for domain in ("org", "org:acme"):
+            with pytest.raises(ConfigError, match=r"memories\.org"):
+                machine.place(domain, machine.home)
+        assert machine.workplaces.home_of(Domain("org:acme")) is None
+
+    def test_an_organisation_with_a_repository_here(
+        self, tmp_path: Path, projects: StoredProjects
+    ) -> None:
+        made = git_repositories.made(tmp_path / "shared")
+        machine = Machine(tmp_path, projects, Shared(org="acme", repository=str(made.folder)))
+        place = machine.place("org", machine.home)
+        assert (place.domain, place.home) == ("org:acme", made.home)
+        assert machine.place("org:acme", machine.home) == place
+        assert machine.workplaces.home_of(place.domain) == made.home
+        assert machine.workplaces.remote_of_org() == ""
+        with pytest.raises(InvalidInput, match="'acme', not 'other'"):
+            machine.place("org:other", machine.home)
+
+    def test_an_organisation_with_a_remote(self, tmp_path: Path, projects: StoredProjects) -> None:
+        address = "https://example.org/acme/memories.git"
+        machine = Machine(tmp_path, projects, Shared(org="acme", repository=address))
+        place = machine.place("org", machine.home)
+        assert place.domain == "org:acme"
+        assert Path(place.home).is_relative_to(machine.data)
+        assert machine.workplaces.remote_of_org() == address
+
+    def test_an_organisation_whose_repository_is_gone(
+        self, tmp_path: Path, projects: StoredProjects
+    ) -> None:
+        shared = Shared(org="acme", repository=str(tmp_path / "nowhere"))
+        machine = Machine(tmp_path, projects, shared)
+        with pytest.raises((ConfigError, GitFailed), match="nowhere"):
+            machine.place("org", machine.home)
+
+
+class TestEnvironment:
+    def test_a_git_folder_that_the_caller_names_counts(self, machine: Machine) -> None:
+        made = machine.made("shop")
+        elsewhere = machine.home / "elsewhere"
+        elsewhere.mkdir()
+        caller = Caller(
+            folder=str(elsewhere),
+            environ={"HOME": str(machine.home), "GIT_DIR": str(made.folder / ".git")},
+        )
+        assert machine.workplaces.here(caller).domain == "project:shop"
+
+    def test_a_folder_that_is_gone_is_a_folder_without_git(self, machine: Machine) -> None:
+        place = machine.here(machine.home / "gone")
+        assert place.domain == "project:gone"
+
+    @pytest.mark.skipif(os.sep != "/", reason="paths are bytes only here")
+    def test_a_folder_whose_name_is_no_text(self, machine: Machine) -> None:
+        folder = Path(os.fsdecode(os.fsencode(machine.home) + b"/caf\xe9"))
+        made = git_repositories.made(folder)
+        place = machine.here(folder)
+        assert place.domain == "project:caf"
+        assert place.commit == made.head
