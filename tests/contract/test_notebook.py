@@ -670,6 +670,14 @@ def synced(notebook: SharedNotebook, repository: Repository, remote: str = "orig
     raise AssertionError("rejected again and again")
 
 
+def whole(notebook: SharedNotebook, repository: Repository) -> int:
+    """A sync as the service does it; how many were moved."""
+    notebook.fetch("origin", repository.environ)
+    moved = notebook.rehome()
+    synced(notebook, repository)
+    return moved
+
+
 class TestExchange:
     def test_captures_on_both_sides_of_one_commit_meet(
         self, clones: tuple[Repository, Repository]
@@ -950,8 +958,7 @@ class TestManyClones:
         expected: dict[str, Memory] = {}
         for at, (here, number, what) in enumerate(script, AT):
             if what == "sync":
-                notebooks[here].rehome()
-                synced(notebooks[here], where[here])
+                whole(notebooks[here], where[here])
             elif what == "commit":
                 where[here].commit()
             elif what == "amend":
@@ -966,15 +973,13 @@ class TestManyClones:
                 known = expected.get(said.digest)
                 expected[said.digest] = memories.merged(known, said) if known else said
         for here in (*order, *order):
-            notebooks[here].rehome()
-            synced(notebooks[here], where[here])
+            whole(notebooks[here], where[here])
         before = [each.refs() for each in (*where, remote)]
         for each in where:
             assert kept(opened(each)) == expected
             assert each.succeeds("fsck", "--strict")
         for here in range(3):
-            assert notebooks[here].rehome() == 0
-            synced(notebooks[here], where[here])
+            assert whole(notebooks[here], where[here]) == 0
         assert [each.refs() for each in (*where, remote)] == before
 
 

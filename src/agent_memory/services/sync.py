@@ -71,9 +71,7 @@ class Sync:
         done("writing notes", 0)
         written = self.notes.flush_home(place.home)
         notebook = self.repositories.notebook(place.home, place.domain)
-        with self.notes.turn:
-            moved = notebook.rehome()
-        result = Synced(place=place, written=written, moved=moved)
+        result = Synced(place=place, written=written)
         if wanted.fetch:
             done("fetching", 0)
             fetched = notebook.fetch(wanted.remote, wanted.environ)
@@ -98,8 +96,11 @@ class Sync:
         )
 
     def _level(self, notebook: Notebook, result: Synced, force: bool, done: Done) -> Synced:
-        """Make store and notes the same, unless both are as they were when they last were."""
+        """Make store and notes the same, unless both are as they were when they last were. Notes on
+        commits that are gone are moved first, also those just fetched."""
         place = result.place
+        with self.notes.turn:
+            result = replace(result, moved=result.moved + notebook.rehome())
         if not force and self._state(notebook, place) == self.projects.seen(place.home).state:
             return result
         done("reading notes", 0)
