@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agent_memory.domain.errors import EmbedderFailed, FeatureUnavailable, IndexFailed
 from agent_memory.domain.status import IndexesStatus, IndexStats
 from agent_memory.services.embedding import Embedding
-from agent_memory.services.indexing import Indexing
+from agent_memory.services.indexing import BATCH, Indexing
 from agent_memory.services.tail import MOST
 
 STEPS = 256  # of embedding in one run, so that a long backlog is many runs and not an endless one
@@ -98,8 +98,8 @@ class Indexes:
             # An index that is ahead of the store is of a later state of it.
             if cursor is None or cursor > self.indexing.log.watermark():
                 self._fill_words(lambda _: check())
-            while self.indexing.step():
-                check()
+            while self.indexing.step() == BATCH:  # what comes meanwhile is searched as it is, and
+                check()  # taken in by the next run: a commit for each would keep a core busy
         finally:
             self.filling.release()
 
