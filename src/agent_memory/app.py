@@ -47,7 +47,7 @@ from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Security, Settings, Toc
-from agent_memory.domain.errors import AgentMemoryError, FeatureUnavailable, StorageFailed
+from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
     Clock,
@@ -64,7 +64,7 @@ from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Control, Services
+from agent_memory.interfaces.cli.backend import Backend, Services
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.remote import connected
 from agent_memory.interfaces.cli.runner import Runner
@@ -173,7 +173,14 @@ class App:
             worker=self.worker,
             user_remote=self.settings.memories.user_remote,
         )
-        return Runner(PROGRAMS, _backend(services, None, db_path), __version__)
+        backend = Backend(
+            services=services,
+            control=None,
+            offline=offline_admin,
+            remote=connected,
+            own_db=db_path.resolve(),
+        )
+        return Runner(PROGRAMS, backend, __version__)
 
     def close(self) -> None:
         try:
@@ -257,7 +264,15 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         purging=purging,
         turn=rebuild.turn,
     )
-    scheduler.also(job_names.OUTBOX, forgetting.finish)  # what a stop or a crash left undone
+
+    def finish_forgetting(check: job_names.Check) -> None:
+        """What a stop or a crash has left undone; nobody else would tell how it ended."""
+        report = forgetting.finish(check)
+        if report is not None:
+            tell = log.warning if report.proof.found_in else log.info
+            tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
+
+    scheduler.also(job_names.OUTBOX, finish_forgetting)
 
     def recorded() -> None:
         scheduler.wake(job_names.SEGMENTS)
@@ -312,7 +327,6 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             curation=curation,
             capture=capture,
             uses=uses,
-            workplaces=workplaces,
             journal=journal,
             vectors=None if embedding is None else embedding.vectors,
             reasoner=reasoner,
@@ -442,7 +456,7 @@ def _account(incident: Incident) -> None:
     )
 
 
-def _notes_failed(home: Home, exc: AgentMemoryError) -> None:
+def _notes_failed(home: Home, exc: GitFailed) -> None:
     log.warning("notes.not_written", home=home, error=str(exc))
 
 
@@ -534,21 +548,6 @@ def _rules(chosen: Toc) -> Rules:
         overlap_ms=chosen.overlap_ms,
         overlap_tokens=chosen.overlap_tokens,
         max_tool_result_chars=chosen.max_tool_result_chars,
-    )
-
-
-def local_runner(control: Control) -> Runner:
-    """What runs commands in a process without a daemon."""
-    return Runner(PROGRAMS, _backend(None, control, None), __version__)
-
-
-def _backend(services: Services | None, control: Control | None, db_path: Path | None) -> Backend:
-    return Backend(
-        services=services,
-        control=control,
-        offline=offline_admin,
-        remote=connected,
-        own_db=None if db_path is None else db_path.resolve(),
     )
 
 

@@ -242,30 +242,61 @@ class TestProjects:
 
 
 class TestJournal:
-    def test_the_last_run_is_read_and_can_be_marked(self, store: OrderedStore) -> None:
-        journal = StoredJournal(store)
-        assert journal.last() is None
+    def run(self, at: int, *made: Memory) -> Run:
         undo = Undo(
             key=memory().key,
-            status=Status.ACTIVE,
-            superseded_by="",
+            status=Status.RESOLVED,
+            superseded_by="decisions:0123456789ab:0",
             changed_ms=Millis(9),
         )
-        journal.add(Run(at_ms=Millis(1), changes=()))
-        run = Run(at_ms=Millis(2), changes=(undo,), made=(memory("new").key,))
-        journal.add(run)
-        assert journal.last() == run
-        journal.replace_last(replace(run, undone=True))
-        assert journal.last() == replace(run, undone=True)
+        return Run(at_ms=Millis(at), changes=(undo,), made=tuple(each.key for each in made))
+
+    def test_the_last_run_is_read_and_after_it_the_one_before(self, store: OrderedStore) -> None:
+        journal = StoredJournal(store)
+        assert journal.last() is None
+        first, second = self.run(2), self.run(1, memory("new"))
+        for each in (first, second):
+            journal.add(each)
+        for each in (second, first):
+            last = journal.last()
+            assert last is not None
+            assert replace(last, number=0) == each
+            journal.remove(last)
+        assert journal.last() is None
+        journal.add(first)
+        assert journal.last() is not None
 
     def test_it_does_not_grow_without_end(self, store: OrderedStore) -> None:
         journal = StoredJournal(store)
         for n in range(30):
-            journal.add(Run(at_ms=Millis(n), changes=()))
+            journal.add(self.run(n))
         assert len(everything(store, families.JOURNAL)) <= 21
         last = journal.last()
         assert last is not None
         assert last.at_ms == 29
+
+    def test_it_knows_when_each_domain_was_looked_at(self, store: OrderedStore) -> None:
+        journal = StoredJournal(store)
+        assert journal.looked() == {}
+        app = Domain("project:app")
+        journal.look([USER, app], Millis(5))
+        journal.look([], Millis(6))
+        journal.look([app], Millis(7))
+        assert journal.looked() == {USER: 5, app: 7}
+        assert journal.last() is None
+
+    def test_what_was_forgotten_is_in_no_run(self, store: OrderedStore) -> None:
+        journal = StoredJournal(store)
+        for each in (self.run(1, memory("new")), self.run(2, memory("old"), memory("new"))):
+            journal.add(each)
+        journal.forget({memory().key, memory("new").key})
+        last = journal.last()
+        assert last is not None
+        assert (last.changes, last.made) == ((), (memory("old").key,))
+        journal.remove(last)
+        last = journal.last()
+        assert last is not None
+        assert (last.at_ms, last.changes, last.made) == (1, (), ())
 
 
 @given(records())

@@ -1,19 +1,25 @@
 """The Notebook and Exchange ports, over real repositories and remotes."""
 
+import contextlib
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
-from agent_memory.adapters.git import pages, records
+from agent_memory.adapters.git import pages, records, trees
 from agent_memory.adapters.git.notebook import GitNotebook
 from agent_memory.adapters.git.remotes import Remotes
 from agent_memory.adapters.git.repositories import GitRepositories
@@ -28,6 +34,9 @@ from tests.inline_worker import InlineWorker
 
 REF = "refs/notes/mem/decisions"
 LATER = Millis(AT + 1000)
+DEADLINE_SECONDS = 30
+
+T = TypeVar("T")
 
 
 def opened(repository: Repository, domain: Domain = DOMAIN) -> GitNotebook:
@@ -46,6 +55,19 @@ def many(count: int, *, start: int = 0, commit: str = "") -> list[Memory]:
         memory(f"number {number}", f"body {number}\n---\n", commit=commit)
         for number in range(start, start + count)
     ]
+
+
+def pointed(repository: Repository, entries: dict[str, bytes], ref: str = REF) -> None:
+    """A notes ref at a tree with these texts, made by git."""
+    index = repository.folder / "other-index"
+    index.unlink(missing_ok=True)
+    apart = Repository(repository.folder, {**repository.environ, "GIT_INDEX_FILE": str(index)})
+    for path, text in entries.items():
+        blob = repository.git("hash-object", "-w", "--stdin", given=text)
+        apart.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+    commit = apart.git("commit-tree", "-m", "notes", apart.git("write-tree"))
+    repository.git("update-ref", ref, commit)
+    index.unlink()
 
 
 @pytest.fixture
@@ -88,7 +110,7 @@ class TestKeeping:
         assert b"at first" in repository.note(commit=first)
         assert b"at second" in repository.note(commit=second)
 
-    @pytest.mark.parametrize("commit", ["", "f" * 40, "no commit"])
+    @pytest.mark.parametrize("commit", ["", "f" * 40])
     def test_without_that_commit_it_stands_on_the_present_one(
         self, repository: Repository, notebook: GitNotebook, commit: str
     ) -> None:
@@ -284,6 +306,46 @@ class TestPages:
         assert repository.git("ls-tree", "-r", f"{REF}:more") == before
         notebook.keep(everything)
         assert kept(notebook) == {each.digest: each for each in everything}
+
+    @pytest.mark.parametrize("number", [trees.MAX_PAGE, 2])
+    def test_a_page_of_any_number_hides_none_that_follow(
+        self, repository: Repository, notebook: GitNotebook, number: int
+    ) -> None:
+        theirs = memory("theirs")
+        pointed(
+            repository,
+            {trees.page_path(repository.head, number): records.render(theirs)},
+        )
+        everything = many(2 * pages.MAX_RECORDS + 1)
+        notebook.keep(everything)
+        assert set(kept(opened(repository)).values()) == {theirs, *everything}
+
+    def test_what_is_no_page_of_ours_is_kept_and_merged(
+        self, repository: Repository, tmp_path: Path
+    ) -> None:
+        head = repository.head
+        odd = {f"more/{head}/1000000": b"a", f"more/{head}/000000": b"b", "more/x": b"c"}
+        pointed(repository, odd | {f"{head[:2]}/odd": b"d"})
+        other = cloned(repository, tmp_path / "other")
+        theirs = opened(other)
+        theirs.keep(many(pages.MAX_RECORDS + 1))
+        theirs.fetch("origin", other.environ)
+        for path, text in (odd | {f"{head[:2]}/odd": b"d"}).items():
+            assert other.raw("show", f"{REF}:{path}") == text
+        assert len(kept(opened(other))) == pages.MAX_RECORDS + 1
+
+    @pytest.mark.parametrize("name", ["more", "{head}"])
+    def test_nothing_of_a_remote_takes_the_place_of_ours(
+        self, repository: Repository, tmp_path: Path, name: str
+    ) -> None:
+        """A file where we have a folder."""
+        other = cloned(repository, tmp_path / "other")
+        everything = many(pages.MAX_RECORDS + 1)
+        notebook = opened(other)
+        notebook.keep(everything)
+        pointed(repository, {name.format(head=repository.head[:2]): b"in the way"})
+        assert notebook.fetch("origin", other.environ)
+        assert set(kept(opened(other)).values()) == set(everything)
 
 
 class TestWhatOthersWrite:
@@ -641,6 +703,105 @@ class TestErasing:
         assert repository.succeeds("fsck", "--strict")
         assert repository.succeeds("cat-file", "-e", loose)
         assert b"hunter2" in repository.raw("log", "-p", "mine")
+
+    def test_what_others_still_hold_is_counted(
+        self, repository: Repository, notebook: GitNotebook
+    ) -> None:
+        said = memory("a mistake", "password hunter2")
+        notebook.keep([said])
+        repository.git("repack", "-a", "-d", "-q")
+        repository.git("tag", "mine", f"{REF}^{{tree}}")
+        with capture_logs() as logs:
+            assert notebook.erase([said.key]) == 1
+        (left,) = [each for each in logs if each["event"] == "notes.erase_left"]
+        # The tree, the folder in it and the note; the commit is gone.
+        assert left["count"] == 3
+        repository.git("tag", "-d", "mine")
+        notebook.keep([said])
+        repository.git("repack", "-a", "-d", "-q")
+        (pack,) = (repository.folder / ".git/objects/pack").glob("*.pack")
+        pack.with_suffix(".keep").touch()
+        with capture_logs() as logs:
+            assert notebook.erase([said.key]) == 1
+        assert [each["event"] for each in logs] == ["notes.erase_left"]
+        assert kept(notebook) == {}
+        assert repository.succeeds("fsck", "--strict")
+
+    def test_nothing_is_told_where_nothing_is_left(
+        self, repository: Repository, notebook: GitNotebook
+    ) -> None:
+        everything = many(pages.MAX_RECORDS + 1)
+        notebook.keep(everything)
+        repository.git("repack", "-a", "-d", "-q")
+        with capture_logs() as logs:
+            assert notebook.erase([everything[-1].key]) == 1
+        assert logs == []
+        assert len(kept(notebook)) == pages.MAX_RECORDS
+
+    def test_a_fetch_that_runs_is_waited_for(self, tmp_path: Path) -> None:
+        remote = made(tmp_path / "remote.git", bare=True)
+        here = made(tmp_path / "here")
+        here.git("remote", "add", "origin", f"ssh://host{remote.folder}")
+        asked, go, ssh = (tmp_path / name for name in ("asked", "go", "ssh"))
+        os.mkfifo(asked)
+        os.mkfifo(go)
+        notebook = opened(here)
+        said = memory("a mistake", "password hunter2")
+        notebook.keep([said])
+        assert notebook.push(str(remote.folder), here.environ)
+        ssh.write_text(
+            f'#!/bin/sh\necho > {asked}\ncat {go} >&2\nfor last; do :; done\nexec sh -c "$last"\n'
+        )
+        ssh.chmod(0o755)
+        environ = {**here.environ, "GIT_SSH_COMMAND": str(ssh), "GIT_SSH_VARIANT": "simple"}
+        fetching = threading.Thread(target=notebook.fetch, args=("origin", environ))
+        fetching.start()
+        asked.read_text()
+        erasing = threading.Thread(target=notebook.erase, args=([said.key],))
+        erasing.start()
+        erasing.join(0.3)  # were it not to wait, it would be done by now
+        go.write_text("")
+        for each in (fetching, erasing):
+            each.join(DEADLINE_SECONDS)
+            assert not each.is_alive()
+        assert not [name for name in here.refs() if name.endswith("/mem/decisions") and name != REF]
+        assert kept(opened(here)) == {}
+        assert b"hunter2" not in here.objects()
+        assert here.succeeds("fsck", "--strict")
+
+    def test_what_someone_begins_to_need_meanwhile_stays(
+        self,
+        repository: Repository,
+        notebook: GitNotebook,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        said = memory("a mistake", "password hunter2")
+        notebook.keep([said])
+        old = repository.git("rev-parse", REF)
+        real = shutil.which("git")
+        program = tmp_path / "bin/git"
+        program.parent.mkdir()
+        program.write_text(
+            f'#!/bin/sh\n{real} "$@"\ncode=$?\n'
+            f"{real} -C {repository.folder} update-ref refs/heads/late {old}\nexit $code\n"
+        )
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        assert notebook.erase([said.key]) == 1
+        assert b"hunter2" in repository.raw("log", "-p", "late")
+        assert repository.succeeds("fsck", "--strict")
+
+    def test_it_ends_when_all_is_closed(self, repository: Repository) -> None:
+        repositories = GitRepositories(repository.folder.parent / "data")
+        notebook = repositories.notebook(repository.home, DOMAIN)
+        said = memory("a mistake", "password hunter2")
+        notebook.keep([said])
+        repositories.close()
+        with pytest.raises(GitFailed, match=r"not removed yet: git prune was stopped.*git gc"):
+            notebook.erase([said.key])
+        assert kept(opened(repository)) == {}
+        assert repository.succeeds("fsck", "--strict")
 
     def test_what_was_never_there_changes_nothing(
         self, repository: Repository, notebook: GitNotebook
@@ -1024,6 +1185,118 @@ class TestReadingElsewhere:
         notebook.keep([memory("without a worker")])
         assert len(kept(notebook)) == 301
 
+    def test_what_ends_the_worker_is_not_read_here(self, repository: Repository) -> None:
+        class Ending(ProcessWorker):
+            def call(
+                self,
+                function: Callable[..., T],  # noqa: ARG002
+                /,
+                *arguments: object,  # noqa: ARG002
+                timeout_seconds: float,
+            ) -> T:
+                return super().call(os._exit, 3, timeout_seconds=timeout_seconds)
+
+        opened(repository).keep([memory("long", "words " * 15_000)])
+        worker = Ending()
+        try:
+            repositories = GitRepositories(repository.folder.parent / "data", worker)
+            notebook = repositories.notebook(repository.home, DOMAIN)
+            for call in (notebook.read, lambda: notebook.keep([memory("x")])):
+                with pytest.raises(
+                    GitFailed, match=f"{REF} of .* cannot be read: the worker ended"
+                ):
+                    call()
+        finally:
+            worker.close()
+
+    def test_a_text_that_is_too_long_is_told_of_and_kept(
+        self, repository: Repository, notebook: GitNotebook, tmp_path: Path
+    ) -> None:
+        long = bytes(records.MAX_TEXT_BYTES + 1)
+        head = repository.head
+        path = f"{head[:2]}/{head[2:]}"
+        pointed(repository, {path: long})
+        blob = repository.git("rev-parse", f"{REF}:{path}")
+        other = cloned(repository, tmp_path / "other")
+        notebook.keep([memory("x")])
+        notebook.keep([memory("y")])
+        ours = opened(other)
+        ours.keep([memory("z")])
+        assert ours.fetch("origin", other.environ)
+        for each, found in ((opened(repository), "xy"), (opened(other), "xyz")):
+            reading = each.read()
+            assert {each.summary for each in reading.memories} == set(found)
+            assert [(each.target, each.reason) for each in reading.problems] == [
+                (head, records.TOO_LONG)
+            ]
+            assert each.earlier() == []
+        assert repository.git("rev-parse", f"{REF}:{path}") == blob
+        assert blob in other.git("ls-tree", "-r", REF)
+
+
+@contextlib.contextmanager
+def masked(umask: int) -> Iterator[None]:
+    before = os.umask(umask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+class TestModes:
+    """Of what is written by a process whose files are its own."""
+
+    @pytest.mark.parametrize(
+        ("umask", "shared", "folder", "file"),
+        [
+            (0o022, "umask", 0o755, 0o644),
+            (0o002, "umask", 0o775, 0o664),
+            (0o022, "group", 0o2775, 0o664),
+            (0o077, "umask", 0o700, 0o600),
+            (0o027, "umask", 0o750, 0o640),
+        ],
+    )
+    def test_they_are_as_git_would_make_them(
+        self, tmp_path: Path, umask: int, shared: str, folder: int, file: int
+    ) -> None:
+        with masked(umask):
+            remote = made(tmp_path / "remote.git", bare=True)
+            here = Repository(tmp_path / "here", environment(tmp_path))
+            here.folder.mkdir()
+            here.git("init", "--quiet", "--initial-branch=main", f"--shared={shared}")
+            here.commit()
+            here.git("remote", "add", "origin", str(remote.folder))
+        git = here.folder / ".git"
+        before = set(git.rglob("*"))
+        with masked(0o077):
+            notebook = opened(here)
+            notebook.keep(many(pages.MAX_RECORDS + 1))
+            synced(notebook, here)
+            notebook.keep([memory("more")])
+            synced(notebook, here)
+            here.git("pack-refs", "--all")
+            (git / "packed-refs").chmod(file)
+            notebook.erase([memory("more").key])
+            notebook.fetch("origin", here.environ)
+        for path in {git / "packed-refs", *git.rglob("*")} - (before - {git / "packed-refs"}):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if path.is_dir():
+                assert mode == folder, path
+            elif "objects" in path.parts:
+                assert mode == file & 0o444, path
+            else:
+                assert mode == file, path
+
+    def test_our_own_stay_ours(self, tmp_path: Path) -> None:
+        with masked(0o077):
+            repositories = GitRepositories(tmp_path / "data")
+            notebook = repositories.notebook(repositories.private("user.git"), memories.USER)
+            said = memory("x", domain=memories.USER)
+            notebook.keep([said])
+            notebook.erase([said.key])
+        for path in (tmp_path / "data").rglob("*"):
+            assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+
 
 class TestRemotesThatFail:
     def test_an_unknown_name_lists_those_that_exist(
@@ -1063,6 +1336,25 @@ class TestRemotesThatFail:
             opened(repository).fetch("origin", repository.environ)
         assert "hunter22" not in str(caught.value)
         assert "abcdef" not in str(caught.value)
+
+    def test_a_password_is_not_told_whatever_is_in_it(self, repository: Repository) -> None:
+        repository.git("remote", "add", "origin", "http://ada:hun@ter:22@127.0.0.1:1/a.git")
+        with pytest.raises(RemoteUnavailable) as caught:
+            opened(repository).fetch("origin", repository.environ)
+        assert not [part for part in ("ada", "hun", "ter", "22@") if part in str(caught.value)]
+
+    @pytest.mark.parametrize("before", range(470, 500, 3))
+    def test_nor_the_beginning_of_one_where_the_words_of_git_are_cut(
+        self, repository: Repository, tmp_path: Path, before: int
+    ) -> None:
+        telling = tmp_path / "telling"
+        telling.write_text(f"#!/bin/sh\necho 'fatal: {'x' * before}hunter2222' >&2\nexit 1\n")
+        telling.chmod(0o755)
+        repository.git("remote", "add", "origin", "ssh://ada:hunter2222@host/a.git")
+        environ = {**repository.environ, "GIT_SSH_COMMAND": str(telling)}
+        with pytest.raises(RemoteUnavailable) as caught:
+            opened(repository).fetch("origin", environ)
+        assert "hun" not in str(caught.value)
 
     def test_a_refusal_of_the_server_is_told(
         self, clones: tuple[Repository, Repository], remote: Repository

@@ -1,15 +1,20 @@
 """`memory consolidate`: near-duplicates found, merged when asked to, and given back."""
 
 import re
+import shutil
+import signal
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice, permutations
 
 import pytest
 
 from tests import git_repositories
 from tests.contract.scripted_llm import ScriptedLlm, completion, scripted
-from tests.launching import Home
+from tests.launching import Home, until
 from tests.memory_commands import MISSING, OK, Memory, assert_refused
+
+PAIRS = 150
+LONG_AGO = b"- {namespace: progress, summary: Long ago, timestamp: 2024-01-30}"
 
 _numbers = count()
 
@@ -39,6 +44,13 @@ def alike(memory: Memory) -> tuple[str, str, str]:
 FULL = ("consolidate", "--domain", "project", "--full")
 
 
+def undo_all(memory: Memory) -> None:
+    """What other tests have left to be undone."""
+    while (answer := memory("consolidate", "--undo")).code == OK:
+        pass
+    assert answer.code == MISSING
+
+
 class TestPlan:
     def test_near_duplicates_are_found(self, memory: Memory, alike: tuple[str, str, str]) -> None:
         older, newer, _ = alike
@@ -60,12 +72,13 @@ class TestPlan:
         assert "Skipped: merged summaries" in text
         assert "Nothing was changed" in text
 
-    def test_without_a_terminal_there_is_a_plan_and_no_more(
+    def test_a_dry_run_changes_nothing_and_without_a_terminal_nobody_is_asked(
         self, memory: Memory, alike: tuple[str, str, str]
     ) -> None:
-        assert "Nothing was changed: --yes applies it." in memory.text(*FULL)
-        assert not memory.json(*FULL)["applied"]
+        assert not memory.json(*FULL, "--dry-run")["applied"]
         assert set(memory.recalled()) == set(alike)
+        assert memory.json(*FULL)["applied"]
+        assert set(memory.recalled()) < set(alike)
 
     def test_on_a_terminal_it_asks_first(self, home: Home) -> None:
         memory = Memory(home, home.work)  # a terminal is opened there
@@ -86,6 +99,10 @@ class TestPlan:
 
     def test_other_figures_and_a_no_say_something_else(self, memory: Memory) -> None:
         for summary in (
+            "Users can delete their own orders",
+            "Users can\u2019t delete their own orders",
+            "Disable the cache of the weather service",
+            "Enable the cache of the weather service",
             "Cache answers of the weather service for 5 minutes",
             "Cache answers of the weather service for 50 minutes",
             "Never cache answers of the weather service for 5 minutes",
@@ -135,6 +152,7 @@ class TestApply:
                 for name in alike
             ]
 
+        undo_all(memory)
         before = everything()
         memory.text(*FULL, "--yes")
         memory.text("sync", "--domain", "project")
@@ -158,7 +176,24 @@ class TestApply:
             answer.text == "✓ Undone: 0 memories are as they were; 1 were changed since, and stay\n"
         )
         assert memory.show(older)["status"] == "active"
+
+    def test_undone_twice_the_run_before_is_taken_back_too(
+        self, memory: Memory, alike: tuple[str, str, str]
+    ) -> None:
+        older, _, other = alike
+        undo_all(memory)
+        memory.text(*FULL, "--yes")
+        again = memory.capture("decisions", "On Sundays, bake bread")
+        memory.text(*FULL, "--yes")
+        memory.text("import", given=LONG_AGO)
+        assert memory.json(*FULL, "--yes")["moves"]  # no memory was changed by this one
+        assert memory.show(other)["superseded_by"] == again
+        assert memory.json("consolidate", "--undo") == {"undone": 1, "left": 0}
+        assert memory.show(other)["status"] == "active"
+        assert memory.show(older)["status"] == "archived"
+        assert memory.json("consolidate", "--undo") == {"undone": 1, "left": 0}
         assert memory.show(older)["status"] == "active"
+        assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
 
     def test_only_what_is_new_is_looked_at_unless_told(
         self, memory: Memory, alike: tuple[str, str, str]
@@ -185,10 +220,35 @@ class TestApply:
         assert [each["superseded"] for each in found["merges"]] == [[alike[0]]]
 
 
+class TestKilled:
+    def test_what_it_had_changed_can_be_undone(self) -> None:
+        subjects = ["".join(letters) * 2 for letters in islice(permutations("abcdefgh", 3), PAIRS)]
+        given = "".join(
+            f"- {{namespace: decisions, summary: Paint {each} {each}{each} {words}}}\n"
+            for each in subjects
+            for words in ("blue", "in blue")
+        )
+        with Home() as home:
+            memory = Memory(home, home.work)
+            memory.text("import", given=given.encode())
+            before = memory.listed("--limit", "1000")
+            assert len(before) == 2 * PAIRS
+            with home.begin("memory", *FULL, "--yes"):
+                until(
+                    lambda: len(memory.listed("--limit", "1000")) < 2 * PAIRS, "some are put away"
+                )
+                home.stop(signal.SIGKILL)
+            home.started()
+            gone = 2 * PAIRS - len(memory.listed("--limit", "1000"))
+            assert gone > 0
+            assert memory.json("consolidate", "--undo") == {"undone": gone, "left": 0}
+            assert memory.listed("--limit", "1000") == before
+            assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
+
+
 class TestTiers:
     def test_what_has_become_cold_is_told_of(self, memory: Memory) -> None:
-        given = b"- {namespace: progress, summary: Long ago, timestamp: 2024-01-30}"
-        memory.text("import", given=given)
+        memory.text("import", given=LONG_AGO)
         found = memory.json(*FULL, "--dry-run")
         (name,) = memory.listed()
         assert found["moves"] == [{"id": name, "from": "hot", "to": "cold"}]
@@ -244,3 +304,29 @@ class TestWithAModel:
             plan = memory.json(*FULL, "--dry-run")
             assert plan["merges"][0]["kept"] == before[0]
             assert any("LLM" in each for each in plan["skipped"])
+
+    def test_a_project_that_is_gone_is_told_of_and_the_others_are_merged(
+        self, llm: ScriptedLlm
+    ) -> None:
+        with Home() as home:
+            home.environ |= {
+                "MEMORY_SUMMARIZER__PROVIDER": "openai",
+                "MEMORY_SUMMARIZER__BASE_URL": llm.url,
+                "MEMORY_SUMMARIZER__MODEL": "scripted",
+            }
+            lost = Memory(home, git_repositories.made(home.work / "lost").folder)
+            memory = Memory(home, git_repositories.made(home.work / "app").folder)
+            for each in (lost, memory):
+                each.capture("decisions", "Use PostgreSQL as the database of the shop")
+                each.capture("decisions", "Use PostgreSQL as the shop database")
+            lost.text("sync", "--domain", "project")
+            shutil.rmtree(lost.folder)
+            found = memory.json("consolidate", "--yes")
+            assert found["applied"]
+            (told,) = [each for each in found["skipped"] if "the merge of" in each]
+            assert "the repository of project:lost is not on this machine any more" in told
+            assert len(memory.listed()) == 1
+            assert len(memory.json("list", "--domain", "project:lost")["memories"]) == 2
+            llm.script.append(completion({"summary": "Use PostgreSQL", "content": ""}))
+            text = memory.text("consolidate", "--yes")
+            assert re.search(r"\nSkipped: the merge of decisions:.*project:lost", text)

@@ -71,11 +71,9 @@ class TestText:
         assert isinstance(part, Record)
         assert part.memory == made
 
-    @given(any_memories(), st.text(max_size=400), st.text(max_size=50))
-    def test_names_that_do_not_fit_spoil_no_record(
-        self, made: Memory, name: str, commit: str
-    ) -> None:
-        odd = replace(made, commit=commit, superseded_by=name, event_id=name, session_id=name)
+    @given(any_memories(), st.text(max_size=60))
+    def test_names_that_cannot_be_written_spoil_no_record(self, made: Memory, name: str) -> None:
+        odd = replace(made, event_id=name, session_id=name)
         assert [
             each.digest for each in found(records.render(odd), made.domain, made.namespace)
         ] == [made.digest]
@@ -291,6 +289,64 @@ class TestPages:
         newest = clone.blobs[clone.index.blobs[clone.index.notes[COMMITS[0]]]]
         assert everything[-1] in found(newest)
         assert agrees(clone)
+
+    @settings(max_examples=12, deadline=None)
+    @given(st.sets(st.sampled_from([1, 2, 3, 5, trees.MAX_PAGE - 1, trees.MAX_PAGE]), min_size=1))
+    def test_whatever_numbers_are_taken_the_first_free_one_is_next(self, taken: set[int]) -> None:
+        clone, before = Clone(), []
+        for number in taken:
+            before.append(memory(f"on page {number}"))
+            path = trees.page_path(COMMITS[0], number)
+            text = records.render(before[-1])
+
+            def take(edit: Edit, path: str = path, text: bytes = text) -> None:
+                edit.take(path, text, parse_here(text))
+
+            clone.change(take)
+        fresh = [memory(f"number {number}") for number in range(3 * pages.MAX_RECORDS)]
+
+        def keep(edit: Edit) -> None:
+            for each in fresh:
+                edit.keep(each, COMMITS[0])
+
+        clone.change(keep)
+        numbers = {trees.place_of(path).page for path in clone.index.blobs} - {trees.NOTE}
+        free = [number for number in range(1, 9) if number not in taken]
+        assert numbers == taken | set(free[:2])
+        assert set(clone.everything()) == {*before, *fresh}
+        assert agrees(clone)
+
+    def test_a_text_that_is_not_read_is_never_added_to(self) -> None:
+        clone = Clone(blobs={"long": b"never looked at"})
+        note = trees.note_path(COMMITS[0])
+        clone.index.put(note, "long", records.SEALED)
+        fresh = [memory(f"number {number}") for number in range(2 * pages.MAX_RECORDS + 1)]
+        for start in range(0, len(fresh), 50):
+
+            def keep(edit: Edit, start: int = start) -> None:
+                for each in fresh[start : start + 50]:
+                    edit.keep(each, COMMITS[0])
+
+            clone.change(keep)
+        clone.change(lambda edit: edit.add_foreign(COMMITS[0], [Foreign(data=b"x\n", reason="y")]))
+        assert clone.index.blobs[note] == "long"
+        assert set(clone.everything()) == set(fresh)
+        assert len(clone.index.blobs) == 4
+
+    @pytest.mark.parametrize("note", [True, False])
+    def test_one_that_is_not_read_is_taken_as_it_is(self, note: bool) -> None:
+        clone = Clone()
+        clone.keep(memory("ours"), COMMITS[0])
+        path = trees.note_path(COMMITS[0]) if note else trees.page_path(COMMITS[0], 1)
+        edit = Edit(clone.index, clone.blobs.__getitem__, parse_here)
+        edit.hold(path, "long")
+        edit.hold(trees.note_path(COMMITS[1]), "other")
+        edit.take(trees.note_path(COMMITS[1]), b"x\n", parse_here(b"x\n"))
+        assert edit.held == {
+            trees.page_path(COMMITS[0], 1): "long",
+            trees.note_path(COMMITS[1]): "other",
+        }
+        assert edit.texts == {trees.page_path(COMMITS[1], 1): b"x\n"}
 
 
 class TestClones:

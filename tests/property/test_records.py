@@ -216,7 +216,6 @@ def _read(data: bytes, format_: str) -> None:
         assert str(sent) == str(outcome)
     else:
         assert sent == outcome
-        assert records.tally(outcome).total() == len(outcome)
 
 
 @pytest.mark.parametrize("format_", FORMATS)

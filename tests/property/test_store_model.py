@@ -165,7 +165,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=24, stateful_step_count=12, deadline=None)
 TestStoreAgainstModel = StoreMachine.TestCase
 
 
@@ -180,7 +180,7 @@ COMMIT_ORDER = Append(families.GRIPS, b"order:", b"")
     ),
     waiting=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_concurrent_writers_leave_what_their_commits_leave_one_by_one(
     plans: list[list[Batch]], waiting: bool
 ) -> None:

@@ -478,7 +478,7 @@ def test_so_does_one_that_was_still_open_when_it_left() -> None:
         assert versions == [1, 2, None, 3]
 
 
-TocMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
-RocksTocMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TocMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=20, deadline=None)
+RocksTocMachine.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 TestTocInMemory = TocMachine.TestCase
 TestTocOnRocks = RocksTocMachine.TestCase

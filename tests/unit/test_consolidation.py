@@ -1,13 +1,15 @@
 """Consolidation: what a plan looks at, what it leaves to others, and what it can take back."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import OpenAiChat
 from agent_memory.adapters.models.reasoner import LlmReasoner
 from agent_memory.adapters.secrets.pass_through import PassThrough
@@ -18,20 +20,24 @@ from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
 from agent_memory.adapters.storage.project_store import StoredProjects
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
-from agent_memory.domain import memories
+from agent_memory.domain import documents, memories
+from agent_memory.domain.batches import Batch, Outcome
 from agent_memory.domain.consolidations import Plan
+from agent_memory.domain.duplicates import Cluster
 from agent_memory.domain.errors import Cancelled, NotFound
 from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import USER, Domain, Draft, Memory, MemoryKey, Status
+from agent_memory.domain.memories import USER, Domain, Draft, Home, Memory, MemoryKey, Status
 from agent_memory.domain.ports import OrderedStore
 from agent_memory.domain.projects import Place
 from agent_memory.domain.reasoning import Written
+from agent_memory.domain.tiers import Tier
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import WRITTEN, Consolidation
 from agent_memory.services.curation import Curation
 from agent_memory.services.workplaces import Shared, Workplaces
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
 from tests.contract.stores import unexpected
+from tests.embedders import HashingEmbedder
 from tests.inline_worker import InlineWorker
 
 START = 1_769_783_400_000
@@ -100,11 +106,32 @@ def quietly(_phase: str, _done: int) -> None:
     pass
 
 
-@pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
-    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
-    clock = TickingClock()
-    repositories = GitRepositories(tmp_path)
+class Killed(BaseException):
+    """What ends a process without a word."""
+
+
+class DyingStore:
+    """A store whose process is killed before one of its writes; what was written is kept."""
+
+    def __init__(self, store: OrderedStore, writes: int) -> None:
+        self._store = store
+        self._left = writes
+        self.get = store.get
+        self.get_many = store.get_many
+        self.scan = store.scan
+        self.around = store.around
+        self.sequence = store.sequence
+        self.close = store.close
+
+    def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
+        if self._left == 0:
+            raise Killed
+        self._left -= 1
+        return self._store.submit(batches)
+
+
+def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
+    repositories = GitRepositories(folder)
     workplaces = Workplaces(
         repositories=repositories, projects=StoredProjects(store), shared=Shared()
     )
@@ -128,22 +155,31 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
         curation=curation,
         capture=capture,
         uses=uses,
-        workplaces=workplaces,
         journal=StoredJournal(store),
         vectors=None,
         reasoner=None,
         worker=InlineWorker(),
         clock=clock,
     )
-    home = repositories.private("projects/app.git")
-    yield Parts(
+    return Parts(
         store=store,
         clock=clock,
         curation=curation,
         service=service,
-        here=Place(domain=APP, home=home),
+        here=Place(domain=APP, home=repositories.private("projects/app.git")),
     )
-    store.close()
+
+
+@contextmanager
+def opened() -> Iterator[OrderedStore]:
+    with closing(CommittedStore(MemoryEngine(), on_flush_failure=unexpected)) as store:
+        yield store
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    with opened() as store:
+        yield built(store, TickingClock(), tmp_path)
 
 
 @pytest.fixture
@@ -218,6 +254,31 @@ class TestIncremental:
         assert [merge.cluster.kept for merge in parts.plan().merges] == [alike[1]]
 
 
+class TestMeaning:
+    def test_what_is_new_is_compared_with_what_was_looked_at_before(
+        self, parts: Parts, tmp_path: Path
+    ) -> None:
+        vectors = FlatVectors(tmp_path / "vectors", HashingEmbedder.model)
+        service = replace(parts.service, vectors=vectors)
+        (vector,) = HashingEmbedder().embed(["what both mean"])
+
+        def keep(words: str) -> Memory:
+            kept = parts.keep(words)
+            (document,) = documents.of_memory(kept)
+            vectors.replace({document.owner: [(document, [vector])]})
+            return kept
+
+        old = keep("Store the orders in the PostgreSQL database")
+        put_away = keep("Store orders on the PostgreSQL server")
+        parts.curation.move(put_away, Status.ARCHIVED, parts.here)
+        service.apply(service.plan(None, full=False, done=quietly), parts.here, quietly)
+        new = keep("Orders go to the PostgreSQL server as storage")
+        assert parts.plan().merges == ()  # by their words alone
+        plan = service.plan(None, full=False, done=quietly)
+        assert plan.considered == 1
+        assert [merge.cluster for merge in plan.merges] == [Cluster(kept=new, others=(old,))]
+
+
 class TestApply:
     def test_the_one_that_stays_has_all_tags(
         self, parts: Parts, alike: tuple[Memory, Memory]
@@ -246,9 +307,9 @@ class TestApply:
         gone = parts.curation.apply(
             alike[0].key, parts.here, lambda each: memories.tombstone(each, parts.clock.now())
         )
-        run = parts.service.apply(plan, parts.here, quietly)
+        assert parts.service.apply(plan, parts.here, quietly) == ()
         assert parts.stored(alike[0].key) == gone
-        assert len(run.changes) == 1
+        assert parts.service.undo(parts.here) == (1, 0)
 
     def test_one_that_is_stopped_half_way_can_be_undone(
         self, parts: Parts, alike: tuple[Memory, Memory]
@@ -271,12 +332,110 @@ class TestApply:
         assert all(parts.stored(each.key).status is Status.ACTIVE for each in everyone)
         assert len(parts.plan().merges) == 2
 
+    def test_a_repository_that_is_gone_does_not_stop_it(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        lost = Place(domain=Domain("project:lost"), home=Home("/nowhere/.git"))
+        for words in ("Sail to the island at noon", "Sail at noon to the island"):
+            parts.curation.capture.capture(Draft(namespace="decisions", summary=words), lost)
+        replies = [written("Sail, or a database"), written("A database, or sail")]
+        with parts.with_model(*replies) as (modelled, _):
+            plan = modelled.plan()
+            assert len(plan.merges) == 2
+            (told,) = modelled.service.apply(plan, parts.here, quietly)
+        unmerged = list(parts.curation.all([lost.domain]))
+        assert all(each.id in told for each in unmerged)
+        assert "the repository of project:lost is not on this machine" in told
+        assert [each.status for each in unmerged] == [Status.ACTIVE] * 2
+        assert {parts.stored(each.key).status for each in alike} == {Status.ARCHIVED}
+        later = parts.plan()  # it is not forgotten that there is something to do
+        assert {merge.cluster.kept.domain for merge in later.merges} == {lost.domain}
+        assert not {each.key for each in unmerged} & {
+            move.memory.key for move in later.moves if move.before is Tier.ARCHIVED
+        }
+
+    def test_words_that_were_forgotten_do_not_stop_it(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        gone = parts.keep("One for both")
+        parts.curation.apply(
+            gone.key, parts.here, lambda each: memories.tombstone(each, parts.clock.now())
+        )
+        with parts.with_model(written("One for both")) as (modelled, _):
+            (told,) = modelled.service.apply(modelled.plan(), parts.here, quietly)
+        assert "was forgotten" in told
+        assert [parts.stored(each.key) for each in alike] == list(alike)
+
+
+class TestKilled:
+    """At whatever write it is killed: what it has changed can be undone."""
+
+    def killed(self, parts: Parts, folder: Path, plan: Plan, writes: int) -> bool:
+        dying = built(DyingStore(parts.store, writes), parts.clock, folder)
+        try:
+            dying.service.apply(plan, parts.here, quietly)
+        except Killed:
+            return True
+        return False
+
+    @pytest.mark.parametrize("wrote", [False, True], ids=["kept", "written"])
+    def test_it_can_be_undone(self, tmp_path: Path, wrote: bool) -> None:
+        changed = set()
+        for writes in range(100):
+            with opened() as store:
+                parts = built(store, TickingClock(), tmp_path)
+                before = [
+                    parts.keep(words, tags=frozenset({words[-4:]}))
+                    for words in (
+                        "Use PostgreSQL as the database of the shop",
+                        "Use PostgreSQL as the shop database",
+                        "Use PostgreSQL as shop database",
+                        "Bake bread on Sundays with rye flour",
+                        "Bake bread with rye flour on Sundays",
+                    )
+                ]
+                with ExitStack() as stack:
+                    replies = [written("One for both"), written("Another for both")]
+                    asked = stack.enter_context(parts.with_model(*replies))[0] if wrote else parts
+                    plan = asked.plan()
+                assert len(plan.merges) == 2
+                killed = self.killed(parts, tmp_path, plan, writes)
+                after = [parts.stored(each.key) for each in before]
+                archived = sum(each.status is Status.ARCHIVED for each in after)
+                changed.add(archived)
+                if archived:
+                    assert parts.service.undo(parts.here) == (archived, 0)
+                else:
+                    with suppress(NotFound):
+                        parts.service.undo(parts.here)
+                for each in before:
+                    stored = parts.stored(each.key)
+                    assert (stored.status, stored.superseded_by) == (Status.ACTIVE, "")
+                new = {each.key for each in parts.curation.all() if each.status is Status.ACTIVE}
+                assert new == {each.key for each in before}
+                assert len(parts.plan().merges) == 2
+                with pytest.raises(NotFound):
+                    parts.service.undo(parts.here)
+            if not killed:
+                break
+        assert changed == set(range(6 if wrote else 4))
+
+    @pytest.mark.usefixtures("alike")
+    def test_before_it_did_anything_the_run_before_is_undone(
+        self, parts: Parts, tmp_path: Path
+    ) -> None:
+        parts.run()
+        parts.keep("Bake bread on Sundays with rye flour")
+        parts.keep("Bake bread with rye flour on Sundays")
+        assert self.killed(parts, tmp_path, parts.plan(), writes=1)  # once it is written down
+        assert parts.service.undo(parts.here) == (1, 0)
+        assert len(parts.plan().merges) == 2
+
 
 class TestUndo:
     def test_everything_is_as_it_was(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
         parts.run()
-        _, left = parts.service.undo(parts.here)
-        assert left == 0
+        assert parts.service.undo(parts.here) == (1, 0)
         for each in alike:
             stored = parts.stored(each.key)
             assert stored.updated_ms > each.updated_ms  # else it would lose against what was undone
@@ -289,9 +448,33 @@ class TestUndo:
     def test_what_was_changed_since_stays(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
         parts.run()
         restored = parts.curation.move(parts.stored(alike[0].key), Status.ACTIVE, parts.here)
-        _, left = parts.service.undo(parts.here)
-        assert left == 1
+        assert parts.service.undo(parts.here) == (0, 1)
         assert parts.stored(alike[0].key) == restored
+
+    def test_one_run_after_the_other(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
+        parts.run()
+        bread = [
+            parts.keep("Bake bread on Sundays with rye flour"),
+            parts.keep("Bake bread with rye flour on Sundays"),
+        ]
+        parts.run()
+        assert parts.service.undo(parts.here) == (1, 0)
+        assert parts.stored(bread[0].key).status is Status.ACTIVE
+        assert parts.stored(alike[0].key).status is Status.ARCHIVED
+        assert parts.service.undo(parts.here) == (1, 0)
+        assert parts.stored(alike[0].key).status is Status.ACTIVE
+        with pytest.raises(NotFound):
+            parts.service.undo(parts.here)
+
+    def test_a_run_that_changed_no_memory_hides_none(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        parts.run()
+        for number in range(30):
+            parts.keep(f"Of long ago, {number}", created_ms=Millis(START - 900 * DAY))
+            assert parts.run().moves
+        assert parts.service.undo(parts.here) == (1, 0)
+        assert parts.stored(alike[0].key).status is Status.ACTIVE
 
 
 class TestWithAModel:
@@ -307,6 +490,17 @@ class TestWithAModel:
         parts.service.undo(parts.here)
         assert parts.stored(made.key).status is Status.ARCHIVED
         assert {parts.stored(each.key).status for each in alike} == {Status.ACTIVE}
+
+    @pytest.mark.usefixtures("alike")
+    def test_what_it_wrote_again_is_put_away_again(self, parts: Parts) -> None:
+        replies = [written("One for both"), written("One for both")]
+        with parts.with_model(*replies) as (modelled, _):
+            for _ in range(2):
+                modelled.run()
+                (made,) = [each for each in parts.curation.all() if each.summary == "One for both"]
+                assert made.status is Status.ACTIVE
+                assert parts.service.undo(parts.here) == (2, 0)
+                assert parts.stored(made.key).status is Status.ARCHIVED
 
     def test_words_of_one_of_them_keep_that_one(
         self, parts: Parts, alike: tuple[Memory, Memory]

@@ -515,9 +515,3 @@ class TestAnExport:
         for format_ in records.FORMATS:
             next(records.dump(found(), format_))
             assert read == 1
-
-
-def test_a_tally_counts_namespaces_and_what_was_refused() -> None:
-    text = "- summary: a\n- summary: b\n- {summary: c, type: research}\n- 5"
-    items = records.parse(text.encode(), "yaml", "decisions")
-    assert records.tally(items) == {"decisions": 2, "research": 1, "refused": 1}

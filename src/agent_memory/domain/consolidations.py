@@ -1,7 +1,6 @@
 """Consolidations: what is to change, and what a run has changed, so that it can be undone."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent_memory.domain.duplicates import Cluster
 from agent_memory.domain.events import Millis
@@ -16,6 +15,11 @@ class Merge:
 
     cluster: Cluster
     written: Written | None = None
+
+    @property
+    def superseded(self) -> tuple[Memory, ...]:
+        kept = () if self.written is None else (self.cluster.kept,)
+        return (*kept, *self.cluster.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """What a memory was before a run, and when the run changed it. Tags that it was given stay:
-    copies keep the tags of each other."""
+    """What a memory was before a run, and when the run changed it: it is known beforehand, and one
+    that is older was never changed. Tags that it was given stay: copies keep the tags of each
+    other."""
 
     key: MemoryKey
     status: Status
@@ -56,11 +61,10 @@ class Undo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A consolidation that was applied. `made` are the memories that it wrote; `looked` says up to
-    when each domain was looked at, by this run or one before."""
+    """A consolidation as it is written down before it is done; it may have been cut off since.
+    `made` are the memories that it writes, or takes out of the archive."""
 
     at_ms: Millis
     changes: tuple[Undo, ...]
     made: tuple[MemoryKey, ...] = ()
-    undone: bool = False
-    looked: Mapping[Domain, Millis] = field(default_factory=dict)
+    number: int = 0  # given by the journal

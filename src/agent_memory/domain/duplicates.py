@@ -14,12 +14,67 @@ ALIKE_IF_NEAR = 0.4  # likewise, where what they mean is near too
 NEAR = 0.9  # cosine
 RICHER = 2.0  # times the content: then the longer one stays, though it is older
 _COMMON = 200  # memories with a word from which on it does not lead to pairs
-_NEGATIONS = frozenset(
-    {"not", "no", "never", "without", "stop", "avoid", "don", "cannot", "disable"}
-)
 _FIGURE = re.compile(r"\d[\d.,:]*")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07\u00b4`", "'"))
+
+# What says no for itself; and how don't, can't and the like are written in a hurry.
+_NO = """
+no not never none nor neither nobody nothing nowhere non cannot without unless except hardly off
+aint arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt shouldnt wasnt werent wont
+wouldnt
+"""
+# What also says no where its opposite is not said: "cache it" and "avoid to cache it".
+_NO_VERBS = "avoid ban deny disable disallow forbid prohibit refuse reject stop"
+_OPPOSITES = (
+    ("allow permit", "ban block deny disallow forbid prohibit refuse"),
+    ("enable activate", "disable deactivate"),
+    ("add include insert create", "remove exclude delete drop"),
+    ("accept approve", "reject decline refuse"),
+    ("use adopt prefer", "avoid"),
+    ("start continue", "stop pause"),
+    ("open", "close"),
+    ("show", "hide"),
+    ("lock", "unlock"),
+    ("pass succeed", "fail"),
+    ("increase raise", "decrease reduce lower"),
+    ("import", "export"),
+    ("upgrade", "downgrade"),
+    ("encrypt", "decrypt"),
+    ("always", "never"),
+    ("before", "after"),
+    ("more", "less fewer"),
+    ("true", "false"),
+    ("required mandatory", "optional"),
+    ("public", "private"),
+    ("synchronous synchronously sync", "asynchronous asynchronously async"),
+)
+_IRREGULAR = {"forbid": ("forbade", "forbidden"), "hide": ("hidden", "hid")}
 
 Pair = tuple[MemoryKey, MemoryKey]
+
+
+def _forms(word: str) -> frozenset[str]:
+    """The word as it is spoken of anyone and any time, and some that nobody says."""
+    stem = word.removesuffix("e")
+    ends = {word, f"{word}s", f"{word}es", f"{stem}ed", f"{stem}ing", *_IRREGULAR.get(word, ())}
+    if word.endswith("y"):
+        ends |= {f"{word[:-1]}ies", f"{word[:-1]}ied"}
+    return frozenset(ends | {f"{word}{word[-1]}ed", f"{word}{word[-1]}ing"})
+
+
+def _sides() -> dict[str, list[tuple[int, str]]]:
+    """Each word's pairs of opposites, and which side of them it is."""
+    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for number, pair in enumerate(_OPPOSITES):
+        for side in pair:
+            for form in frozenset[str]().union(*map(_forms, side.split())):
+                found[form].append((number, side))
+    return dict(found)
+
+
+_SIDES = _sides()
+_NEGATIONS = frozenset(_NO.split()).union(*map(_forms, _NO_VERBS.split()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +89,8 @@ class Cluster:
 class _Said:
     words: frozenset[str]
     figures: frozenset[str]
-    negated: frozenset[str]
+    negations: int
+    sides: Mapping[int, frozenset[str]]  # of each pair of opposites that it has a word of
 
 
 def clusters(
@@ -63,12 +119,23 @@ def clusters(
         key = memory.key
         if key in taken or not alike[key] - taken:
             continue
-        group = {each for each in alike[key] if each not in taken}
+        group = _agreeing(key, sorted(alike[key] - taken, reverse=True), said)
         if not wanted & (group | {key}):
             continue
         taken |= group | {key}
         groups.append(_cluster([by_key[each] for each in (key, *group)]))
     return groups
+
+
+def _agreeing(
+    key: MemoryKey, others: Iterable[MemoryKey], said: Mapping[MemoryKey, _Said]
+) -> set[MemoryKey]:
+    """Those that do not contradict each other: all are like this one, which may take no side."""
+    group = {key}
+    for each in others:
+        if not any(_opposed(said[each], said[one]) for one in group):
+            group.add(each)
+    return group - {key}
 
 
 def _cluster(group: Sequence[Memory]) -> Cluster:
@@ -86,21 +153,34 @@ def _rank(memory: Memory) -> tuple[int, MemoryKey]:
 
 def _said(memory: Memory) -> _Said:
     text = f"{memory.summary}\n{memory.content}"
-    words = frozenset(analysis.terms(text)) - ASKING
+    spoken = _WORD.findall(analysis.folded(text.translate(_APOSTROPHES)))
+    sides: dict[int, frozenset[str]] = {}
+    for word in set(spoken):
+        for pair, side in _SIDES.get(word, ()):
+            sides[pair] = sides.get(pair, frozenset()) | {side}
     return _Said(
-        words=words,
+        words=frozenset(analysis.terms(text)) - ASKING,
         figures=frozenset(each.strip(".,:") for each in _FIGURE.findall(text)),
-        negated=frozenset(analysis.folded(text).replace("'", " ").split()) & _NEGATIONS,
+        negations=sum(word in _NEGATIONS or word.endswith("n't") for word in spoken),
+        sides=sides,
     )
 
 
 def _same(one: _Said, other: _Said, near: bool) -> bool:
-    """Other figures, or a no in one only, say something else, however alike the words are."""
-    if one.figures != other.figures or one.negated != other.negated:
+    if _opposed(one, other):
         return False
     union = len(one.words | other.words)
     shared = len(one.words & other.words) / union if union else 0.0
     return shared >= (ALIKE_IF_NEAR if near else ALIKE)
+
+
+def _opposed(one: _Said, other: _Said) -> bool:
+    """Other figures, a no more, or the opposite of a word say something else, however alike the
+    words are."""
+    if one.figures != other.figures or one.negations != other.negations:
+        return True
+    both = one.sides.keys() & other.sides.keys()
+    return any(one.sides[pair] != other.sides[pair] for pair in both)
 
 
 def _sharing(said: Mapping[MemoryKey, _Said]) -> Iterable[Pair]:

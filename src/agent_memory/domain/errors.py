@@ -8,6 +8,7 @@ AgentMemoryError
 ├── FeatureUnavailable  what was asked for is switched off or not there
 ├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
 ├── WorkerFailed        a background job crashed or hung
+│   └── WorkerClosed    there is no worker any more; the job was not begun
 ├── IndexFailed         an index could not be read or written; it is built anew if need be
 ├── EmbedderFailed      a text could not be embedded; later it may
 │   └── EmbedderRefused this text cannot, now or later
@@ -54,6 +55,10 @@ class ConfigError(AgentMemoryError):
 
 class WorkerFailed(AgentMemoryError):
     """A background job crashed or hung."""
+
+
+class WorkerClosed(WorkerFailed):
+    """There is no worker any more."""
 
 
 class IndexFailed(AgentMemoryError):

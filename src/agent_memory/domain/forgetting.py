@@ -147,8 +147,9 @@ def _needles(text: str) -> list[bytes]:
     if windows:
         step = max(1, -(-len(windows) // WINDOWS))
         return [window.encode() for window in windows[::step]]
-    whole = text.strip().encode()
-    return [whole] if len(whole) >= LEAST_BYTES else []
+    whole = text.strip()
+    bare = " ".join(whole.split())  # so it is looked for in what is kept
+    return [whole.encode()] if len(bare.encode()) >= LEAST_BYTES else []
 
 
 def _windows(run: str) -> Iterator[str]:

@@ -12,7 +12,12 @@ from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis, check_millis
+from agent_memory.domain.events import (
+    MAX_EVENT_ID_CHARS,
+    MAX_SESSION_ID_CHARS,
+    Millis,
+    check_millis,
+)
 
 NAMESPACES = (
     "decisions",
@@ -52,6 +57,7 @@ _URN = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?")
 
 
 class Status(StrEnum):
@@ -106,11 +112,16 @@ class Memory:
             raise InvalidInput("the digest of a memory is 64 hexadecimal digits")
         check_millis("timestamp", self.created_ms)
         check_millis("updated_at", self.updated_ms)
+        if not _COMMIT.fullmatch(self.commit):
+            raise InvalidInput("the commit of a memory is 40 hexadecimal digits, or none")
         if self.status is Status.TOMBSTONE:
             return
         check_said(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
+        check_related(filter(None, (self.superseded_by,)))
+        if len(self.event_id) > MAX_EVENT_ID_CHARS or len(self.session_id) > MAX_SESSION_ID_CHARS:
+            raise InvalidInput("the event or session of a memory is no id of one")
         if self.digest != digest_of(self.namespace, self.summary, self.content, self.spec):
             raise InvalidInput("the digest of a memory is not that of what it says")
 
@@ -125,6 +136,12 @@ class Memory:
     @property
     def urn(self) -> str:
         return build_urn(self.domain, self.namespace, self.digest[:HEX_CHARS], self.index)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All that someone wrote: what may hold a secret, and what is gone when it is forgotten."""
+        written = (self.summary, self.content, self.spec, *sorted(self.tags), *self.relates_to)
+        return (*written, self.event_id, self.session_id)
 
     @property
     def superseded(self) -> bool:

@@ -372,13 +372,21 @@ class SharedNotebook(Notebook, Protocol):
 
 
 class Journal(Protocol):
-    """The consolidations that were applied."""
+    """The consolidations that can be undone, and up to when each domain was looked at."""
 
     def add(self, run: Run, /) -> None: ...
 
-    def last(self) -> Run | None: ...
+    def last(self) -> Run | None:
+        """The newest one that was not removed."""
+        ...
 
-    def replace_last(self, run: Run, /) -> None: ...
+    def remove(self, run: Run, /) -> None: ...
+
+    def looked(self) -> dict[Domain, Millis]: ...
+
+    def look(self, domains: Sequence[Domain], at: Millis, /) -> None:
+        """These were looked at, up to then."""
+        ...
 
     def forget(self, keys: AbstractSet[MemoryKey], /) -> None:
         """Nothing of these memories is to be undone."""

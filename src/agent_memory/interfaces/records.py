@@ -7,7 +7,6 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -126,11 +125,6 @@ def parse(data: bytes, format: str, namespace: str | None = None) -> list[Item]:
         place = _place(data[: exc.start].decode("utf-8"))
         raise InvalidInput(f"{place}: the file is not UTF-8; save it as UTF-8") from None
     return readers[format](data, namespace) if data.strip() else []
-
-
-def tally(items: Iterable[Item]) -> Counter[str]:
-    """How many of each namespace, and how many were refused."""
-    return Counter("refused" if isinstance(one, Refused) else one.namespace for one in items)
 
 
 def _parse_yaml(data: bytes, namespace: str | None) -> list[Item]:

@@ -1,12 +1,23 @@
 """Consolidation: near-duplicates become one, and tiers follow; a plan first, and undoable."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from agent_memory.domain import documents, duplicates, memories, tiers
 from agent_memory.domain.consolidations import Merge, Move, Plan, Run, Undo
 from agent_memory.domain.duplicates import Cluster, Pair
-from agent_memory.domain.errors import InvalidInput, LlmFailed, NotFound
+from agent_memory.domain.errors import (
+    ConfigError,
+    ContentBlocked,
+    GitFailed,
+    InvalidInput,
+    LlmFailed,
+    NotFound,
+    Overloaded,
+)
+from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, Draft, Memory, MemoryKey, Status
 from agent_memory.domain.ports import Clock, Journal, MemoryUses, Reasoner, VectorIndex, Worker
 from agent_memory.domain.projects import Place
@@ -14,11 +25,12 @@ from agent_memory.domain.queries import Scope
 from agent_memory.domain.reasoning import Written
 from agent_memory.services.capture import Capture
 from agent_memory.services.curation import Curation
-from agent_memory.services.workplaces import Workplaces
 
 WRITTEN = 20  # clusters that a model is asked about in one run
 _NEIGHBOURS = 8
 _SECONDS = 120.0
+_PRESENT = (Status.ACTIVE, Status.RESOLVED)
+_NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
 
 Done = Callable[[str, int], None]  # a phase, and how far it has come
 
@@ -28,7 +40,6 @@ class Consolidation:
     curation: Curation
     capture: Capture
     uses: MemoryUses
-    workplaces: Workplaces
     journal: Journal
     vectors: VectorIndex | None
     reasoner: Reasoner | None
@@ -41,12 +52,11 @@ class Consolidation:
         chosen = self.curation.memories.domains() if domains is None else domains
         found = list(self.curation.all(chosen))
         active = [each for each in found if each.status is not Status.ARCHIVED]
-        last = self.journal.last()
-        since = {} if full or last is None or last.undone else last.looked
+        since = {} if full else self.journal.looked()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
         seeds = [each.key for each in new]
         done("comparing", 0)
-        near = list(self._near(new, done))
+        near = list(self._near(new, active, done))
         clusters = self.worker.call(
             duplicates.clusters, active, seeds, near, timeout_seconds=_SECONDS
         )
@@ -65,46 +75,50 @@ class Consolidation:
             skipped=tuple(dict.fromkeys(skipped)),
         )
 
-    def apply(self, plan: Plan, here: Place, done: Done) -> Run:
-        """Do it, and write down how to undo it, also where it is stopped half way."""
-        before = self.journal.last()
-        looked = {} if before is None or before.undone else dict(before.looked)
-        changes: list[Undo] = []
-        made: list[MemoryKey] = []
-        try:
-            for number, merge in enumerate(plan.merges):
-                done("merging", number)
-                self._apply(merge, here, changes, made)
-            looked |= dict.fromkeys(plan.domains, plan.at_ms)
-        finally:
-            run = Run(
-                at_ms=self.clock.now(), changes=tuple(changes), made=tuple(made), looked=looked
-            )
+    def apply(self, plan: Plan, here: Place, done: Done) -> tuple[str, ...]:
+        """Do it; what of it could not be done, and why. How to undo it is written down before, so
+        that it can be undone wherever it ends."""
+        skipped: dict[Domain, list[str]] = defaultdict(list)
+        steps: list[_Step] = []
+        for merge in plan.merges:
+            with _told(merge, skipped):
+                steps += self._prepared(merge, here)
+        run = _run(steps, self.clock.now())
+        if run.changes:
             self.journal.add(run)
-        self.uses.settle({move.memory.key: move.after for move in plan.moves})
-        return run
+        gone: set[MemoryKey] = set()
+        for number, step in enumerate(steps):
+            done("merging", number)
+            with _told(step.merge, skipped):
+                self._apply(step, run.at_ms, here, gone)
+        self.journal.look([each for each in plan.domains if each not in skipped], plan.at_ms)
+        going = {each.key for merge in plan.merges for each in merge.superseded}
+        self.uses.settle(
+            {
+                move.memory.key: move.after
+                for move in plan.moves
+                if move.memory.key in gone or move.memory.key not in going
+            }
+        )
+        return tuple(each for told in skipped.values() for each in told)
 
-    def undo(self, here: Place) -> tuple[Run, int]:
-        """Take back the last run; how many memories were left as someone has changed them since.
-        Raises NotFound where there is none."""
-        run = self.journal.last()
-        if run is None or run.undone:
-            raise NotFound("there is no consolidation to undo")
-        left = 0
-        for change in reversed(run.changes):
-            left += not self._undone(change, here)
-        for key in run.made:
-            made = self.curation.memories.get(key)
-            if made is not None and made.status is not Status.TOMBSTONE:
-                self.curation.move(made, Status.ARCHIVED, here)
-        self.journal.replace_last(replace(run, undone=True))
-        return run, left
+    def undo(self, here: Place) -> tuple[int, int]:
+        """Take back the last run that is not yet: how many memories are as they were, and how many
+        were left as someone has changed them since. Raises NotFound where there is none."""
+        while (run := self.journal.last()) is not None:
+            taken = self._taken_back(run, here)
+            self.journal.remove(run)
+            if taken is not None:
+                return taken
+        raise NotFound("there is no consolidation to undo")
 
-    def _near(self, seeds: Sequence[Memory], done: Done) -> Iterator[Pair]:
+    def _near(
+        self, seeds: Sequence[Memory], active: Sequence[Memory], done: Done
+    ) -> Iterator[Pair]:
         """Pairs that the embedder holds for close."""
         if self.vectors is None:
             return
-        keys = {memory.urn: memory.key for memory in seeds}
+        keys = {memory.urn: memory.key for memory in active}
         for number, memory in enumerate(seeds):
             if number % 100 == 0:
                 done("comparing", number)
@@ -116,16 +130,9 @@ class Consolidation:
             )
             for vector in vectors[:1]:
                 for found in self.vectors.nearest(vector, scope, limit=_NEIGHBOURS):
-                    other = keys.get(found.id) or self._key(found.id)
+                    other = keys.get(found.id)
                     if found.score >= duplicates.NEAR and other and other != memory.key:
                         yield memory.key, other
-
-    def _key(self, urn: str) -> MemoryKey | None:
-        name = memories.parse_urn(urn)
-        if name.domain is None or name.namespace is None:
-            return None
-        alike = self.curation.memories.named(name.domain, name.namespace, name.hex)
-        return next((each.key for each in alike if each.index == name.index), None)
 
     def _merge(self, cluster: Cluster, number: int, skipped: list[str], done: Done) -> Merge:
         if self.reasoner is None:
@@ -145,45 +152,72 @@ class Consolidation:
     def _moves(self, found: Sequence[Memory], merges: Sequence[Merge]) -> Iterator[Move]:
         """Who is in another tier, if the merges are done too."""
         now = self.clock.now()
-        going = {each.key for merge in merges for each in merge.cluster.others}
+        going = {each.key for merge in merges for each in merge.superseded}
         uses = self.uses.of([memory.key for memory in found])
         for memory, use in zip(found, uses, strict=True):
             then = tiers.Tier.ARCHIVED if memory.key in going else tiers.tier(memory, use, now)
             if then is not use.tier:
                 yield Move(memory=memory, before=use.tier, after=then)
 
-    def _apply(self, merge: Merge, here: Place, changes: list[Undo], made: list[MemoryKey]) -> None:
-        kept = merge.cluster.kept
-        others = tuple(each for each in merge.cluster.others if self._is_as_planned(each))
+    def _prepared(self, merge: Merge, here: Place) -> Iterator["_Step"]:
+        """What is to be done for it; nothing where someone has changed its memories meanwhile."""
+        kept, others = merge.cluster.kept, merge.cluster.others
+        others = tuple(each for each in others if self._is_as_planned(each))
         if not others or not self._is_as_planned(kept):
-            return  # someone has changed them meanwhile
+            return
         tags = frozenset[str]().union(kept.tags, *(each.tags for each in others))
         tags = frozenset(sorted(tags)[: memories.MAX_TAGS])
         if merge.written is None:
-            if tags != kept.tags:
-                self.curation.apply(
-                    kept.key, here, lambda m: memories.changed(m, self.clock.now(), tags=tags)
-                )
-            new = kept
-        else:
-            draft = Draft(
-                namespace=kept.namespace,
-                summary=merge.written.summary,
-                content=merge.written.content,
-                spec=kept.spec,
-                tags=tags,
-                relates_to=kept.relates_to,
+            yield _Step(merge=merge, old=others, tags=tags)
+            return
+        draft = Draft(
+            namespace=kept.namespace,
+            summary=merge.written.summary,
+            content=merge.written.content,
+            spec=kept.spec,
+            tags=tags,
+            relates_to=kept.relates_to,
+        )
+        place = self._place(kept.domain, here)
+        key = self.capture.memory(self.capture.clean(draft), place).key
+        stored = self.curation.memories.get(key)
+        yield _Step(
+            merge=merge,
+            old=tuple(each for each in (kept, *others) if each.key != key),
+            tags=tags,
+            writing=_Writing(
+                draft=draft,
+                place=place,
+                key=key,
+                makes=stored is None or stored.status is Status.ARCHIVED,
+            ),
+        )
+
+    def _apply(self, step: "_Step", at: Millis, here: Place, gone: set[MemoryKey]) -> None:
+        kept = step.merge.cluster.kept
+        if not self._is_as_planned(kept):
+            return
+        if step.writing is not None:
+            new = self.capture.capture(step.writing.draft, step.writing.place).memory
+        elif step.tags != kept.tags:
+            new = self.curation.apply(
+                kept.key, here, lambda m: memories.changed(m, self.clock.now(), tags=step.tags)
             )
-            captured = self.capture.capture(draft, self._place(kept.domain, here))
-            new = captured.memory
-            if captured.created:
-                made.append(new.key)
-            others = (kept, *others)
-        changes += [
-            _undo(old, self.curation.supersede(old, new, here))
-            for old in others
-            if old.key != new.key
-        ]
+        else:
+            new = kept
+        for old in step.old:
+            if self._superseded(old, new, at, here):
+                gone.add(old.key)
+
+    def _superseded(self, old: Memory, new: Memory, at: Millis, here: Place) -> bool:
+        """At the time that was written down, and only if it is still as planned."""
+
+        def change(stored: Memory) -> Memory:
+            if stored.updated_ms != old.updated_ms:
+                return stored
+            return memories.changed(stored, at, status=Status.ARCHIVED, superseded_by=new.id)
+
+        return self.curation.apply(old.key, here, change).superseded_by == new.id
 
     def _is_as_planned(self, memory: Memory) -> bool:
         stored = self.curation.memories.get(memory.key)
@@ -192,10 +226,25 @@ class Consolidation:
     def _place(self, domain: Domain, here: Place) -> Place:
         return here if here.domain == domain else self.curation.place(domain)
 
-    def _undone(self, change: Undo, here: Place) -> bool:
-        stored = self.curation.memories.get(change.key)
-        if stored is None or stored.updated_ms != change.changed_ms:
-            return False
+    def _taken_back(self, run: Run, here: Place) -> tuple[int, int] | None:
+        """None where nothing of it was ever done: it was cut off before."""
+        undone = left = 0
+        for change in reversed(run.changes):
+            stored = self.curation.memories.get(change.key)
+            if stored is None or stored.updated_ms < change.changed_ms:
+                continue
+            if stored.updated_ms > change.changed_ms or stored.status is Status.TOMBSTONE:
+                left += 1
+                continue
+            self._restore(change, here)
+            undone += 1
+        found = [self.curation.memories.get(key) for key in run.made]
+        made = [each for each in found if each is not None and each.status in _PRESENT]
+        for each in made:
+            self.curation.move(each, Status.ARCHIVED, here)
+        return (undone, left) if undone or left or made else None
+
+    def _restore(self, change: Undo, here: Place) -> None:
         self.curation.apply(
             change.key,
             here,
@@ -206,16 +255,57 @@ class Consolidation:
                 superseded_by=change.superseded_by,
             ),
         )
-        return True
 
 
-def _undo(before: Memory, after: Memory) -> Undo:
-    return Undo(
-        key=before.key,
-        status=before.status,
-        superseded_by=before.superseded_by,
-        changed_ms=after.updated_ms,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    """What a model has written, and whether keeping it makes a memory that was not there."""
+
+    draft: Draft
+    place: Place
+    key: MemoryKey
+    makes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A merge that can be done: `old` are superseded by what is written, or else by the kept one,
+    which is given the tags of all."""
+
+    merge: Merge
+    old: tuple[Memory, ...]
+    tags: frozenset[str]
+    writing: _Writing | None = None
+
+
+def _run(steps: Sequence[_Step], at: Millis) -> Run:
+    return Run(
+        at_ms=at,
+        changes=tuple(
+            Undo(
+                key=old.key,
+                status=old.status,
+                superseded_by=old.superseded_by,
+                changed_ms=memories.changed(old, at).updated_ms,
+            )
+            for step in steps
+            for old in step.old
+        ),
+        made=tuple(
+            step.writing.key for step in steps if step.writing is not None and step.writing.makes
+        ),
     )
+
+
+@contextmanager
+def _told(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
+    """One that cannot be merged does not end the others."""
+    try:
+        yield
+    except _NOT_MERGED as exc:
+        kept = merge.cluster.kept
+        names = ", ".join(each.id for each in (kept, *merge.cluster.others))
+        skipped[kept.domain].append(f"the merge of {names}: {exc}")
 
 
 def _checked(written: Written, cluster: Cluster) -> None:

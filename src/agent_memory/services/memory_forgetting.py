@@ -1,10 +1,10 @@
 """Forgetting memories: out of store, notes and indexes, with a tombstone in their place."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.domain import forgetting, memories
-from agent_memory.domain.errors import GitFailed
+from agent_memory.domain.errors import GitFailed, NotFound
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.memories import Domain, Memory, Status
 from agent_memory.domain.outbox import MemoryChanged
@@ -30,8 +30,9 @@ class MemoryForgetting:
     clock: Clock
 
     def forget(
-        self, found: Sequence[Memory], here: Place, *, rewrite_notes: bool, done: Done
+        self, chosen: Sequence[Memory], here: Place, *, rewrite_notes: bool, done: Done
     ) -> Report:
+        found = list({memory.key: memory for memory in chosen}.values())
         needles = {needle for memory in found for needle in _needles(memory)}
         stones = [self._tombstone(memory, here) for memory in found]
         for memory in found:
@@ -45,26 +46,39 @@ class MemoryForgetting:
         self.purging.leave_indexes([MemoryChanged(key=stone.key) for stone in stones], done)
         self.purging.leave_files(done)
         proof = self.purging.proof(needles, {memory.urn for memory in found}, done)
+        if any(self._is_there(memory) for memory in found):
+            proof = replace(proof, found_in=(*proof.found_in, "memories"))
+        before = sum(memory.status is Status.TOMBSTONE for memory in found)
+        if before:
+            out_of_reach.append(
+                f"{before:,} memories were forgotten before: their words are no longer known, and"
+                " could not be searched for"
+            )
         return Report(memories=len(found), proof=proof, unreachable=tuple(out_of_reach))
 
     def _tombstone(self, memory: Memory, here: Place) -> Memory:
         if memory.status is Status.TOMBSTONE:
             return memory
-        return self.curation.apply(
-            memory.key, here, lambda stored: memories.tombstone(stored, self.clock.now())
-        )
+        try:
+            return self.curation.apply(
+                memory.key, here, lambda stored: memories.tombstone(stored, self.clock.now())
+            )
+        except NotFound:  # someone else has forgotten it meanwhile
+            return memories.tombstone(memory, self.clock.now())
+
+    def _is_there(self, memory: Memory) -> bool:
+        stored = self.curation.memories.get(memory.key)
+        return stored is not None and stored.status is not Status.TOMBSTONE
 
     def _in_notes(self, domain: Domain, stones: Sequence[Memory], rewrite: bool) -> list[str]:
         """Tombstones into all notes of a domain here; what cannot be reached."""
         missed: list[str] = []
         for home in self.curation.workplaces.homes(domain):
             try:
-                self.notes.flush_home(home)
-                with self.notes.turn:
+                self.notes.keep(home, domain, stones)
+                if rewrite:
                     notebook = self.notes.repositories.notebook(home, domain)
-                    notebook.keep(stones)
-                    if rewrite:
-                        notebook.erase([stone.key for stone in stones])
+                    notebook.erase([stone.key for stone in stones])
             except GitFailed as exc:
                 missed.append(f"the notes of {home}: {exc}")
                 continue
@@ -77,5 +91,4 @@ class MemoryForgetting:
 
 
 def _needles(memory: Memory) -> frozenset[bytes]:
-    said = (memory.summary, memory.content, memory.spec, *memory.tags)
-    return forgetting.needles_of(*said)
+    return forgetting.needles_of(memory.summary, memory.content, memory.spec, *memory.tags)

@@ -2,10 +2,10 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.errors import GitFailed
 from agent_memory.domain.memories import Domain, Home, Memory
 from agent_memory.domain.ports import Memories, NoteQueue, Repositories
 
@@ -19,7 +19,7 @@ class NoteWriting:
     memories: Memories
     queue: NoteQueue
     repositories: Repositories
-    trouble: Callable[[Home, AgentMemoryError], None]  # told of a repository that cannot be written
+    trouble: Callable[[Home, GitFailed], None]  # told of a repository that cannot be written
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def flush(self, check: Check = lambda: None) -> None:
@@ -28,7 +28,7 @@ class NoteWriting:
             check()
             try:
                 self.flush_home(home, check)
-            except AgentMemoryError as exc:
+            except GitFailed as exc:
                 self.trouble(home, exc)
 
     def flush_home(self, home: Home, check: Check = lambda: None) -> int:
@@ -43,6 +43,12 @@ class NoteWriting:
                 self.queue.done([ticket for ticket, _ in waiting])
                 count += len(waiting)
         return count
+
+    def keep(self, home: Home, domain: Domain, memories: Sequence[Memory]) -> None:
+        """Write these now, after what waits. Raises GitFailed."""
+        self.flush_home(home)
+        with self.turn:
+            self.repositories.notebook(home, domain).keep(memories)
 
 
 def _by_domain(found: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:

@@ -67,15 +67,16 @@ class Recall:
     uses: MemoryUses
     clock: Clock
 
-    def search(self, query: Query) -> Answer:
-        """What answers the query, best first. To be found is to be used."""
+    def search(self, query: Query, *, counted: bool = True) -> Answer:
+        """What answers the query, best first. To be found is to be used, if it is counted."""
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
         if query.lists:
             return self._listed(query)
         answer = self._searched(query)
-        found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
-        self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
+        if counted:
+            found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
+            self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
         return answer
 
     def moments(self, words: str) -> tuple[Millis, Millis]:

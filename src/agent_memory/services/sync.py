@@ -1,7 +1,7 @@
 """Sync: the memories of a domain in the store, in its notes, and at the remote made the same."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import memories
@@ -21,6 +21,7 @@ from agent_memory.domain.ports import (
 from agent_memory.domain.projects import Place, Seen
 from agent_memory.services.notes import NoteWriting
 
+ROUNDS = 3  # of reading, where the notes lack something
 PUSHES = 10  # tries, where others push at the same time
 TRIES = 8  # where others change the same memories
 _PAGE = 500
@@ -103,23 +104,28 @@ class Sync:
             result = replace(result, moved=result.moved + notebook.rehome())
         if not force and self._state(notebook, place) == self.projects.seen(place.home).state:
             return result
-        done("reading notes", 0)
-        reading = notebook.read()
-        imported, secret = self._import(reading, done)
-        missing = self._missing(place, reading)
-        if missing:
-            with self.notes.turn:
-                notebook.keep(missing)
-        seen = Seen(state=self._state(notebook, place), at_ms=self.clock.now())
-        self.projects.saw(place.home, seen)
-        if imported:
-            self.imported()
-        return replace(
-            result,
-            imported=result.imported + imported,
-            written=result.written + len(missing),
-            problems=(*reading.problems, *secret),
-        )
+        for _ in range(ROUNDS):
+            done("reading notes", 0)
+            state = notebook.state()
+            reading = notebook.read()
+            imported, secret = self._import(reading, done)
+            missing = self._missing(place, reading)
+            result = replace(
+                result,
+                imported=result.imported + imported,
+                written=result.written + len(missing),
+                problems=(*reading.problems, *secret),
+            )
+            if imported:
+                self.imported()
+            if not missing:
+                # What was read is in the store, and it is all that is said to have been seen:
+                # someone may have written more since.
+                seen = Seen(state=f"{state} {self._stored_state(place)}", at_ms=self.clock.now())
+                self.projects.saw(place.home, seen)
+                break
+            self.notes.keep(place.home, place.domain, missing)
+        return result
 
     def _import(self, reading: Reading, done: Done) -> tuple[int, list[Problem]]:
         """Merge into the store what was read; how many memories changed by it."""
@@ -150,10 +156,13 @@ class Sync:
 
     def _state(self, notebook: Notebook, place: Place) -> str:
         """Of the notes, and of what the store has of this domain."""
+        return f"{notebook.state()} {self._stored_state(place)}"
+
+    def _stored_state(self, place: Place) -> str:
         stored = hashlib.sha256()
         for memory in self._stored(place):
-            stored.update(repr(_facts(memory)).encode())
-        return f"{notebook.state()} {stored.hexdigest()}"
+            stored.update(repr(memory).encode())
+        return stored.hexdigest()
 
     def _stored(self, place: Place) -> Iterator[Memory]:
         last: MemoryKey | None = None
@@ -165,16 +174,8 @@ class Sync:
         """Someone may have written a note by other means: a secret in it is not taken over."""
         if memory.status is Status.TOMBSTONE:
             return True
-        said: Sequence[str] = (
-            memory.summary,
-            memory.content,
-            memory.spec,
-            memory.event_id,
-            memory.session_id,
-            *memory.tags,
-        )
         try:
-            clean = all(self.secrets.clean(text, where="note") == text for text in said)
+            clean = all(self.secrets.clean(text, where="note") == text for text in memory.said)
         except ContentBlocked:
             clean = False
         if not clean:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from agent_memory.domain import memories, projects
-from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.domain.memories import ORG, PROJECT, USER, Domain, Home
 from agent_memory.domain.ports import Projects, Repositories
 from agent_memory.domain.projects import Located, Place, Project
@@ -80,7 +80,10 @@ class Workplaces:
             return self.repositories.private(USER_REPOSITORY)
         family, _, name = domain.partition(":")
         if family == ORG:
-            return self._org(name).home if name == self.shared.org else None
+            try:
+                return self._org(name).home
+            except (ConfigError, InvalidInput, GitFailed):
+                return None
         homes = self.homes(domain)
         return homes[0] if homes else None
 

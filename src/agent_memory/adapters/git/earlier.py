@@ -6,13 +6,10 @@ git's `cat_sort_uniq` has sorted line by line hold no entries any more.
 """
 
 import re
-from datetime import UTC, datetime, timedelta
 
-import yaml
-
+from agent_memory.adapters.git import fronts
 from agent_memory.domain import memories
 from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Draft, Status
 
 MAX_FRONT_CHARS = 64 << 10
@@ -22,17 +19,7 @@ _START = re.compile(
     r"---(?:\n|\Z)",
     re.MULTILINE,
 )
-# As they were written: keys, items and folded lines, none of them nested. Deep nesting ends the
-# process in which libyaml's binding reads it.
-_REST = r"[^\n\r\x85\u2028\u2029]*"
-_PLAIN = re.compile(
-    rf"(?:(?:[a-z_]+:(?: +(?![\s&*!|>{{%@`]|[-?]\s|\[.*[\[{{&*!]){_REST})?"
-    rf"|(?:  )?- +(?![\s&*!|>{{%@`\[]|[-?](?:\s|$)){_REST}"
-    rf"|  +(?![\s&*!|>{{%@`\[]|[-?](?:\s|$)){_REST}"
-    r"|)\n)+"
-)
 _REFERENCE = re.compile(r"(?:user:)?(?P<name>[a-z]+:[0-9A-Za-z._-]{1,64}:[0-9]{1,4})")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def drafts(data: bytes) -> list[Draft]:
@@ -45,7 +32,7 @@ def drafts(data: bytes) -> list[Draft]:
     for start, end in zip(starts, ends, strict=False):  # without a start there is an end too many
         try:
             draft = _draft(start["front"], text[start.end() : end])
-        except (InvalidInput, ValueError, yaml.YAMLError):
+        except (InvalidInput, ValueError):
             continue
         if draft is not None:
             found[draft] = None
@@ -57,11 +44,7 @@ def _is_front(front: str) -> bool:
 
 
 def _draft(front: str, body: str) -> Draft | None:
-    if not _PLAIN.fullmatch(front):
-        raise ValueError("not as these tools write it")
-    values = yaml.load(front, Loader=yaml.CBaseLoader)  # noqa: S506  builds strings alone
-    if not isinstance(values, dict):
-        raise ValueError("no mapping")
+    values = fronts.load(front, folded=True)
     status = _text(values.get("status"))
     if status == Status.TOMBSTONE:
         return None
@@ -74,7 +57,7 @@ def _draft(front: str, body: str) -> Draft | None:
         else _line(values.get("spec"), memories.MAX_SPEC_CHARS),
         tags=frozenset(_tags(values.get("tags"))),
         relates_to=tuple(_related(values.get("relates_to"))),
-        created_ms=_millis(_text(values["timestamp"])),
+        created_ms=fronts.millis(_text(values["timestamp"])),
         status=Status(status) if status in (Status.RESOLVED, Status.ARCHIVED) else Status.ACTIVE,
     )
 
@@ -105,10 +88,3 @@ def _related(value: object) -> list[str]:
     """The names that may be given here; those that end in a time are left out."""
     names = (_REFERENCE.fullmatch(each.strip()) for each in _texts(value))
     return [each["name"] for each in names if each][: memories.MAX_RELATED]
-
-
-def _millis(text: str) -> Millis:
-    then = datetime.fromisoformat(text)
-    return Millis(
-        ((then if then.tzinfo else then.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
-    )

@@ -23,7 +23,6 @@ class Index:
     outlines: dict[str, Outline] = field(default_factory=dict)  # by path
     places: dict[Digest, tuple[str, ...]] = field(default_factory=dict)  # paths; mostly one
     notes: dict[str, str] = field(default_factory=dict)  # a commit's path
-    pages: dict[str, int] = field(default_factory=dict)  # a commit's last
 
     def put(self, path: str, blob: str, outline: Outline) -> None:
         self.remove(path)
@@ -35,8 +34,6 @@ class Index:
         if page == trees.NOTE:
             # Should git have left a note in two places, one is as good as the other.
             self.notes.setdefault(commit, path)
-        else:
-            self.pages[commit] = max(page, self.pages.get(commit, 0))
 
     def remove(self, path: str) -> None:
         if self.blobs.pop(path, None) is None:
@@ -73,8 +70,9 @@ class Indexes:
             return self._turns.setdefault(home, threading.RLock())
 
     def exchange(self, home: Home) -> threading.Lock:
-        """Held by who fetches or pushes: two of them would meet at the copies of the remote's
-        refs. Whoever writes notes need not wait for it."""
+        """Held by who fetches, pushes or prunes: two of them would meet at the copies of the
+        remote's refs, or one remove what the other counts on. Whoever writes notes need not wait
+        for it. It is taken before the turn."""
         with self._guard:
             return self._exchanges.setdefault(home, threading.Lock())
 

@@ -3,14 +3,16 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pygit2
+import structlog
 from pygit2.enums import FileMode
 
 from agent_memory.adapters.git import commits, opening, pruning, records, refs, trees
 from agent_memory.adapters.git.index import Index, Indexes
+from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.pages import Edit
+from agent_memory.adapters.git.pruning import Pruning
 from agent_memory.adapters.git.reading import Reader
 from agent_memory.adapters.git.remotes import Remotes
 from agent_memory.domain import memories as memory_rules
@@ -20,6 +22,8 @@ from agent_memory.domain.notes import Problem, Reading
 from agent_memory.domain.ports import Worker
 
 TRIES = 20
+
+log = structlog.get_logger()
 
 
 class GitNotebook:
@@ -31,15 +35,18 @@ class GitNotebook:
         home: Home,
         domain: Domain,
         *,
+        modes: Modes,
         indexes: Indexes,
         remotes: Remotes,
         worker: Worker | None = None,
     ) -> None:
         self._home = home
         self._domain = domain
+        self._modes = modes
         self._indexes = indexes
         self._remotes = remotes
-        self._reader = Reader(domain, worker)
+        self._reader = Reader(home, domain, worker)
+        self._pruning = Pruning(modes=modes, ended=remotes.closed.is_set)
 
     def state(self) -> str:
         with self._opened(alone=False) as repository:
@@ -52,6 +59,11 @@ class GitNotebook:
         with self._opened(alone=False) as repository:
             for namespace, commit in refs.tips(repository):
                 blobs = trees.leaves(commit.tree).blobs
+                ref = refs.name_of(namespace)
+                for path in _sealed(repository, blobs):
+                    target = trees.place_of(path).commit
+                    problems.append(Problem(ref=ref, target=target, reason=records.TOO_LONG))
+                    del blobs[path]
                 texts = (_blob(repository, oid) for oid in blobs.values())
                 read = self._reader.contents(texts, namespace)
                 for path, contents in zip(blobs, read, strict=True):
@@ -62,7 +74,7 @@ class GitNotebook:
                         )
                     problems.extend(
                         Problem(
-                            ref=refs.name_of(namespace),
+                            ref=ref,
                             target=trees.place_of(path).commit,
                             reason=reason,
                         )
@@ -136,7 +148,8 @@ class GitNotebook:
         next fetch."""
         changed = 0
         past: set[str] = set()
-        with self._opened() as repository:
+        # Who fetches meanwhile might count on objects that are about to go.
+        with self._indexes.exchange(self._home), self._opened() as repository:
             for namespace in dict.fromkeys(key.namespace for key in keys):
                 name = refs.name_of(namespace)
                 before = refs.tip(repository, name)
@@ -160,10 +173,13 @@ class GitNotebook:
                 past |= pruning.reachable(repository, [str(each.id) for each in starts] + known)
                 for copy, _ in copies:
                     refs.remove(repository, copy)
+                    self._modes.wrote_ref(copy)
                     changed += 1
                 pruning.drop_reflog(repository, name)
-        if past:
-            pruning.prune(Path(self._home), past)
+            past -= pruning.reachable(repository, [str(tip.id) for _, tip in refs.tips(repository)])
+            if past and (left := self._pruning.prune(past)):
+                # Other refs, reflogs, kept packs or alternates have them.
+                log.warning("notes.erase_left", repository=self._home, count=len(left))
         return changed
 
     def earlier(self) -> list[Draft]:
@@ -178,7 +194,8 @@ class GitNotebook:
                 )
                 tips = [tip for name in names if (tip := refs.tip(repository, name))]
                 blobs = {oid for each in tips for oid in trees.leaves(each.tree).blobs.values()}
-                texts = (_blob(repository, oid) for oid in sorted(blobs))
+                small = (oid for oid in sorted(blobs) if not _is_sealed(repository, oid))
+                texts = (_blob(repository, oid) for oid in small)
                 for drafts in self._reader.drafts(texts, namespace):
                     found |= dict.fromkeys(drafts)
         return sorted(found, key=lambda each: each.created_ms or 0)
@@ -187,7 +204,7 @@ class GitNotebook:
         changed = False
         with self._indexes.exchange(self._home):
             with self._opened() as repository:
-                place = self._remotes.place(repository, remote)
+                place = self._remotes.place(repository, remote, self._modes.umask)
                 for namespace in memory_rules.NAMESPACES:
                     refs.release(repository, place.tracking + namespace, self._indexes.since)
             self._remotes.fetch(place, environ)
@@ -204,7 +221,7 @@ class GitNotebook:
 
     def _push(self, remote: str, environ: Mapping[str, str]) -> bool | None:
         with self._opened() as repository:
-            place = self._remotes.place(repository, remote)
+            place = self._remotes.place(repository, remote, self._modes.umask)
             due = {
                 namespace: str(commit.id)
                 for namespace, commit in refs.tips(repository)
@@ -230,7 +247,10 @@ class GitNotebook:
     def _advance(
         self, repository: pygit2.Repository, name: str, old: str | None, new: str, message: str
     ) -> bool:
-        return refs.advance(repository, name, old, new, message, self._indexes.since)
+        moved = refs.advance(repository, name, old, new, message, self._indexes.since)
+        if moved:
+            self._modes.wrote_ref(name)
+        return moved
 
     @contextlib.contextmanager
     def _opened(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
@@ -270,6 +290,8 @@ class GitNotebook:
         index.others = frozenset(leaves.others)
         outlines = {known.blobs[path]: outline for path, outline in known.outlines.items()}
         new = [oid for oid in dict.fromkeys(leaves.blobs.values()) if oid not in outlines]
+        outlines |= {oid: records.SEALED for oid in new if _is_sealed(repository, oid)}
+        new = [oid for oid in new if oid not in outlines]
         texts = (_blob(repository, oid) for oid in new)
         outlines |= zip(new, self._reader.outlines(texts, namespace), strict=True)
         for path, oid in leaves.blobs.items():
@@ -305,21 +327,26 @@ class GitNotebook:
         edit: Edit,
         parents: list[str],
         message: str,
-        others: Mapping[str, tuple[str, FileMode]] | None = None,
+        others: Mapping[str, trees.Entry] | None = None,
     ) -> bool:
         """One commit with these changes, and the ref on it. False where the ref has moved."""
         blobs = {
             path: str(repository.create_blob(text)) if text else None
             for path, text in edit.texts.items()
-        }
+        } | edit.held
         tree = None if index.tip is None else commits.commit(repository, index.tip).tree
-        made = trees.edited(repository, tree, blobs, others or {})
+        free = {path: each for path, each in (others or {}).items() if trees.is_free(tree, path)}
+        changes: dict[str, trees.Change] = {**free}
+        for path, blob in blobs.items():
+            changes[path] = None if blob is None else (blob, FileMode.BLOB)
+        made = trees.edited(repository, tree, changes)
         who = commits.signature(repository)
-        commit = str(repository.create_commit(None, who, who, message + "\n", made, [*parents]))
+        commit = str(repository.create_commit(None, who, who, message + "\n", made[-1], [*parents]))
+        self._modes.wrote_objects([*filter(None, blobs.values()), *map(str, made), commit])
         if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit
-        index.others |= frozenset(others or {})
+        index.others |= frozenset(free)
         for path, blob in blobs.items():
             if blob is None:
                 index.remove(path)
@@ -372,17 +399,34 @@ class GitNotebook:
         edit = self._edit(repository, index, namespace)
         leaves = trees.leaves(theirs.tree)
         known = set(index.blobs.values())
-        paths = [path for path, oid in leaves.blobs.items() if oid not in known]
+        new = {path: oid for path, oid in leaves.blobs.items() if oid not in known}
+        sealed = set(_sealed(repository, new))
+        paths = [path for path in new if path not in sealed]
         texts = [_blob(repository, leaves.blobs[path]) for path in paths]
         for path, text, parts in zip(
             paths, texts, self._reader.parts(texts, namespace), strict=True
         ):
             edit.take(path, text, parts)
+        for path in sorted(sealed):
+            edit.hold(path, leaves.blobs[path])
         others = {name: entry for name, entry in leaves.others.items() if name not in index.others}
         parents = [index.tip, str(theirs.id)]
         return self._write(
             repository, namespace, index, edit, parents, "memory: notes merged", others
         )
+
+
+def _sealed(repository: pygit2.Repository, blobs: Mapping[str, str]) -> list[str]:
+    return [path for path, oid in blobs.items() if _is_sealed(repository, oid)]
+
+
+def _is_sealed(repository: pygit2.Repository, oid: str) -> bool:
+    """Whether it is too long to be read."""
+    try:
+        _, size = repository.odb.read_header(oid)
+    except KeyError:  # who reads it tells that it is missing
+        return False
+    return size > records.MAX_TEXT_BYTES
 
 
 def _blob(repository: pygit2.Repository, oid: str) -> bytes:

@@ -34,6 +34,11 @@ def common_folder(repository: pygit2.Repository) -> Path:
     return (own / named).resolve()
 
 
+def loose(home: Path, oid: str) -> Path:
+    """Where an object is that is in no pack."""
+    return home / "objects" / oid[:2] / oid[2:]
+
+
 def head_commit(repository: pygit2.Repository) -> str:
     """The present commit; empty before the first."""
     try:

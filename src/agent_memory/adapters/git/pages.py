@@ -11,6 +11,7 @@ from agent_memory.adapters.git import records, trees
 from agent_memory.adapters.git.index import Index
 from agent_memory.adapters.git.records import Foreign, Outline, Part, Record
 from agent_memory.domain import memories
+from agent_memory.domain.errors import GitFailed
 from agent_memory.domain.memories import Digest, Memory, Status
 
 MAX_RECORDS = 64
@@ -28,11 +29,12 @@ class Edit:
         self._load = load
         self._parse = parse
         self.texts: dict[str, bytes | None] = {}  # what is to be at these paths; None: nothing
+        self.held: dict[str, str] = {}  # blobs that are to be at these paths as they are
         self.outlines: dict[str, Outline] = {}
         self._places: dict[Digest, tuple[str, ...]] = {}
         self._parts: dict[str, list[Part]] = {}
         self._notes: dict[str, str] = {}
-        self._pages: dict[str, int] = {}
+        self._pages: dict[str, int] = {}  # a commit's last that was handed out
         self.added = 0
         self.updated = 0
 
@@ -115,6 +117,15 @@ class Edit:
         self.add(commit, list(new.values()))
         self.add_foreign(commit, [each for each in parts if isinstance(each, Foreign)])
 
+    def hold(self, path: str, blob: str) -> None:
+        """Someone else's text that is not read: at its path, or on a page where that is taken."""
+        commit, page = trees.place_of(path)
+        there = path if self._free(path) else self._next_page(commit)
+        self.held[there] = blob
+        self.outlines[there] = records.SEALED
+        if page == trees.NOTE and there == path:
+            self._notes.setdefault(commit, path)
+
     def drop(self, digest: Digest) -> bool:
         """Remove it, but no tombstone: that says nothing, and keeps the memory from coming back."""
         copies = self._copies(digest)
@@ -152,8 +163,10 @@ class Edit:
     def _free(self, path: str) -> bool:
         commit, page = trees.place_of(path)
         if page == trees.NOTE:
-            return not self._text(self._note(commit))
-        return path not in self.texts and path not in self._index.blobs
+            note = self._own_note(commit)
+            return not self._outline(note).sealed and not self._text(note)
+        taken = (self.texts, self.held, self._index.blobs, self._index.others)
+        return not any(path in each for each in taken)
 
     def _turn(self, commit: str, path: str) -> None:
         outline, text = self._outline(path), self._text(path)
@@ -210,8 +223,6 @@ class Edit:
         commit, page = trees.place_of(path)
         if page == trees.NOTE:
             self._notes.setdefault(commit, path)
-        else:
-            self._pages[commit] = max(page, self._last_page(commit))
 
     def _parts_of(self, path: str) -> list[Part]:
         if path not in self._parts:
@@ -233,14 +244,32 @@ class Edit:
         return b"" if blob is None else self._load(blob)
 
     def _note(self, commit: str) -> str:
+        """Where records are added: the first page that can be, if the note is sealed."""
+        note = self._own_note(commit)
+        if not self._outline(note).sealed:
+            return note
+        return self._page(
+            commit,
+            1,
+            lambda path: not self._outline(path).sealed and path not in self._index.others,
+        )
+
+    def _own_note(self, commit: str) -> str:
         known = self._index.notes.get(commit) or self._notes.get(commit)
         return known or trees.note_path(commit)
 
-    def _last_page(self, commit: str) -> int:
-        return max(self._pages.get(commit, 0), self._index.pages.get(commit, 0))
-
     def _next_page(self, commit: str) -> str:
-        return trees.page_path(commit, self._last_page(commit) + 1)
+        """The first that is free: a remote's may have any number."""
+        path = self._page(commit, self._pages.get(commit, 0) + 1, self._free)
+        self._pages[commit] = trees.place_of(path).page
+        return path
+
+    def _page(self, commit: str, start: int, suits: Callable[[str], bool]) -> str:
+        for number in range(start, trees.MAX_PAGE + 1):
+            path = trees.page_path(commit, number)
+            if suits(path):
+                return path
+        raise GitFailed(f"the notes of {commit} have no free page: capture at another commit")
 
 
 def _ended(part: Foreign) -> Foreign:

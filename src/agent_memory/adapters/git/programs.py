@@ -37,7 +37,6 @@ _QUIET = (
     "gc.auto=0",
     "maintenance.auto=false",
     "fetch.writeCommitGraph=false",
-    "advice.detachedHead=false",
 )
 
 
@@ -69,6 +68,7 @@ def git(
     seconds: float,
     limit: int = MAX_OUTPUT_BYTES,
     ended: Callable[[], bool] = lambda: False,
+    umask: int = -1,
 ) -> Ended:
     """Run it in `folder`, to which relative addresses of remotes refer."""
     variables = environment(environ)
@@ -85,6 +85,7 @@ def git(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # without a terminal to ask at, and to be ended as a whole
+            umask=umask,
         )
     except OSError as exc:
         raise GitFailed(f"{program} cannot be run: {exc.strerror}") from exc

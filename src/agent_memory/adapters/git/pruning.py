@@ -7,17 +7,20 @@ leads to, which then stay.
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pygit2
 from pygit2.enums import ObjectType
 
 from agent_memory.adapters.git import opening, programs
+from agent_memory.adapters.git.modes import Modes
 from agent_memory.domain.errors import GitFailed
 
 SECONDS = 600.0
 MAX_LIST_BYTES = 256 << 20
+TRIES = 5
 
 
 def reflog(repository: pygit2.Repository, name: str) -> list[str]:
@@ -62,39 +65,82 @@ def reachable(repository: pygit2.Repository, commits: Iterable[str]) -> set[str]
     return seen
 
 
-def prune(home: Path, objects: set[str]) -> None:
-    """Remove those of these objects that nothing leads to."""
-    if any(not _loose(home, each).exists() for each in objects):
-        _run(home, ["repack", "-A", "-d", "-l", "-q"])
-    info = home / "objects" / "info"
-    if (info / "commit-graph").exists() or (info / "commit-graphs").exists():
-        # Else it would name commits that are gone.
-        _run(home, ["commit-graph", "write", "--reachable", "--no-progress"])
-    listed = _run(home, ["prune", "--dry-run", "--expire=now"])
-    for line in listed.splitlines():
-        oid = line.partition(" ")[0]
-        if oid in objects:
-            path = _loose(home, oid)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Of one repository. `ended` says when to give up."""
+
+    modes: Modes
+    ended: Callable[[], bool]
+
+    def prune(self, objects: set[str]) -> set[str]:
+        """Remove those of these that nothing leads to; the others that are still there. Whoever
+        calls keeps others of this process from writing refs meanwhile."""
+        home = self.modes.home
+        if any(not opening.loose(home, each).exists() for each in objects):
+            self._run("repack", "-A", "-d", "-l", "-q")
+        info = home / "objects" / "info"
+        if (info / "commit-graph").exists() or (info / "commit-graphs").exists():
+            # Else it would name commits that are gone.
+            self._run("commit-graph", "write", "--reachable", "--no-progress")
+        for oid in objects & self._unreachable():
+            path = opening.loose(home, oid)
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
+        return _present(home, objects)
 
+    def _unreachable(self) -> set[str]:
+        """The loose objects that nothing leads to, also not what others made while git looked."""
+        before = _refs(self.modes.home)
+        for _ in range(TRIES):
+            listed = self._run("prune", "--dry-run", "--expire=now")
+            after = _refs(self.modes.home)
+            if after == before:
+                return {line.partition(" ")[0] for line in listed.splitlines()}
+            before = after
+        raise self._failed("prune", "cannot keep up with the refs that change")
 
-def _loose(home: Path, oid: str) -> Path:
-    return home / "objects" / oid[:2] / oid[2:]
-
-
-def _run(home: Path, arguments: list[str]) -> str:
-    ended = programs.git(
-        home, arguments, os.environ, folder=home, seconds=SECONDS, limit=MAX_LIST_BYTES
-    )
-    if ended.code != 0:
-        raise GitFailed(
-            f"the notes of {home} are rewritten, but what they were is not removed yet:"
-            f" git {arguments[0]} {_last_words(ended)}; run there: git gc --prune=now"
+    def _run(self, command: str, *options: str) -> str:
+        home = self.modes.home
+        ended = programs.git(
+            home,
+            [command, *options],
+            os.environ,
+            folder=home,
+            seconds=SECONDS,
+            limit=MAX_LIST_BYTES,
+            ended=self.ended,
+            umask=self.modes.umask,
         )
-    return ended.output
+        if ended.code == 0:
+            return ended.output
+        if ended.code is None and self.ended():
+            raise self._failed(command, "was stopped, as we are stopping")
+        raise self._failed(command, _last_words(ended))
+
+    def _failed(self, command: str, how: str) -> GitFailed:
+        return GitFailed(
+            f"the notes of {self.modes.home} are rewritten, but what they were is not removed yet:"
+            f" git {command} {how}; run there: git gc --prune=now"
+        )
+
+
+def _refs(home: Path) -> dict[str, str]:
+    repository = opening.opened(str(home))
+    try:
+        return {each.name: str(each.target) for each in repository.references.iterator()}
+    finally:
+        repository.free()
+
+
+def _present(home: Path, objects: set[str]) -> set[str]:
+    """Seen by a new handle: one from before may still read packs that are gone."""
+    repository = opening.opened(str(home))
+    try:
+        return {each for each in objects if each in repository}
+    finally:
+        repository.free()
 
 
 def _last_words(ended: programs.Ended) -> str:

@@ -1,27 +1,28 @@
 """Reading the texts of notes: in the worker process where there is much."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent_memory.adapters.git import earlier, records
+from agent_memory.adapters.git import earlier, records, refs
 from agent_memory.adapters.git.records import Contents, Foreign, Outline, Part
-from agent_memory.domain.errors import WorkerFailed
-from agent_memory.domain.memories import Domain, Draft
+from agent_memory.domain.errors import GitFailed, WorkerClosed, WorkerFailed
+from agent_memory.domain.memories import Domain, Draft, Home
 from agent_memory.domain.ports import Worker
 
 INLINE_BYTES = 64 << 10  # some hundred records: 15 ms of Python
 CHUNK_BYTES = 1 << 20
-SECONDS_PER_CHUNK = 60.0
+MIN_SECONDS = 60.0
+BYTES_PER_SECOND = 256 << 10  # a tenth of what is usual
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Of one domain's texts."""
+    """Of one domain's texts in one repository."""
 
+    home: Home
     domain: Domain
     worker: Worker | None
 
@@ -53,15 +54,30 @@ class Reader:
         for chunk in _chunks(texts):
             size = sum(map(len, chunk))
             if self.worker is not None and size > INLINE_BYTES:
-                with contextlib.suppress(
-                    WorkerFailed
-                ):  # it is closed, or has no memory: do it here
-                    results += self.worker.call(
-                        function, chunk, self.domain, namespace, timeout_seconds=SECONDS_PER_CHUNK
-                    )
-                    continue
-            results += function(chunk, self.domain, namespace)
+                results += self._read_there(self.worker, function, chunk, namespace, size)
+            else:
+                results += function(chunk, self.domain, namespace)
         return results
+
+    def _read_there(
+        self,
+        worker: Worker,
+        function: Callable[[Sequence[bytes], Domain, str], list[R]],
+        chunk: Sequence[bytes],
+        namespace: str,
+        size: int,
+    ) -> list[R]:
+        seconds = MIN_SECONDS + size / BYTES_PER_SECOND
+        try:
+            return worker.call(function, chunk, self.domain, namespace, timeout_seconds=seconds)
+        except WorkerClosed:
+            return function(chunk, self.domain, namespace)
+        except WorkerFailed as exc:  # not again in this process: it may be the text
+            ref = refs.name_of(namespace)
+            raise GitFailed(
+                f"{ref} of {self.home} cannot be read: {exc}; git notes --ref={ref} list names its"
+                " notes, and one that is not yours to keep can be removed"
+            ) from exc
 
 
 def _drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Draft]]:

@@ -8,10 +8,10 @@ to a note for content. What is no record is kept byte for byte.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import yaml
 
+from agent_memory.adapters.git import fronts
 from agent_memory.domain import memories
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, Millis
@@ -19,22 +19,14 @@ from agent_memory.domain.memories import Digest, Domain, Memory, Status
 
 MAX_FRONT_BYTES = 64 << 10
 MAX_NAME_CHARS = 300
+MAX_TEXT_BYTES = 64 << 20  # of a note that is read: some 250 times what we write
 
 RULE = b"---\n"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _ID = re.compile(r"(?P<namespace>[a-z]+):(?P<hex>[0-9a-f]{12}):(?P<index>[0-9]{1,4})", re.ASCII)
 _LENGTH = re.compile(r"[0-9]{1,6}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
-# One key or one item a line, and nothing nested, aliased or tagged: deep nesting ends the process
-# in which libyaml's binding reads it. YAML knows more ends of lines than one.
-_REST = r"[^\n\r\x85\u2028\u2029]*"
-_PLAIN = re.compile(
-    rf"(?:(?:[a-z_]+:(?: +(?![\s&*!|>{{%@`]|[-?]\s|\[.*[\[{{&*!]){_REST})?"
-    rf"|- +(?![\s&*!|>{{%@`\[]|[-?](?:\s|$)){_REST})\n)+"
-)
 _EARLIER = re.compile(rb"^---\ntype: ", re.MULTILINE)
 
 NOT_OURS = "text that is no memory"
@@ -42,6 +34,7 @@ EARLIER = "an entry of an earlier layout: memory migrate takes it over"
 UNREADABLE = "a record whose front matter cannot be read"
 CUT = "a record that is shorter than it says"
 CHANGED = "a record that does not say what its id stands for"
+TOO_LONG = f"a text longer than {MAX_TEXT_BYTES >> 20} MiB, which is not read"
 ELSEWHERE = "a record of another domain or namespace"
 WRONG = "a record with values that no memory can have"
 
@@ -75,11 +68,13 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What is known of a text without what it says. `size` is that of its records."""
+    """What is known of a text without what it says. `size` is that of its records. One that is
+    sealed is too long to be read, and stays as it is."""
 
     digests: tuple[Digest, ...]
     size: int
     foreign: bool
+    sealed: bool = False
 
     @property
     def count(self) -> int:
@@ -87,6 +82,7 @@ class Outline:
 
 
 EMPTY = Outline(digests=(), size=0, foreign=False)
+SEALED = Outline(digests=(), size=0, foreign=True, sealed=True)
 
 
 class _NoRecord(Exception):
@@ -105,8 +101,8 @@ def render(memory: Memory) -> bytes:
         "namespace": memory.namespace,
         "domain": label(memory.domain),
         "summary": memory.summary,
-        "timestamp": _time(memory.created_ms),
-        "updated_at": _time(memory.updated_ms),
+        "timestamp": fronts.time(memory.created_ms),
+        "updated_at": fronts.time(memory.updated_ms),
         "spec": memory.spec,
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
@@ -261,16 +257,9 @@ def _front(data: bytes) -> _Front:
     if b"\nlength: " not in data or not (data.startswith(b"id: ") or b"\nid: " in data):
         raise _NoRecord(NOT_OURS)
     try:
-        text = data.decode("utf-8")
-        if not _PLAIN.fullmatch(text):
-            raise _NoRecord(UNREADABLE)
-        # A BaseLoader builds nothing but strings, lists and mappings.
-        values = yaml.load(text, Loader=yaml.CBaseLoader)  # noqa: S506
-    except (UnicodeDecodeError, yaml.YAMLError) as exc:
+        return _Front(fronts.load(data.decode("utf-8")))
+    except ValueError as exc:
         raise _NoRecord(UNREADABLE) from exc
-    if not isinstance(values, dict):
-        raise _NoRecord(UNREADABLE)
-    return _Front(values)
 
 
 def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memory | None:
@@ -332,16 +321,10 @@ def _fitting(name: str, limit: int) -> str:
     return name if len(name) <= limit and name.isprintable() else ""
 
 
-def _time(at: Millis) -> str:
-    then = _EPOCH + at * _MILLISECOND
-    return then.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03}Z"
-
-
 def _millis(text: str) -> Millis:
     if not _TIME.fullmatch(text):
         raise _NoRecord(WRONG)
     try:
-        then = datetime.fromisoformat(text)
+        return fronts.millis(text)
     except ValueError as exc:
         raise _NoRecord(WRONG) from exc
-    return Millis((then - _EPOCH) // _MILLISECOND)

@@ -13,11 +13,13 @@ from agent_memory.adapters.git.programs import Ended
 from agent_memory.domain.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
 
 SECONDS = 120.0
+MAX_SAID_CHARS = 500  # of what git said
 
 _ADDRESS = re.compile(
     r"(?:ssh|git|https?|git\+ssh|ssh\+git|file)://\S+|[^/:\s]+:[^:].*|/.*", re.ASCII
 )
-_USERINFO = re.compile(r"(?<=://)[^/@\s'\"]*@")
+_USERINFO = re.compile(r"(?<=://)[^/\s'\"]*@")  # to the last one before the path
+_AUTHORITY = re.compile(r"[^/:]*://(?P<user>[^/]*)@")
 _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 _REJECTED = re.compile(
     r"non-fast-forward|fetch first|failed to update ref|stale info|cannot lock ref"
@@ -69,6 +71,7 @@ class Place:
     address: str
     tracking: str
     secrets: tuple[str, ...]
+    umask: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class Remotes:
         """End what runs."""
         self.closed.set()
 
-    def place(self, repository: pygit2.Repository, remote: str) -> Place:
+    def place(self, repository: pygit2.Repository, remote: str, umask: int) -> Place:
         if not remote or remote.startswith("-"):
             raise InvalidInput(f"{remote!r} is no name or address of a remote")
         home = opening.common_folder(repository)
@@ -101,6 +104,7 @@ class Remotes:
             address=remote,
             tracking=refs.tracking_prefix(remote),
             secrets=tuple(secret for url in urls if url for secret in _secrets(url)),
+            umask=umask,
         )
 
     def fetch(self, place: Place, environ: Mapping[str, str]) -> None:
@@ -172,6 +176,7 @@ class Remotes:
             folder=place.folder,
             seconds=self.seconds,
             ended=self.closed.is_set,
+            umask=place.umask,
         )
 
     def _failed(self, place: Place, ended: Ended) -> AgentMemoryError:
@@ -181,7 +186,7 @@ class Remotes:
             )
         lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
         told = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
-        words = _clean("; ".join((told or lines)[-2:])[:500], place.secrets)
+        words = _clean("; ".join((told or lines)[-2:]), place.secrets)[:MAX_SAID_CHARS]
         here = "\n".join(line for line in lines if not line.startswith("remote:"))
         if _OURS.search(here):
             return GitFailed(f"git cannot write in {place.home}: {words}")
@@ -200,11 +205,12 @@ def _folder(repository: pygit2.Repository, home: Path) -> Path:
 
 
 def _secrets(url: str) -> list[str]:
-    """User, password and query of an address; whole, and each by itself."""
-    found = _USERINFO.search(url)
-    parts = [] if found is None else [found.group().rstrip("@")]
-    parts += [part for each in parts for part in each.split(":")[1:] if part]
-    return sorted(parts, key=len, reverse=True)
+    """What no message may hold of an address: user and password together, the password alone, and
+    the query. The longest first."""
+    found = _AUTHORITY.match(url)
+    user = "" if found is None else found["user"]
+    parts = [user, user.partition(":")[2], url.partition("?")[2] if "://" in url else ""]
+    return sorted(filter(None, parts), key=len, reverse=True)
 
 
 def _clean(text: str, secrets: tuple[str, ...]) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import opening, origins
+from agent_memory.adapters.git import modes, opening, origins
 from agent_memory.adapters.git.index import Indexes
+from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
 from agent_memory.adapters.git.remotes import Remotes
 from agent_memory.domain.errors import GitFailed, InvalidInput
@@ -68,10 +69,18 @@ class GitRepositories:
     def notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
         if Path(home).is_relative_to(self._data_folder.resolve()):
             self._make(Path(home))
-        elif not self.exists(home):
+            shown = Modes(home=Path(home), umask=modes.OWNER_ONLY)
+        elif self.exists(home):
+            shown = Modes.of(Path(home))
+        else:
             raise GitFailed(f"there is no repository at {home} any more")
         return GitNotebook(
-            home, domain, indexes=self._indexes, remotes=self._remotes, worker=self._worker
+            home,
+            domain,
+            modes=shown,
+            indexes=self._indexes,
+            remotes=self._remotes,
+            worker=self._worker,
         )
 
     def close(self) -> None:

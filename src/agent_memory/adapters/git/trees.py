@@ -16,6 +16,7 @@ from pygit2.enums import FileMode
 MORE = "more"
 EMPTY_TREE = pygit2.Oid(hex="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 NOTE = 0  # where the pages of a commit are counted
+MAX_PAGE = 999_999
 
 _HEX = re.compile(r"[0-9a-f]+", re.ASCII)
 _PAGE = re.compile(r"[0-9]{6}", re.ASCII)
@@ -31,13 +32,15 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaves:
-    """The blobs of a notes tree by path. `others` are the entries of its root that are neither."""
+    """The blobs of a notes tree by path. `others` are the entries that are neither note nor page,
+    by path too."""
 
     blobs: dict[str, str] = field(default_factory=dict)
     others: dict[str, tuple[str, FileMode]] = field(default_factory=dict)
 
 
-Change = str | None  # a blob's id; None removes it
+Entry = tuple[str, FileMode]
+Change = Entry | None  # None removes it
 
 
 def note_path(commit: str) -> str:
@@ -61,72 +64,90 @@ def leaves(tree: pygit2.Tree) -> Leaves:
     for entry in tree:
         name = _name(entry)
         if name == MORE and isinstance(entry, pygit2.Tree):
-            _pages(entry, found.blobs)
-        elif name and not _notes(entry, name, name, found.blobs):
-            found.others[name] = str(entry.id), entry.filemode
+            _pages(entry, found)
+        elif name:
+            _notes(entry, name, name, found)
     return found
 
 
-def _name(entry: pygit2.Object) -> str:
-    """Empty where it is no UTF-8, as ours always are."""
-    try:
-        return (entry.raw_name or b"").decode("utf-8")
-    except UnicodeDecodeError:
-        return ""
-
-
-def _notes(entry: pygit2.Object, path: str, digits: str, blobs: dict[str, str]) -> bool:
-    """Whether this is a note, or a folder of notes by the next two digits."""
-    if not _HEX.fullmatch(digits) or len(digits) > _HEX_CHARS:
-        return False
-    if len(digits) == _HEX_CHARS and isinstance(entry, pygit2.Blob):
-        blobs[path] = str(entry.id)
+def is_free(tree: pygit2.Tree | None, path: str) -> bool:
+    """Whether nothing is there, nor in the way."""
+    if tree is None:
         return True
-    if isinstance(entry, pygit2.Tree) and len(path.rpartition("/")[2]) == 2:
-        for each in entry:
-            name = _name(each)
-            _notes(each, f"{path}/{name}", digits + name, blobs)
-        return True
+    here: pygit2.Object = tree
+    for name in path.split("/"):
+        if not isinstance(here, pygit2.Tree):
+            return False
+        if name not in here:
+            return True
+        here = here[name]
     return False
 
 
-def _pages(more: pygit2.Tree, blobs: dict[str, str]) -> None:
+def _name(entry: pygit2.Object) -> str:
+    """Empty where it is none that git lets one write: such an entry stays where it is."""
+    try:
+        name = (entry.raw_name or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    return "" if "/" in name or name.lower() in (".", "..", ".git") else name
+
+
+def _notes(entry: pygit2.Object, path: str, digits: str, found: Leaves) -> None:
+    """A note, or a folder of notes by the next two digits."""
+    is_part = _HEX.fullmatch(digits) is not None and len(digits) <= _HEX_CHARS
+    if is_part and len(digits) == _HEX_CHARS and isinstance(entry, pygit2.Blob):
+        found.blobs[path] = str(entry.id)
+    elif is_part and isinstance(entry, pygit2.Tree) and len(path.rpartition("/")[2]) == 2:
+        for each in entry:
+            if name := _name(each):
+                _notes(each, f"{path}/{name}", digits + name, found)
+    else:
+        found.others[path] = str(entry.id), entry.filemode
+
+
+def _pages(more: pygit2.Tree, found: Leaves) -> None:
     for entry in more:
         commit = _name(entry)
-        if not isinstance(entry, pygit2.Tree) or len(commit) != _HEX_CHARS:
+        if not commit:
             continue
-        if not _HEX.fullmatch(commit):
+        path = f"{MORE}/{commit}"
+        if not _is_commit(commit) or not isinstance(entry, pygit2.Tree):
+            found.others[path] = str(entry.id), entry.filemode
             continue
         for each in entry:
             page = _name(each)
             if isinstance(each, pygit2.Blob) and _PAGE.fullmatch(page) and int(page) > NOTE:
-                blobs[f"{MORE}/{commit}/{page}"] = str(each.id)
+                found.blobs[f"{path}/{page}"] = str(each.id)
+            elif page:
+                found.others[f"{path}/{page}"] = str(each.id), each.filemode
+
+
+def _is_commit(name: str) -> bool:
+    return len(name) == _HEX_CHARS and _HEX.fullmatch(name) is not None
 
 
 def edited(
-    repository: pygit2.Repository,
-    tree: pygit2.Tree | None,
-    changes: Mapping[str, Change],
-    others: Mapping[str, tuple[str, FileMode]],
-) -> pygit2.Oid:
-    """The id of the tree with these changes; folders that they empty are gone."""
+    repository: pygit2.Repository, tree: pygit2.Tree | None, changes: Mapping[str, Change]
+) -> list[pygit2.Oid]:
+    """The trees with these changes, the whole one last; folders that they empty are gone."""
+    written: list[pygit2.Oid] = []
     builder = repository.TreeBuilder() if tree is None else repository.TreeBuilder(tree)
-    for name, (oid, mode) in others.items():
-        builder.insert(name, oid, mode)
     below: dict[str, dict[str, Change]] = {}
-    for path, blob in changes.items():
+    for path, change in changes.items():
         first, _, rest = path.partition("/")
         if rest:
-            below.setdefault(first, {})[rest] = blob
-        elif blob is not None:
-            builder.insert(first, blob, FileMode.BLOB)
+            below.setdefault(first, {})[rest] = change
+        elif change is not None:
+            builder.insert(first, *change)
         elif tree is not None and first in tree:
             builder.remove(first)
     for name, inner in below.items():
         present = tree[name] if tree is not None and name in tree else None
-        made = edited(repository, present if isinstance(present, pygit2.Tree) else None, inner, {})
-        if made != EMPTY_TREE:
-            builder.insert(name, made, FileMode.TREE)
+        made = edited(repository, present if isinstance(present, pygit2.Tree) else None, inner)
+        written += made
+        if made[-1] != EMPTY_TREE:
+            builder.insert(name, made[-1], FileMode.TREE)
         elif present is not None:
             builder.remove(name)
-    return builder.write()
+    return [*written, builder.write()]

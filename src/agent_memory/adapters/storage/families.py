@@ -16,7 +16,7 @@ MEMORIES = "memories"  # mem:{domain}:{namespace}:{digest} -> memory
 MEMORY_USES = "memory_uses"  # the same key -> how often it was recalled, and when last
 NOTE_QUEUE = "note_queue"  # note:{home}:{sequence:020} -> the key of the memory that changed
 PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home} -> state of notes
-JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changed
+JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changes; looked:{domain} -> when
 META = "meta"  # schema version, sequence counters
 
 ALL = (

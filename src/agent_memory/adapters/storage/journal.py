@@ -1,19 +1,22 @@
 """The journal of consolidations on an ordered store."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import msgspec
 
 from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.domain.batches import Append, Batch, DeleteRange, Put, Row
+from agent_memory.domain.batches import Append, Batch, Delete, DeleteRange, Put
 from agent_memory.domain.consolidations import Run, Undo
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, MemoryKey, Status
 from agent_memory.domain.ports import OrderedStore
 
 _RUN = b"run:"
+_LOOKED = b"looked:"
 _KEPT = 20  # runs
+_MOST = 100_000  # domains
 
 
 class _Undo(msgspec.Struct, array_like=True, frozen=True):
@@ -27,8 +30,10 @@ class _Run(msgspec.Struct, array_like=True, frozen=True):
     at_ms: int
     changes: list[_Undo]
     made: list[bytes]
-    undone: bool
-    looked: dict[str, int] = {}
+
+
+class _Looked(msgspec.Struct, array_like=True, frozen=True):
+    at_ms: int
 
 
 class StoredJournal:
@@ -37,24 +42,36 @@ class StoredJournal:
 
     def add(self, run: Run, /) -> None:
         number = self._store.sequence(families.JOURNAL, _RUN) + 1
-        old = DeleteRange(families.JOURNAL, _RUN, _RUN + b"%020d" % max(0, number - _KEPT))
+        old = DeleteRange(families.JOURNAL, _RUN, _key(max(0, number - _KEPT)))
         append = Append(families.JOURNAL, _RUN, _encoded(run))
         self._store.submit([Batch((old, append))]).result()
 
     def last(self) -> Run | None:
-        row = self._last()
-        return None if row is None else _decoded(row[1])
+        rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=1, reverse=True)
+        return _decoded(*rows[0]) if rows else None
 
-    def replace_last(self, run: Run, /) -> None:
-        row = self._last()
-        if row is not None:
-            self._store.submit([Batch((Put(families.JOURNAL, row[0], _encoded(run)),))]).result()
+    def remove(self, run: Run, /) -> None:
+        gone = Delete(families.JOURNAL, _key(run.number))
+        self._store.submit([Batch((gone,))]).result()
+
+    def looked(self) -> dict[Domain, Millis]:
+        rows = self._store.scan(families.JOURNAL, _LOOKED, keys.end_of(_LOOKED), limit=_MOST)
+        return {
+            Domain(key[len(_LOOKED) :].decode()): Millis(codec.unpack(value, _Looked).at_ms)
+            for key, value in rows
+        }
+
+    def look(self, domains: Sequence[Domain], at: Millis, /) -> None:
+        seen = codec.pack(_Looked(at_ms=at))
+        puts = tuple(Put(families.JOURNAL, _LOOKED + each.encode(), seen) for each in domains)
+        if puts:
+            self._store.submit([Batch(puts)]).result()
 
     def forget(self, forgotten: AbstractSet[MemoryKey], /) -> None:
         rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=2 * _KEPT)
         puts = []
         for key, value in rows:
-            run = _decoded(value)
+            run = _decoded(key, value)
             left = replace(
                 run,
                 changes=tuple(each for each in run.changes if each.key not in forgotten),
@@ -65,9 +82,9 @@ class StoredJournal:
         if puts:
             self._store.submit([Batch(tuple(puts))]).result()
 
-    def _last(self) -> Row | None:
-        rows = self._store.scan(families.JOURNAL, _RUN, keys.end_of(_RUN), limit=1, reverse=True)
-        return rows[0] if rows else None
+
+def _key(number: int) -> bytes:
+    return _RUN + b"%020d" % number
 
 
 def _encoded(run: Run) -> bytes:
@@ -84,13 +101,11 @@ def _encoded(run: Run) -> bytes:
                 for each in run.changes
             ],
             made=[keys.memory(key) for key in run.made],
-            undone=run.undone,
-            looked={str(domain): int(at) for domain, at in run.looked.items()},
         )
     )
 
 
-def _decoded(value: bytes) -> Run:
+def _decoded(key: bytes, value: bytes) -> Run:
     record = codec.unpack(value, _Run)
     return Run(
         at_ms=Millis(record.at_ms),
@@ -104,6 +119,5 @@ def _decoded(value: bytes) -> Run:
             for each in record.changes
         ),
         made=tuple(keys.memory_of(each) for each in record.made),
-        undone=record.undone,
-        looked={Domain(name): Millis(at) for name, at in record.looked.items()},
+        number=int(key[len(_RUN) :]),
     )

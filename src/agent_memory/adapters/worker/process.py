@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import structlog
 
 from agent_memory.adapters.worker import messages
-from agent_memory.domain.errors import WorkerFailed
+from agent_memory.domain.errors import WorkerClosed, WorkerFailed
 
 T = TypeVar("T")
 
@@ -40,11 +40,11 @@ class ProcessWorker:
     def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
         with self._turn:
             if self._closed.is_set():
-                raise WorkerFailed("the worker is closed")
+                raise WorkerClosed("the worker is closed")
             child, channel = self._running()
             if self._closed.is_set():  # since we looked: `close` may have missed this child
                 self._end()
-                raise WorkerFailed("the worker is closed")
+                raise WorkerClosed("the worker is closed")
             deadline = time.monotonic() + timeout_seconds
             job = getattr(function, "__name__", repr(function))
             try:

@@ -73,7 +73,7 @@ def content_in(run: Invocation, content: str | None, from_stdin: bool) -> str | 
         'memory capture decisions "API versioning" --spec feature-api --tags api,versioning',
     ),
 )
-@click.argument("namespace", type=click.Choice(NAMESPACES))
+@click.argument("namespace", type=click.Choice(NAMESPACES), metavar="NAMESPACE")
 @click.argument("summary")
 @click.option("--content", help="The content, in markdown.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
@@ -97,7 +97,11 @@ def capture(
     relates_to: tuple[tuple[str, ...], ...],
     event: str,
 ) -> None:
-    """Keep a decision, a learning, a blocker: SUMMARY is one line of at most 100 characters."""
+    """Keep a decision, a learning, a blocker: SUMMARY is one line of at most 100 characters.
+
+    NAMESPACE is one of decisions, learnings, blockers, progress, reviews, patterns, retrospective,
+    inception, elicitation and research.
+    """
     services = run.backend.here()
     draft = Draft(
         namespace=namespace,

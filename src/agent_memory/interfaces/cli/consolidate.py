@@ -1,12 +1,12 @@
 """`memory consolidate`: near-duplicates become one, after a look at the plan."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from agent_memory.domain.consolidations import Merge, Plan
-from agent_memory.domain.memories import Memory
+from agent_memory.domain.consolidations import Plan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, domains, here
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -19,7 +19,7 @@ SHOWN = 20
     examples=(
         "memory consolidate --dry-run",
         "memory consolidate --full --domain project",
-        "memory consolidate --yes --format json",
+        "memory consolidate --format json",
         "memory consolidate --undo",
     ),
 )
@@ -34,13 +34,12 @@ def consolidate(
 ) -> None:
     """Merge memories that say the same, and put those away that are superseded.
 
-    A plan is shown first. On a terminal you are asked whether to apply it; elsewhere it is applied
-    only with --yes.
+    On a terminal the plan is shown first, and you are asked whether to apply it. Elsewhere it is
+    applied: --dry-run shows it only, and --undo takes it back.
     """
     service, place = run.backend.here().consolidation, here(run)
     if undo:
-        taken, left = service.undo(place)
-        count = len(taken.changes) - left
+        count, left = service.undo(place)
         note = f"; {left} were changed since, and stay" if left else ""
         run.show(
             {"undone": count, "left": left},
@@ -49,16 +48,15 @@ def consolidate(
         return
     with run.terminal.progress("Comparing", None) as advance:
         plan = service.plan(domains(run, domain), full=full, done=lambda _, done: advance(done))
-    applied = False
-    if not dry_run and not plan.empty:
-        if yes:
-            applied = True
-        elif run.terminal.call.input_is_terminal and run.terminal.call.output_is_terminal:
-            run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
-            applied = run.terminal.confirm("Apply this plan?")
+    applied = not dry_run and not plan.empty
+    call = run.terminal.call
+    if applied and not yes and call.input_is_terminal and call.output_is_terminal:
+        run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
+        applied = run.terminal.confirm("Apply this plan?")
     if applied:
         with run.terminal.progress("Merging", len(plan.merges)) as advance:
-            service.apply(plan, place, lambda _, done: advance(done))
+            missed = service.apply(plan, place, lambda _, done: advance(done))
+        plan = replace(plan, skipped=(*plan.skipped, *missed))
     run.show(
         _as_json(plan, applied),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
@@ -74,7 +72,7 @@ def _as_json(plan: Plan, applied: bool) -> dict[str, Any]:
             {
                 "kept": None if each.written else each.cluster.kept.id,
                 "summary": each.written.summary if each.written else each.cluster.kept.summary,
-                "superseded": [old.id for old in _superseded(each)],
+                "superseded": [old.id for old in each.superseded],
             }
             for each in plan.merges
         ],
@@ -90,12 +88,6 @@ def _as_json(plan: Plan, applied: bool) -> dict[str, Any]:
     }
 
 
-def _superseded(merge: Merge) -> Iterator[Memory]:
-    if merge.written is not None:
-        yield merge.cluster.kept
-    yield from merge.cluster.others
-
-
 def _as_text(plan: Plan) -> Iterator[str]:
     yield f"Looked at {plan.considered} memories."
     for merge in plan.merges[:SHOWN]:
@@ -105,7 +97,7 @@ def _as_text(plan: Plan) -> Iterator[str]:
             yield f"Keep      {kept.id}  {rendering.plain(kept.summary)}"
         else:
             yield f"Write     {rendering.plain(merge.written.summary)}"
-        for old in _superseded(merge):
+        for old in merge.superseded:
             yield f"Supersede {old.id}  {rendering.plain(old.summary)}"
     if len(plan.merges) > SHOWN:
         yield f"... and {len(plan.merges) - SHOWN} more groups"
@@ -125,4 +117,4 @@ def _outcome(plan: Plan, applied: bool, dry_run: bool) -> str:
         return "\N{CHECK MARK} Applied. `memory consolidate --undo` takes it back."
     if dry_run:
         return "Nothing was changed: leave --dry-run out to apply it."
-    return "Nothing was changed: --yes applies it."
+    return "Nothing was changed."

@@ -85,7 +85,8 @@ def search_options(function: F) -> F:
             "--domain",
             default="all",
             show_default=True,
-            help="project, user, org, or one by its name: project:my-app.",
+            help="project, user, org, or one by its name: project:my-app. For `memory recall` the"
+            " project is that of this folder.",
         ),
         click.option("--tags", type=Words(), multiple=True, help="Only with all of these tags."),
         click.option("--spec", help="Only of this spec."),

@@ -76,11 +76,15 @@ def _read(run: Invocation, file: Path | None) -> bytes:
         return run.terminal.read(limit=MAX_BYTES)
     path = run.path(file)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InvalidInput(f"{path} has more than {MAX_BYTES:,} bytes, the limit: split it")
-        return path.read_bytes()
+        if not path.is_file():  # a device or a pipe may have no end: standard input is for those
+            raise InvalidInput(f"{path} is no file" if path.exists() else f"there is no {path}")
+        with path.open("rb") as opened:
+            data = opened.read(MAX_BYTES + 1)
     except OSError as exc:
         raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
+    if len(data) > MAX_BYTES:
+        raise InvalidInput(f"{path} has more than {MAX_BYTES:,} bytes, the limit: split it")
+    return data
 
 
 def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: bool) -> None:
