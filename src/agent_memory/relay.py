@@ -87,6 +87,9 @@ def main() -> int:
         # The reader has gone; nothing may be written to it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
+    except OSError as exc:  # a full disk behind the output, for one
+        complain(f"error: {exc.strerror or exc}\n")
+        return STORAGE_ERROR
 
 
 def open_standard_streams() -> None:

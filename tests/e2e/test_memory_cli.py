@@ -454,6 +454,10 @@ class TestRecall:
         (result,) = memory.json("recall", "heron", "--domain", "project")["results"]
         assert (result["id"], result["status"]) == (name, "resolved")
 
+    def test_a_tag_is_a_word_of_it(self, memory: Memory) -> None:
+        name = memory.capture("decisions", "Use PostgreSQL for data layer", "--tags", "database")
+        assert memory.recalled("which", "database") == [name]
+
     def test_a_least_similarity_cuts_on_the_score_shown(self, memory: Memory) -> None:
         memory.capture("decisions", "Kingfisher")
         memory.capture("decisions", "A kingfisher among very many other words about a river")

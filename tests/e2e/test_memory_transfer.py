@@ -169,6 +169,25 @@ class TestRoundTrip:
         )
 
 
+class TestDomains:
+    def test_what_is_the_users_stays_so_and_other_projects_are_told_of(
+        self, fresh: Home, memory: Memory
+    ) -> None:
+        words = f"Mine alone {next(_numbers)}"
+        memory.capture("patterns", words, "--domain", "user")
+        memory.capture("decisions", f"Ours {words}")
+        exported = memory.text("export", "--format", "json").encode()
+        other = Memory(fresh, git_repositories.made(fresh.work / f"other{next(_numbers)}").folder)
+        answer = other("import", "--format", "json", given=exported)
+        assert answer.code == OK
+        assert f"go to project:{other.folder.name}" in answer.errors
+        mine = other.json("list", "--domain", "user")["memories"]
+        assert words in {each["summary"] for each in mine}
+        ours = {each["summary"] for each in other.json("list", "--domain", "project")["memories"]}
+        assert f"Ours {words}" in ours
+        assert words not in ours
+
+
 class TestExport:
     def test_a_file_is_not_overwritten(self, memory: Memory, tmp_path: Path) -> None:
         memory.capture("decisions", "One")

@@ -53,7 +53,7 @@ def _memories(draw: st.DrawFn) -> Memory:
         tags=draw(st.frozensets(_tags, max_size=2)),
         relates_to=tuple(draw(st.lists(_related, max_size=2))),
         status=draw(st.sampled_from([Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED])),
-        commit=draw(st.sampled_from(["", "1e10", "0" * 40])),
+        commit=draw(st.sampled_from(["", "1e10" + "0" * 36, "0" * 40])),
         superseded_by=draw(st.sampled_from(["", "decisions:abc1234:0"])),
         index=draw(st.integers(0, 3)),
     )

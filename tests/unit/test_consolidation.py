@@ -241,7 +241,7 @@ class TestIncremental:
         plan = parts.plan()
         new = parts.keep("Bake bread on Sundays with rye flour")
         parts.service.apply(plan, parts.here, quietly)
-        parts.keep("Bake bread with rye flour on Sundays")
+        parts.keep("Bake the bread on Sundays with rye flour")
         found = {merge.cluster.others[0].key for merge in parts.plan().merges}
         assert new.key in found
 
@@ -301,7 +301,7 @@ class TestApply:
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         parts.keep("Bake bread on Sundays with rye flour")
-        parts.keep("Bake bread with rye flour on Sundays")
+        parts.keep("Bake the bread on Sundays with rye flour")
         plan = parts.plan()
         assert len(plan.merges) == 2
         gone = parts.curation.apply(
@@ -316,7 +316,7 @@ class TestApply:
     ) -> None:
         others = [
             parts.keep("Bake bread on Sundays with rye flour"),
-            parts.keep("Bake bread with rye flour on Sundays"),
+            parts.keep("Bake the bread on Sundays with rye flour"),
         ]
         plan = parts.plan()
 
@@ -336,7 +336,7 @@ class TestApply:
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         lost = Place(domain=Domain("project:lost"), home=Home("/nowhere/.git"))
-        for words in ("Sail to the island at noon", "Sail at noon to the island"):
+        for words in ("Sail to the island at noon", "Sail to the islands at noon"):
             parts.curation.capture.capture(Draft(namespace="decisions", summary=words), lost)
         replies = [written("Sail, or a database"), written("A database, or sail")]
         with parts.with_model(*replies) as (modelled, _):
@@ -391,7 +391,7 @@ class TestKilled:
                         "Use PostgreSQL as the shop database",
                         "Use PostgreSQL as shop database",
                         "Bake bread on Sundays with rye flour",
-                        "Bake bread with rye flour on Sundays",
+                        "Bake the bread on Sundays with rye flour",
                     )
                 ]
                 with ExitStack() as stack:
@@ -426,7 +426,7 @@ class TestKilled:
     ) -> None:
         parts.run()
         parts.keep("Bake bread on Sundays with rye flour")
-        parts.keep("Bake bread with rye flour on Sundays")
+        parts.keep("Bake the bread on Sundays with rye flour")
         assert self.killed(parts, tmp_path, parts.plan(), writes=1)  # once it is written down
         assert parts.service.undo(parts.here) == (1, 0)
         assert len(parts.plan().merges) == 2
@@ -455,7 +455,7 @@ class TestUndo:
         parts.run()
         bread = [
             parts.keep("Bake bread on Sundays with rye flour"),
-            parts.keep("Bake bread with rye flour on Sundays"),
+            parts.keep("Bake the bread on Sundays with rye flour"),
         ]
         parts.run()
         assert parts.service.undo(parts.here) == (1, 0)

@@ -99,7 +99,7 @@ class TestAbout:
     def test_any_time_that_an_event_can_have_can_be_told(self, at: int) -> None:
         assert isinstance(documents.date_words(Millis(at)), str)
 
-    def test_tool_file_project_tags_and_date_are_there(self) -> None:
+    def test_tool_file_project_and_date_are_there_and_tags_are_said(self) -> None:
         document = Document(
             kind=Kind.EVENT,
             id="x",
@@ -111,7 +111,8 @@ class TestAbout:
             project="alpha",
             tags=frozenset({"two", "one"}),
         )
-        assert documents.about(document) == "Bash src/a.py alpha one two 8 May 2023 Monday"
+        assert documents.about(document) == "Bash src/a.py alpha 8 May 2023 Monday"
+        assert documents.said(document) == "text\none two"
 
 
 class TestScope:

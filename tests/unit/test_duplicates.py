@@ -165,3 +165,23 @@ def test_no_memory_is_in_two_groups() -> None:
     found = [memory(f"Use PostgreSQL for the data layer{'!' * n}", at=n) for n in range(10)]
     (only,) = duplicates.clusters(found, [each.key for each in found])
     assert {only.kept, *only.others} == set(found)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Service B calls service A on startup", "Service A calls service B on startup"),
+        ("Deploy to production before staging", "Deploy to staging before production"),
+        (
+            "We cache sessions but do not cache pages",
+            "We do not cache sessions but cache pages",
+        ),
+        (
+            "Retries use exponential backoff without jitter",
+            "Retries do not use exponential backoff with jitter",
+        ),
+    ],
+)
+def test_the_same_words_turned_around_say_something_else(one: str, other: str) -> None:
+    assert not groups(memory(one, at=1), memory(other, at=2))
+    assert not groups(memory(one, at=1), memory(other, at=2), near=True)

@@ -277,7 +277,7 @@ class TestARecord:
             "kind": "memory", "tier": "hot", "event_id": "e", "updated_at": "-", "x": {"y": [1]},
             "superseded_by": null, "spec": null, "tags": null, "content": null, "status": null}
         """
-        assert _draft(text, "json") == Draft(namespace="decisions", summary="a")
+        assert _draft(text, "json") == Draft(namespace="decisions", summary="a", domain="mars")
 
     @pytest.mark.parametrize(
         "written",

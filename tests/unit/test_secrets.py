@@ -399,3 +399,23 @@ def test_tokens_glued_together_are_blocked_rather_than_peeled_off_forever(
     assert token not in cleaner.clean(token * 3)
     with pytest.raises(ContentBlocked, match="told apart"):
         cleaner.clean(token * 50)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("my password is Tr0ub4dor&3xyz", "my password is [REDACTED:password]"),
+        ("pw: Tr0ub4dor&3xyz.", "pw: [REDACTED:password]."),
+        ("password=Tr0ub4dor9&user=bob", "password=[REDACTED:password]&user=bob"),
+        ("password: Tr0ub4dor9, user: bob", "password: [REDACTED:password], user: bob"),
+    ],
+)
+def test_a_password_with_a_mark_in_it_is_gone_whole(text: str, cleaned: str) -> None:
+    assert Re2Filter(mode="redact").clean(text) == cleaned
+
+
+def test_a_private_key_that_was_cut_off_is_refused() -> None:
+    head, tail = (f"-----{word} RSA {'PRIVATE'} KEY-----" for word in ("BEGIN", "END"))
+    with pytest.raises(ContentBlocked):
+        Re2Filter(mode="redact").clean(f"{head}\nMIIEpAIBAAKCAQEA7\n{tail}")
+    assert Re2Filter(mode="redact").clean(f"{head}\n...\n{tail}") == f"{head}\n...\n{tail}"

@@ -160,8 +160,9 @@ def placed(document: Document, about: Mapping[str, str]) -> Document:
 
 
 def said(document: Document) -> str:
-    """All its words: the title's and the text's."""
-    return f"{document.title}\n{document.text}" if document.title else document.text
+    """All its words: the title's, the text's, and the tags that it was given."""
+    words = f"{document.title}\n{document.text}" if document.title else document.text
+    return f"{words}\n{' '.join(sorted(document.tags))}" if document.tags else words
 
 
 def about(document: Document) -> str:
@@ -171,7 +172,6 @@ def about(document: Document) -> str:
             document.tool,
             document.file,
             document.project,
-            *sorted(document.tags),
             date_words(document.at_ms),
         )
     )

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agent_memory.domain import analysis
 from agent_memory.domain.memories import Memory, MemoryKey
@@ -13,6 +14,7 @@ ALIKE = 0.7  # share of their words that two memories have in common
 ALIKE_IF_NEAR = 0.4  # likewise, where what they mean is near too
 NEAR = 0.9  # cosine
 RICHER = 2.0  # times the content: then the longer one stays, though it is older
+_AFTER_A_NO = 2  # words
 _COMMON = 200  # memories with a word from which on it does not lead to pairs
 _FIGURE = re.compile(r"\d[\d.,:]*")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
@@ -74,7 +76,8 @@ def _sides() -> dict[str, list[tuple[int, str]]]:
 
 
 _SIDES = _sides()
-_NEGATIONS = frozenset(_NO.split()).union(*map(_forms, _NO_VERBS.split()))
+_NEGATIONS = frozenset(_NO.split())
+_REFUSALS = frozenset[str]().union(*map(_forms, _NO_VERBS.split()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,9 @@ class Cluster:
 class _Said:
     words: frozenset[str]
     figures: frozenset[str]
-    negations: int
+    negated: tuple[tuple[str, ...], ...]  # for each no, the words that follow it
+    refused: int  # how often it says stop, avoid and the like
+    order: tuple[str, ...]  # all its words, one after the other
     sides: Mapping[int, frozenset[str]]  # of each pair of opposites that it has a word of
 
 
@@ -161,13 +166,23 @@ def _said(memory: Memory) -> _Said:
     return _Said(
         words=frozenset(analysis.terms(text)) - ASKING,
         figures=frozenset(each.strip(".,:") for each in _FIGURE.findall(text)),
-        negations=sum(word in _NEGATIONS or word.endswith("n't") for word in spoken),
+        negated=tuple(sorted(_negated(spoken))),
+        refused=sum(word in _REFUSALS for word in spoken),
+        order=tuple(spoken),
         sides=sides,
     )
 
 
+def _negated(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """What each no is about: "do not cache pages" is another no than "do not cache sessions"."""
+    for place, word in enumerate(spoken):
+        if word in _NEGATIONS or word.endswith("n't"):
+            after = (each for each in spoken[place + 1 :] if each not in ASKING)
+            yield tuple(islice(after, _AFTER_A_NO))
+
+
 def _same(one: _Said, other: _Said, near: bool) -> bool:
-    if _opposed(one, other):
+    if _opposed(one, other) or _is_turned(one.order, other.order):
         return False
     union = len(one.words | other.words)
     shared = len(one.words & other.words) / union if union else 0.0
@@ -177,10 +192,15 @@ def _same(one: _Said, other: _Said, near: bool) -> bool:
 def _opposed(one: _Said, other: _Said) -> bool:
     """Other figures, a no more, or the opposite of a word say something else, however alike the
     words are."""
-    if one.figures != other.figures or one.negations != other.negations:
+    if (one.figures, one.negated, one.refused) != (other.figures, other.negated, other.refused):
         return True
     both = one.sides.keys() & other.sides.keys()
     return any(one.sides[pair] != other.sides[pair] for pair in both)
+
+
+def _is_turned(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether they have just the same words in another order: who does what to whom may differ."""
+    return one != other and sorted(one) == sorted(other)
 
 
 def _sharing(said: Mapping[MemoryKey, _Said]) -> Iterable[Pair]:

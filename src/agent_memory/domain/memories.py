@@ -172,6 +172,7 @@ class Draft:
     status: Status = Status.ACTIVE
     event_id: str = ""
     session_id: str = ""  # of the event, where it need not be here to tell
+    domain: str = ""  # where a file says that it belongs; empty: wherever it is brought to
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)

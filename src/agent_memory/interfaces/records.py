@@ -199,6 +199,7 @@ def _draft(record: Any, namespace: str | None) -> Draft:
         relates_to=tuple(_texts("relates_to", record.get("relates_to"))),
         created_ms=_created(record),
         status=status,
+        domain=_text("domain", record.get("domain")).strip()[:200],
     )
 
 

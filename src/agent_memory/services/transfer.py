@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.domain.errors import ContentBlocked, InvalidInput
-from agent_memory.domain.memories import Draft, Memory, MemoryKey, Status
+from agent_memory.domain.errors import ConfigError, ContentBlocked, InvalidInput
+from agent_memory.domain.memories import Draft, Home, Memory, MemoryKey, Status
 from agent_memory.domain.ports import Memories, MemoryChange, Repositories
 from agent_memory.domain.projects import Place
 from agent_memory.services.capture import Capture
@@ -32,7 +32,7 @@ class Transfer:
     def bring(
         self,
         drafts: Sequence[Draft],
-        place: Place,
+        place_of: Callable[[Draft], Place],
         *,
         dry_run: bool,
         done: Done,
@@ -45,7 +45,7 @@ class Transfer:
         for start in range(0, len(drafts), _CHUNK):
             done(start)
             end = start + _CHUNK
-            some = self._some(drafts[start:end], named[start:end], place, dry_run)
+            some = self._some(drafts[start:end], named[start:end], place_of, dry_run)
             brought = Brought(
                 created=brought.created + some.created,
                 known=brought.known + some.known,
@@ -59,16 +59,22 @@ class Transfer:
         return self.repositories.notebook(place.home, place.domain).earlier()
 
     def _some(
-        self, drafts: Sequence[Draft], named: Sequence[str], place: Place, dry_run: bool
+        self,
+        drafts: Sequence[Draft],
+        named: Sequence[str],
+        place_of: Callable[[Draft], Place],
+        dry_run: bool,
     ) -> Brought:
         """So many that they share a write to disk, and so few that one can be stopped."""
         new: dict[MemoryKey, Memory] = {}
+        homes: dict[MemoryKey, Home] = {}
         refused: list[str] = []
         known = 0
         for name, draft in zip(named, drafts, strict=True):
             try:
+                place = place_of(draft)
                 memory = self.capture.memory(self.capture.clean(draft), place)
-            except (InvalidInput, ContentBlocked) as exc:
+            except (InvalidInput, ContentBlocked, ConfigError) as exc:
                 refused.append(f"{name}: {exc}")
                 continue
             stored = self.memories.get(memory.key)
@@ -78,8 +84,9 @@ class Transfer:
                 known += 1
             else:
                 new[memory.key] = memory
+                homes[memory.key] = place.home
         if new and not dry_run:
-            changes = [MemoryChange(None, memory, place.home) for memory in new.values()]
+            changes = [MemoryChange(None, memory, homes[key]) for key, memory in new.items()]
             for change, written in zip(changes, self.memories.write(changes), strict=True):
                 if not written:  # someone else has captured it meanwhile
                     del new[change.after.key]

@@ -26,9 +26,14 @@ COMMAND_REACH = 600
 DOCUMENT_REACH = 16 << 10
 KEY_REACH = 32 << 10
 KEY_MATERIAL = 40  # base64 characters; with fewer it is a text about keys
+SHORT_KEY_MATERIAL = 16  # of what begins as keys do: the rest may have been cut off
 
 _QUOTES = b"\"'`"
 _STOP = frozenset(b" \t\r\n\"'`,;&<>()[]{}|")
+_KEY_STARTS = (b"MI", b"b3BlbnNzaC1rZXk")  # DER, and OpenSSH's own
+_MARKS_WITHIN = (b"&", b";", b",", b"|")
+_BLANK_OR_QUOTE = frozenset(b" \t\r\n\"'`<>")
+_OPERATORS = frozenset(b"=:(")
 _QUOTE_MARKS = frozenset((b'"""', b"'''", b"```", b'\\"', b"\\'", b'"', b"'", b"`"))
 _NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ESCAPED_ENDS = (b"\\n", b"\\r", b"\\t", b'\\"')
@@ -193,7 +198,7 @@ class Scanner:
             # The next dashes end the search, so all blocks together cost one pass.
             dashes = data.find(b"-----", body, body + KEY_REACH)
             end = dashes if dashes >= 0 else min(len(data), body + KEY_REACH)
-            if _longest_base64(data[body:end]) < KEY_MATERIAL:
+            if not _holds_key(data[body:end]):
                 continue
             if data.startswith(b"-----END", end):
                 closing = data.find(b"-----", end + 8, end + 80)
@@ -284,7 +289,10 @@ class Scanner:
                     continue
                 text = _text(data, value.start, value.end)
                 if name.is_secret(text, quoted=value.quoted):
-                    taken = end = _whole(data, value)
+                    end = _whole(data, value)
+                    if name.password and not value.quoted:
+                        end = _marked(data, end)
+                    taken = end
                     yield Span(value.start, end, name.kind, 4)
                 else:
                     tried = max(tried, value.end)
@@ -468,6 +476,25 @@ def _whole(data: bytes, value: Value) -> int:
         while end < len(data) and data[end] not in stop:
             end += 1
     return end
+
+
+def _marked(data: bytes, end: int) -> int:
+    """Where a password ends that goes on after a mark: `Tr0ub4dor&3`. What follows with an operator
+    of its own is something else: `&user=`, `;port:`."""
+    if data[end : end + 1] not in _MARKS_WITHIN:
+        return end
+    last = end
+    while last < len(data) and last - end < VALUE_REACH and data[last] not in _BLANK_OR_QUOTE:
+        last += 1
+    rest = data[end:last].rstrip(b",;.&|)]}>")
+    return end + len(rest) if rest and not _OPERATORS & set(rest) else end
+
+
+def _holds_key(body: bytes) -> bool:
+    first = body.split(maxsplit=1)[:1]
+    if first and first[0].startswith(_KEY_STARTS):
+        return len(first[0]) >= SHORT_KEY_MATERIAL
+    return _longest_base64(body) >= KEY_MATERIAL
 
 
 def _longest_base64(body: bytes) -> int:

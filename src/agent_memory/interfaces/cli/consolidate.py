@@ -114,7 +114,8 @@ def _outcome(plan: Plan, applied: bool, dry_run: bool) -> str:
     if plan.empty:
         return "There is nothing to consolidate."
     if applied:
-        return "\N{CHECK MARK} Applied. `memory consolidate --undo` takes it back."
+        undo = " `memory consolidate --undo` takes the merges back." if plan.merges else ""
+        return f"\N{CHECK MARK} Applied.{undo}"
     if dry_run:
         return "Nothing was changed: leave --dry-run out to apply it."
     return "Nothing was changed."

@@ -222,6 +222,8 @@ class _Connection:
         await self.send(frames.encode(frames.EXIT, bytes([REFUSED])))
 
     async def send(self, part: bytes) -> None:
+        if self._writer.is_closing():  # uvloop's own complaint about it is no OSError
+            raise ConnectionResetError("the caller has gone")
         self._writer.write(part)
         await self._writer.drain()
 

@@ -72,6 +72,8 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             if (wanted.fetch or wanted.push) and not wanted.remote:
                 if domain != "all":
                     raise _no_remote(place)
+                if family(place.domain) == PROJECT:
+                    run.terminal.warn(f"warning: {_no_remote(place)}\n")
                 wanted = Wanted(force=force)
             try:
                 results.append(services.sync.sync(place, wanted, lambda _, done: advance(done)))
@@ -124,7 +126,7 @@ def _no_remote(place: Place) -> ConfigError | InvalidInput:
     if place.domain == USER:
         return ConfigError("your own memories have no remote: set memories.user_remote")
     return InvalidInput(
-        f"{place.domain} has nothing to share yet: it needs a git repository with a commit"
+        f"{place.domain} is not shared: it needs a git repository with a commit checked out"
     )
 
 

@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.memories import NAMESPACES, Draft
+from agent_memory.domain.memories import (
+    NAMESPACES,
+    ORG,
+    PROJECT,
+    USER,
+    Domain,
+    Draft,
+    family,
+)
 from agent_memory.interfaces import records
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
@@ -35,7 +43,11 @@ SECONDS = 300.0
     help="The input's format; default: as its name or content tells.",
 )
 @click.option("--namespace", type=click.Choice(NAMESPACES), help="For records that name none.")
-@click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
+@click.option(
+    "--domain",
+    help="Where all of them go; default: what is the user's or an organisation's stays so, all else"
+    " goes to the project of this folder.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be captured, and change nothing.")
 @click.option(
     "--output",
@@ -48,7 +60,7 @@ def import_memories(
     file: Path | None,
     format_: str | None,
     namespace: str | None,
-    domain: str,
+    domain: str | None,
     dry_run: bool,
     output: str | None,
 ) -> None:
@@ -61,12 +73,30 @@ def import_memories(
     drafts = [each for each in read if isinstance(each, Draft)]
     places = [f"record {number}" for number, each in enumerate(read, 1) if isinstance(each, Draft)]
     unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
-    place = services.workplaces.place(domain, caller(run))
+    where = {name: services.workplaces.place(name, caller(run)) for name in _wanted(drafts, domain)}
+    others = {each.domain for each in drafts if each.domain.startswith(f"{PROJECT}:")}
+    if domain is None and (others - {where[PROJECT].domain}):
+        names = ", ".join(sorted(others - {where[PROJECT].domain})[:5])
+        run.terminal.warn(f"warning: memories of {names} go to {where[PROJECT].domain}\n")
     with run.terminal.progress("Importing", len(drafts)) as advance:
         brought = services.transfer.bring(
-            drafts, place, dry_run=dry_run, done=advance, places=places
+            drafts,
+            lambda draft: where[domain or _own(draft)],
+            dry_run=dry_run,
+            done=advance,
+            places=places,
         )
     _tell(run, brought, unread, dry_run)
+
+
+def _wanted(drafts: Sequence[Draft], domain: str | None) -> set[str]:
+    return {domain} if domain is not None else {PROJECT, *(_own(draft) for draft in drafts)}
+
+
+def _own(draft: Draft) -> str:
+    """The domain that a record says it is of, here: a project's name differs between machines."""
+    name = family(Domain(draft.domain))
+    return name if name in (USER, ORG) else PROJECT
 
 
 def _read(run: Invocation, file: Path | None) -> bytes:
@@ -178,7 +208,7 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
     place = services.workplaces.place(domain, caller(run))
     drafts = services.transfer.earlier(place)
     with run.terminal.progress("Migrating", len(drafts)) as advance:
-        brought = services.transfer.bring(drafts, place, dry_run=dry_run, done=advance)
+        brought = services.transfer.bring(drafts, lambda _: place, dry_run=dry_run, done=advance)
     if not dry_run:
         with run.terminal.progress("Indexing", None) as advance:
             services.indexes.rebuild_words(advance)
