@@ -69,6 +69,7 @@ def _drafted(memory: Memory) -> Draft:
         relates_to=memory.relates_to,
         created_ms=memory.created_ms,
         status=memory.status,
+        domain=memory.domain,
     )
 
 
