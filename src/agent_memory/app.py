@@ -45,6 +45,10 @@ from agent_memory.adapters.storage.token_budget import StoredTokenBudget
 from agent_memory.adapters.storage.traces import StoredTraces
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
+from agent_memory.adapters.transcripts.claude_code import ClaudeCode
+from agent_memory.adapters.transcripts.codex import Codex
+from agent_memory.adapters.transcripts.files import TranscriptFiles
+from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Security, Settings, Toc
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
@@ -76,6 +80,7 @@ from agent_memory.interfaces.http.server import HttpServer, health
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.backfill import Backfill
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
@@ -144,6 +149,7 @@ class App:
     indexes: Indexes
     lexical: TantivyIndex
     remembering: Remembering
+    backfill: Backfill
     repositories: GitRepositories
     settings: Settings
 
@@ -168,6 +174,7 @@ class App:
             consolidation=self.remembering.consolidation,
             reasoning=self.remembering.reasoning,
             transfer=self.remembering.transfer,
+            backfill=self.backfill,
             forgetting=self.forgetting,
             memory_forgetting=self.remembering.forgetting,
             worker=self.worker,
@@ -345,8 +352,18 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         ),
     )
     jobs = Jobs(scheduler=scheduler)
+    ingest = Ingest(log=events, secrets=secrets_filter, recorded=recorded)
+    backfill = Backfill(
+        transcripts={
+            "claude-code": TranscriptFiles(worker, ClaudeCode),
+            "codex": TranscriptFiles(worker, Codex),
+            "jsonl": TranscriptFiles(worker, Plain),
+        },
+        ingest=ingest,
+        workplaces=workplaces,
+    )
     memory = MemoryService(
-        ingest=Ingest(log=events, secrets=secrets_filter, recorded=recorded),
+        ingest=ingest,
         timeline=timeline,
         contents=contents,
         recall=recall,
@@ -370,6 +387,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         indexes=indexes,
         lexical=lexical,
         remembering=remembering,
+        backfill=backfill,
         repositories=repositories,
         settings=settings,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),

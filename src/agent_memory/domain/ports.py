@@ -1,6 +1,6 @@
 """Outbound ports: what the services need from the world, as small Protocols."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from typing import NamedTuple, NewType, Protocol, TypeVar
@@ -25,6 +25,7 @@ from agent_memory.domain.status import IndexStats, StoreStats
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.tiers import Tier, Use
 from agent_memory.domain.toc import Change, Grip, TocNode
+from agent_memory.domain.transcripts import Chunk, Source
 
 
 class OrderedStore(Protocol):
@@ -573,6 +574,20 @@ class KeyRing(Protocol):
 
     def remove(self, name: str, /) -> bool:
         """False if there is no such key."""
+        ...
+
+
+class Transcripts(Protocol):
+    """What one kind of agent has written down of its sessions."""
+
+    def sources(self, place: str, /) -> list[Source]:
+        """The files below a folder, or the one file and those that belong to it. Raises
+        InvalidInput where it is neither."""
+        ...
+
+    def chunks(self, source: Source, /) -> Iterator[Chunk]:
+        """All that is in it, a bounded piece at a time, from the beginning. What cannot be read is
+        told as refused."""
         ...
 
 

@@ -15,6 +15,7 @@ from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.backfill import Backfill
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
@@ -128,6 +129,7 @@ class Services:
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
+    backfill: Backfill
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     worker: Worker

@@ -1,4 +1,4 @@
-"""`memory import`, `export` and `migrate`: many memories at once."""
+"""`memory import`, `export` and `migrate`: many memories at once, and whole transcripts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from agent_memory.domain.memories import (
     family,
 )
 from agent_memory.interfaces import records
-from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli import backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.services.transfer import Brought
@@ -33,9 +33,17 @@ SECONDS = 300.0
         "memory import memories.yaml",
         "cat memories.yaml | memory import --format yaml",
         "memory import notes.md --namespace learnings --dry-run",
+        "memory import --from claude-code",
+        "memory import --from codex ~/.codex/sessions/2026",
     ),
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--from",
+    "agent",
+    type=click.Choice(backfill.AGENTS),
+    help="Record the events of an agent's transcripts; FILE is a file or folder, by default all.",
+)
 @click.option(
     "--format",
     "format_",
@@ -58,14 +66,21 @@ SECONDS = 300.0
 def import_memories(
     run: Invocation,
     file: Path | None,
+    agent: str | None,
     format_: str | None,
     namespace: str | None,
     domain: str | None,
     dry_run: bool,
     output: str | None,
 ) -> None:
-    """Capture the memories of FILE, or of standard input. What is there already is skipped."""
+    """Capture the memories of FILE, or of standard input. What is there already is skipped.
+
+    With --from, record the events of transcripts instead.
+    """
     run.format = output
+    if agent is not None:
+        backfill.bring(run, agent, file, dry_run=dry_run)
+        return
     services = run.backend.here()
     data = _read(run, file)
     chosen = format_ or records.guess(None if file is None else file.name, data[:4096])

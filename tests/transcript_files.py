@@ -1,0 +1,224 @@
+"""Transcripts as agents write them, made by hand, and the parts that import them."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.project_store import StoredProjects
+from agent_memory.adapters.transcripts.claude_code import ClaudeCode
+from agent_memory.adapters.transcripts.codex import Codex
+from agent_memory.adapters.transcripts.files import TranscriptFiles
+from agent_memory.adapters.transcripts.plain import Plain
+from agent_memory.domain.events import Event, Millis
+from agent_memory.domain.ports import OrderedStore, Worker
+from agent_memory.domain.transcripts import Source
+from agent_memory.services.backfill import Backfill, Backfilled
+from agent_memory.services.ingest import Ingest
+from agent_memory.services.workplaces import Shared, Workplaces
+from tests.inline_worker import InlineWorker
+
+START_MS = 1_767_261_600_000  # 1 January 2026, 10:00
+READERS = {"claude-code": ClaudeCode, "codex": Codex, "jsonl": Plain}
+
+Line = dict[str, Any]
+
+
+def iso(at_ms: int) -> str:
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def write(path: Path, lines: Iterable[Line | str | bytes], *, end: bytes = b"\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\n".join(_bytes(line) for line in lines) + end)
+    return path
+
+
+def _bytes(line: Line | str | bytes) -> bytes:
+    if isinstance(line, bytes):
+        return line
+    return (line if isinstance(line, str) else json.dumps(line)).encode()
+
+
+@dataclass
+class Claude:
+    """Claude Code's lines of one session, a second apart."""
+
+    session: str = "5e5510a1"
+    cwd: str = "/home/ada/projects/lighthouse"
+    agent: str = ""
+    at_ms: int = START_MS
+    numbers: Iterable[int] = field(default_factory=count)
+
+    def line(self, kind: str, **more: Any) -> Line:
+        number = next(iter(self.numbers))
+        found: Line = {
+            "type": kind,
+            "uuid": f"{self.session}-{self.agent}-{number}",
+            "sessionId": self.session,
+            "timestamp": iso(self.at_ms + number * 1000),
+            "cwd": self.cwd,
+            "gitBranch": "main",
+            "isSidechain": bool(self.agent),
+        }
+        if self.agent:
+            found["agentId"] = self.agent
+        return found | more
+
+    def prompt(self, text: Any, **more: Any) -> Line:
+        return self.line("user", message={"role": "user", "content": text}, **more)
+
+    def says(self, message: str, *blocks: Line) -> Line:
+        said = {"id": message, "role": "assistant", "model": "claude-test", "content": [*blocks]}
+        return self.line("assistant", message=said)
+
+    def result(self, call: str, content: Any, **more: Any) -> Line:
+        block = {"type": "tool_result", "tool_use_id": call, "content": content, **more}
+        return self.line("user", message={"role": "user", "content": [block]}, toolUseResult={})
+
+    def noise(self) -> list[Line]:
+        return [
+            {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+            self.line("progress", data={"type": "hook_progress"}),
+            self.line("system", subtype="turn_duration", durationMs=5),
+            self.prompt("Caveat: local commands follow", isMeta=True),
+            self.prompt("This session is being continued.", isCompactSummary=True),
+            self.prompt("<local-command-stdout>Set model</local-command-stdout>"),
+            self.prompt("<command-name>/clear</command-name><command-args></command-args>"),
+            self.prompt("[Request interrupted by user]"),
+            self.says("thought", {"type": "thinking", "thinking": "Hmm, the lamp."}),
+            self.line("from-the-future", payload=[1, 2]),
+        ]
+
+    def lamp(self) -> list[Line]:
+        """A conversation of four events, with its noise around it."""
+        return [
+            *self.noise(),
+            self.prompt("Why does the lamp of the lighthouse flicker?", promptId="p1"),
+            self.says("m1", text("I look at the dimmer.")),
+            self.says("m1", tool_use("t1", "Read", file_path="/lighthouse/dimmer.py")),
+            self.line("progress", data={}),
+            self.result("t1", "def dim(volt): return volt * 0.93"),
+            self.says("m2", text("The dimmer drops below the lamp's voltage: 0.93 is too low.")),
+        ]
+
+
+def text(words: str) -> Line:
+    return {"type": "text", "text": words}
+
+
+def tool_use(call: str, name: str, **given: Any) -> Line:
+    return {"type": "tool_use", "id": call, "name": name, "input": given}
+
+
+def rollout(session: str = "0199aaaa-0000-7000-8000-00000000beef") -> list[Line]:
+    """A session of Codex with four events."""
+    numbers = count()
+
+    def line(kind: str, **payload: Any) -> Line:
+        return {"timestamp": iso(START_MS + next(numbers) * 1000), "type": kind, "payload": payload}
+
+    def said(role: str, words: str) -> Line:
+        kind = "output_text" if role == "assistant" else "input_text"
+        content = [{"type": kind, "text": words}]
+        return line("response_item", type="message", role=role, content=content)
+
+    return [
+        line("session_meta", id=session, cwd="/home/ada/projects/canal", git={"branch": "locks"}),
+        said("developer", "You are careful."),
+        said("user", "<environment_context><cwd>/x</cwd></environment_context>"),
+        line("turn_context", turn_id="turn-1", cwd="/home/ada/projects/canal", model="gpt-test"),
+        said("user", "Which lock gates leak?"),
+        line("event_msg", type="user_message", message="Which lock gates leak?"),
+        line("response_item", type="reasoning", summary=[]),
+        said("assistant", "I look into the list of gates."),
+        line(
+            "response_item",
+            type="function_call",
+            name="shell",
+            call_id="c1",
+            arguments=json.dumps({"command": ["bash", "-lc", "grep leak gates.csv"]}),
+        ),
+        line(
+            "response_item",
+            type="function_call_output",
+            call_id="c1",
+            output=json.dumps({"output": "gate 7: leak\n", "metadata": {"exit_code": 0}}),
+        ),
+        said("assistant", "Only gate 7 leaks."),
+        line("compacted", message="they spoke of gates"),
+    ]
+
+
+def plain(session: str = "talk") -> list[Line]:
+    """Four events."""
+    words = ("Is the mill open?", "Until six.", "And on Sunday?", "Closed, as ever.")
+    return [
+        {
+            "session_id": session,
+            "timestamp_ms": START_MS + number * 1000,
+            "role": ("user", "assistant")[number % 2],
+            "text": each,
+        }
+        for number, each in enumerate(words)
+    ]
+
+
+SAMPLES: Mapping[str, Callable[[], list[Line]]] = {
+    "claude-code": lambda: Claude().lamp(),
+    "codex": rollout,
+    "jsonl": plain,
+}
+
+
+@cache
+def _secrets() -> Re2Filter:
+    """Making one takes longer than most tests."""
+    return Re2Filter(mode="redact")
+
+
+class Importing:
+    """A backfill on a store and on folders of its own."""
+
+    def __init__(self, store: OrderedStore, data: Path, worker: Worker | None = None) -> None:
+        self.log = StoredEventLog(store)
+        self.told = 0
+        here = worker or InlineWorker()
+        repositories = GitRepositories(data)
+        self.backfill = Backfill(
+            transcripts={name: TranscriptFiles(here, made) for name, made in READERS.items()},
+            ingest=Ingest(log=self.log, secrets=_secrets(), recorded=self._recorded),
+            workplaces=Workplaces(
+                repositories=repositories, projects=StoredProjects(store), shared=Shared()
+            ),
+        )
+
+    def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> Backfilled:
+        return self.bring(agent, self.backfill.sources(agent, str(place)), dry_run=dry_run)
+
+    def bring(self, agent: str, sources: list[Source], *, dry_run: bool = False) -> Backfilled:
+        return self.backfill.bring(agent, sources, dry_run=dry_run, done=lambda _: None)
+
+    def events(self) -> list[Event]:
+        found: list[Event] = []
+        after = None
+        while True:
+            page = self.log.between(Millis(0), Millis(9_999_999_999_999), after=after, limit=1000)
+            found += page.events
+            after = page.next
+            if after is None:
+                return found
+
+    def said(self) -> list[tuple[str, str]]:
+        return [(event.role.name.lower(), event.text) for event in self.events() if event.text]
+
+    def _recorded(self) -> None:
+        self.told += 1

@@ -1,0 +1,357 @@
+"""Transcripts: what of each agent's lines is kept, and under which id."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from agent_memory.adapters.transcripts.claude_code import ClaudeCode
+from agent_memory.adapters.transcripts.codex import Codex
+from agent_memory.adapters.transcripts.fields import Fields
+from agent_memory.adapters.transcripts.files import Reader
+from agent_memory.adapters.transcripts.plain import Plain
+from agent_memory.domain import transcripts
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.events import EventRole, EventType
+from agent_memory.domain.transcripts import Kind, Recorded
+from tests.transcript_files import START_MS, Claude, Line, iso, plain, rollout, text, tool_use
+
+
+def read(reader: Reader, lines: Sequence[Line]) -> list[Recorded]:
+    found: list[Recorded] = []
+    for number, line in enumerate(lines, 1):
+        found += reader.take(Fields(line), number) or []
+    return found
+
+
+def claude(*lines: Line) -> list[Recorded]:
+    """Without the start of the session."""
+    found = read(ClaudeCode("file"), lines)
+    return [each for each in found if each.type not in transcripts.STARTS]
+
+
+def words(found: Sequence[Recorded]) -> list[str]:
+    return [each.text for each in found]
+
+
+class TestIds:
+    def test_they_are_of_session_kind_and_what_was_given(self) -> None:
+        first = transcripts.event_id("s", Kind.TOOL, "toolu_1")
+        assert first == transcripts.event_id("s", Kind.TOOL, "toolu_1")
+        others = {
+            transcripts.event_id("s", Kind.TOOL, "toolu_2"),
+            transcripts.event_id("s", Kind.PROMPT, "toolu_1"),
+            transcripts.event_id("s2", Kind.TOOL, "toolu_1"),
+            transcripts.event_id("s/a", Kind.TOOL, "toolu_1"),
+        }
+        assert len(others | {first}) == 5
+
+    def test_they_never_change(self) -> None:
+        """What is stored was stored under them."""
+        assert (
+            transcripts.event_id("session", Kind.PROMPT, "p1")
+            == "prompt-6480d8fe2eb4664940157edeed5875768adab3bc"
+        )
+
+    def test_what_hooks_are_given_leads_to_the_same(self) -> None:
+        session = Claude()
+        found = {each.event_id for each in claude(*session.lamp())}
+        assert transcripts.event_id(session.session, Kind.PROMPT, "p1") in found
+        assert transcripts.event_id(session.session, Kind.TOOL, "t1") in found
+
+
+class TestOwnWords:
+    @pytest.mark.parametrize("name", transcripts.OWN_MARKERS)
+    def test_what_we_put_in_is_taken_out(self, name: str) -> None:
+        given = f'Fix it. <{name} count="2">\nold words\n</{name}> Now.'
+        assert transcripts.own_words(given) == "Fix it.  Now."
+
+    def test_what_is_nested_goes_as_a_whole(self) -> None:
+        inner = "<memory_context>b</memory_context>"
+        given = f"a <memory_context> x {inner} y <related_memories> z </memory_context> c"
+        assert transcripts.own_words(given) == "a  c"
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            "what does <memory_context> do?",
+            "</memory_context> alone",
+            "<memory_contexts>x</memory_contexts>",
+            "</memory_context> then <memory_context>",
+        ],
+    )
+    def test_a_marker_alone_is_a_word(self, given: str) -> None:
+        assert transcripts.own_words(given) == given
+
+    def test_many_markers_take_no_time(self) -> None:
+        many = "<memory_context><related_memories>" * 50_000
+        assert transcripts.own_words(f"a{many}</memory_context>") == "a" + many[:-34]
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("given", "found"),
+        [
+            ("2026-01-01T10:00:00Z", START_MS),
+            ("2026-01-01T12:00:00.000+02:00", START_MS),
+            ("2026-01-01T10:00:00", START_MS),
+            (START_MS, START_MS),
+            (START_MS / 1000, START_MS),
+            ("yesterday", None),
+            (True, None),
+            (None, None),
+            (-5, None),
+            (float("nan"), None),
+            (float("inf"), None),
+            (10**400, None),
+            ("0001-01-01T00:00:00+23:59", None),
+        ],
+    )
+    def test_what_is_one_and_what_is_not(self, given: object, found: int | None) -> None:
+        assert transcripts.millis(given) == found
+
+
+class TestClaudeCode:
+    def test_a_conversation_without_its_noise(self) -> None:
+        session = Claude()
+        start, *found = read(ClaudeCode("file"), session.lamp())
+        assert (start.type, start.role, start.at_ms) == (
+            EventType.SESSION_START,
+            EventRole.SYSTEM,
+            START_MS,
+        )
+        assert [(each.type, each.role) for each in found] == [
+            (EventType.USER_MESSAGE, EventRole.USER),
+            (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
+            (EventType.TOOL_RESULT, EventRole.TOOL),
+            (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
+        ]
+        assert words(found) == [
+            "Why does the lamp of the lighthouse flicker?",
+            "I look at the dimmer.",
+            "Read: /lighthouse/dimmer.py\ndef dim(volt): return volt * 0.93",
+            "The dimmer drops below the lamp's voltage: 0.93 is too low.",
+        ]
+        assert {each.session for each in found} == {session.session}
+
+    def test_times_are_those_of_the_lines(self) -> None:
+        line = Claude().prompt("When?", timestamp="2025-03-04T05:06:07.089Z")
+        (found,) = claude(line)
+        assert iso(found.at_ms) == "2025-03-04T05:06:07.089Z"
+
+    def test_metadata(self) -> None:
+        *_, result, answer = claude(*Claude().lamp())
+        about = {"agent": "claude-code", "cwd": "/home/ada/projects/lighthouse", "branch": "main"}
+        assert result.metadata == {
+            **about,
+            "tool_name": "Read",
+            "file_path": "/lighthouse/dimmer.py",
+        }
+        assert answer.metadata == {**about, "model": "claude-test"}
+
+    def test_noise_alone_is_no_session(self) -> None:
+        assert read(ClaudeCode("file"), Claude().noise()) == []
+
+    def test_a_subagent_has_a_session_of_its_own(self) -> None:
+        session = Claude(agent="a12")
+        start, prompt = read(ClaudeCode("file"), [session.prompt("Count the steps.")])
+        assert start.type is EventType.SUBAGENT_START
+        assert prompt.session == transcripts.session_of(session.session, "a12")
+        assert transcripts.main_session(prompt.session) == session.session
+
+    def test_the_one_that_writes_summaries_is_noise(self) -> None:
+        assert claude(Claude(agent="acompact-1").prompt("Create a summary.")) == []
+
+    def test_lines_that_a_fork_copied_are_those_of_the_other_session(self) -> None:
+        before = Claude(session="before")
+        lines = before.lamp()
+        copies = [
+            line
+            | {
+                "sessionId": "fork",
+                "uuid": f"new-{number}",
+                "forkedFrom": {"sessionId": "before", "messageUuid": line.get("uuid")},
+            }
+            for number, line in enumerate(lines)
+        ]
+        own = Claude(session="fork", at_ms=START_MS + 60_000).prompt("And now?")
+        *copied, start, prompt = read(ClaudeCode("file"), [*copies, own])
+        assert copied == read(ClaudeCode("file"), lines)
+        assert (start.session, prompt.session) == ("fork", "fork")
+        assert start.at_ms == prompt.at_ms
+
+    def test_two_texts_of_a_message_are_two_whenever_they_are_read(self) -> None:
+        session = Claude()
+        lines = [session.says("m1", text("First.")), session.says("m1", text("Second."))]
+        early, late = claude(lines[0]), claude(*lines)
+        assert words(late) == ["First.", "Second."]
+        assert early[0].event_id == late[0].event_id != late[1].event_id
+
+    def test_a_prompt_id_is_that_of_the_first_text(self) -> None:
+        session = Claude()
+        lines = [session.prompt(each, promptId="p") for each in ("One.", "And another.")]
+        first, second = claude(*lines)
+        assert first.event_id == transcripts.event_id(session.session, Kind.PROMPT, "p")
+        assert second.event_id != first.event_id
+
+    def test_reminders_and_own_context_are_left_out(self) -> None:
+        session = Claude()
+        found = claude(
+            session.prompt(
+                "Go on.<system-reminder>be brief</system-reminder>"
+                "<memory_context>They like tea.</memory_context>"
+            ),
+            session.prompt("<system-reminder>only this</system-reminder>"),
+            session.says("m", tool_use("t", "Bash", command="memory recall tea")),
+            session.result("t", "<related_memories>They like tea.</related_memories>\n1 found"),
+        )
+        assert words(found) == ["Go on.", "Bash: memory recall tea\n\n1 found"]
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            (
+                "<command-name>/review</command-name><command-args>the dimmer</command-args>",
+                "/review the dimmer",
+            ),
+            ("<bash-input>ls -l</bash-input>", "! ls -l"),
+        ],
+    )
+    def test_commands_are_told_as_they_were_typed(self, given: str, said: str) -> None:
+        assert words(claude(Claude().prompt(given))) == [said]
+
+    def test_what_a_tool_wrote_is_kept(self) -> None:
+        session = Claude()
+        (found,) = claude(
+            session.says("m", tool_use("t", "Edit", file_path="/a.py", new_string="volt = 12")),
+            session.result("t", "updated"),
+        )
+        assert found.text == "Edit: /a.py\nvolt = 12\nupdated"
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ([text("a"), {"type": "image", "source": {}}, text("b")], "Bash: x\na\n[image]\nb"),
+            (None, "Bash: x"),
+            ({"stdout": "out", "stderr": "err"}, "Bash: x\nout\nerr"),
+        ],
+    )
+    def test_results_of_any_shape(self, content: object, said: str) -> None:
+        session = Claude()
+        call = session.says("m", tool_use("t", "Bash", command="x"))
+        assert words(claude(call, session.result("t", content))) == [said]
+
+    def test_a_failed_tool_says_so(self) -> None:
+        (found,) = claude(Claude().result("t", "no such file", is_error=True))
+        assert (found.text, found.metadata["error"]) == ("no such file", "true")
+
+    def test_a_line_of_no_session_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="no sessionId"):
+            claude(Claude().prompt("Who?", sessionId=None))
+
+    def test_a_line_without_a_time_has_the_last_ones(self) -> None:
+        session = Claude()
+        first, second = claude(session.prompt("a"), session.prompt("b", timestamp="soon"))
+        assert first.at_ms == second.at_ms
+        with pytest.raises(InvalidInput, match="no timestamp"):
+            claude(session.prompt("c", timestamp=None))
+
+
+class TestCodex:
+    def test_a_conversation_without_its_noise(self) -> None:
+        start, *found = read(Codex("rollout"), rollout("s"))
+        assert (start.type, start.at_ms) == (EventType.SESSION_START, START_MS)
+        assert [(each.role.name, each.text) for each in found] == [
+            ("USER", "Which lock gates leak?"),
+            ("ASSISTANT", "I look into the list of gates."),
+            ("TOOL", "shell: grep leak gates.csv\ngate 7: leak"),
+            ("ASSISTANT", "Only gate 7 leaks."),
+        ]
+        assert {each.session for each in found} == {"s"}
+        assert found[0].at_ms == START_MS + 4_000
+        about = {"agent": "codex", "cwd": "/home/ada/projects/canal", "branch": "locks"}
+        assert found[2].metadata == {**about, "tool_name": "shell"}
+        assert found[3].metadata == {**about, "model": "gpt-test"}
+
+    def test_what_hooks_are_given_leads_to_the_same_ids(self) -> None:
+        _, prompt, _, result, _ = read(Codex("rollout"), rollout("s"))
+        assert prompt.event_id == transcripts.event_id("s", Kind.PROMPT, "turn-1")
+        assert result.event_id == transcripts.event_id("s", Kind.TOOL, "c1")
+
+    def test_a_patch_names_its_file(self) -> None:
+        patch = "*** Begin Patch\n*** Update File: src/gate.py\n+open()\n*** End Patch"
+        called = {"type": "custom_tool_call", "name": "apply_patch", "call_id": "c", "input": patch}
+        gave = {"type": "custom_tool_call_output", "call_id": "c", "output": "Success"}
+        when = iso(START_MS)
+        _, found = read(
+            Codex("rollout-x-0199aaaa-0000-7000-8000-00000000beef"),
+            [
+                {"timestamp": when, "type": "response_item", "payload": each}
+                for each in (called, gave)
+            ],
+        )
+        assert found.metadata["file_path"] == "src/gate.py"
+        assert "+open()" in found.text
+        assert found.session == "0199aaaa-0000-7000-8000-00000000beef"
+
+    def test_lines_of_old_have_no_payload(self) -> None:
+        lines: list[Line] = [
+            {"id": "old", "timestamp": iso(START_MS), "instructions": None},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        ]
+        _, found = read(Codex("rollout"), lines)
+        assert (found.session, found.text, found.at_ms) == ("old", "Hi", START_MS)
+
+    def test_the_session_of_a_fork_is_its_own(self) -> None:
+        lines = [rollout("fork")[0], *rollout("parent")]
+        assert {each.session for each in read(Codex("rollout"), lines)} == {"fork"}
+
+    def test_without_a_session_it_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="session id"):
+            read(Codex("rollout"), rollout()[1:])
+
+
+class TestPlain:
+    def test_a_conversation(self) -> None:
+        found = read(Plain("file"), plain())
+        assert [(each.role.name, each.text) for each in found] == [
+            ("USER", "Is the mill open?"),
+            ("ASSISTANT", "Until six."),
+            ("USER", "And on Sunday?"),
+            ("ASSISTANT", "Closed, as ever."),
+        ]
+        assert [each.at_ms - START_MS for each in found] == [0, 1000, 2000, 3000]
+
+    def test_everything_that_can_be_said(self) -> None:
+        (found,) = read(
+            Plain("file"),
+            [
+                {
+                    "session_id": "s",
+                    "timestamp": "2026-01-01T10:00:00Z",
+                    "role": "Tool",
+                    "event_type": "tool_result",
+                    "event_id": "mine",
+                    "text": "42",
+                    "metadata": {"tool_name": "sum", "terms": [40, 2]},
+                }
+            ],
+        )
+        assert (found.event_id, found.type, found.at_ms) == (
+            "mine",
+            EventType.TOOL_RESULT,
+            START_MS,
+        )
+        assert found.metadata == {"tool_name": "sum", "terms": "[40, 2]"}
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"session_id": ""}, "no session_id"),
+            ({"timestamp_ms": "never"}, "timestamp"),
+            ({"role": "narrator"}, "'narrator' is none of user, assistant"),
+            ({"event_type": "sneeze"}, "event_type 'sneeze'"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, change: Line, reason: str) -> None:
+        with pytest.raises(InvalidInput, match=reason):
+            read(Plain("file"), [plain()[0] | change])
