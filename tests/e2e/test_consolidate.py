@@ -129,7 +129,7 @@ class TestApply:
     ) -> None:
         older, newer, other = alike
         text = memory.text(*FULL, "--yes")
-        assert text.endswith("\n✓ Applied. `memory consolidate --undo` takes it back.\n")
+        assert text.endswith("\n✓ Applied. `memory consolidate --undo` takes the merges back.\n")
         assert memory.recalled("postgresql") == [newer]
         assert set(memory.recalled()) == {newer, other}
         assert set(memory.recalled("postgresql", "--include-archived")) == {older, newer}
@@ -183,7 +183,7 @@ class TestApply:
         older, _, other = alike
         undo_all(memory)
         memory.text(*FULL, "--yes")
-        again = memory.capture("decisions", "On Sundays, bake bread")
+        again = memory.capture("decisions", "Bake the bread on Sundays")
         memory.text(*FULL, "--yes")
         memory.text("import", given=LONG_AGO)
         assert memory.json(*FULL, "--yes")["moves"]  # no memory was changed by this one

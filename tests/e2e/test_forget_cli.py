@@ -1,6 +1,7 @@
 """`memory forget`: gone from everywhere in reach, proven, and never back."""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,21 @@ from tests.memory_client import message
 from tests.memory_commands import INVALID, MISSING, OK, USAGE, Memory, assert_refused
 from tests.searching import connected
 
-WORD = "heliotrope"
-CONTENT = f"The {WORD} lives in the safe under the stairs of the old house"
+_numbers = count()
 
 
 @pytest.fixture
+def word() -> str:
+    """One that no other test has used."""
+    return f"heliotrope{next(_numbers)}"
+
+
+@pytest.fixture
+def content(word: str) -> str:
+    return f"The {word} lives in the safe under the stairs of the house {word}"
+
+
+@pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
         found.started()
@@ -25,7 +36,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    return git_repositories.made(home.work / "app")
+    return git_repositories.made(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
@@ -44,47 +55,47 @@ def holding(folder: Path, word: str) -> list[str]:
 
 class TestMemories:
     def test_it_leaves_store_note_index_and_files(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: Memory, repository: Repository, word: str, content: str
     ) -> None:
-        name = memory.capture("decisions", f"The word is {WORD}", "--content", CONTENT)
+        name = memory.capture("decisions", f"The word is {word}", "--content", content)
         stays = memory.capture("decisions", "The word is kept in the safe")
         memory.json("sync")
-        assert memory.recalled(WORD)[0] == name
+        assert memory.recalled(word)[0] == name
         report = memory.json("forget", name)
         assert report["memories"] == 1
         assert report["proof"]["found_in"] == []
         assert report["proof"]["needles"] > 0
         assert any("--rewrite-notes" in each for each in report["unreachable"])
         assert memory.listed("--status", "all") == [stays]
-        assert name not in memory.recalled(WORD)
-        assert WORD.encode() not in repository.note()
+        assert name not in memory.recalled(word)
+        assert word.encode() not in repository.note()
         assert b"status: tombstone" in repository.note()
-        assert holding(home.data, WORD) == []
+        assert holding(home.data, word) == []
         assert_refused(memory("show", name), MISSING)
 
     def test_the_history_of_notes_goes_only_when_asked(
-        self, memory: Memory, repository: Repository
+        self, memory: Memory, repository: Repository, word: str, content: str
     ) -> None:
-        name = memory.capture("decisions", f"The word is {WORD}", "--content", CONTENT)
+        name = memory.capture("decisions", f"The word is {word}", "--content", content)
         stays = memory.capture("decisions", "Something that stays")
         memory.json("sync")
         memory.json("forget", name)
-        assert WORD.encode() in repository.objects()
+        assert word.encode() in repository.objects()
         report = memory.json("forget", name, "--rewrite-notes")
         assert not any("--rewrite-notes" in each for each in report["unreachable"])
-        assert WORD.encode() not in repository.objects()
+        assert word.encode() not in repository.objects()
         assert repository.succeeds("fsck", "--strict")
         assert memory.listed() == [stays]
         assert b"Something that stays" in repository.note()
 
     def test_it_does_not_come_back(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: Memory, repository: Repository, word: str
     ) -> None:
         """Neither by the same words, nor by an import, nor from a clone that still has it."""
-        remote = git_repositories.cloned(repository, home.work / "remote.git", "--bare")
+        remote = git_repositories.cloned(repository, home.work / f"{word}.git", "--bare")
         repository.git("remote", "add", "origin", str(remote.folder))
-        name = memory.capture("decisions", f"The word is {WORD}")
-        exported = memory.text("export", "--format", "jsonl").encode()
+        name = memory.capture("decisions", f"The word is {word}")
+        exported = memory.text("export", "--domain", "project", "--format", "jsonl").encode()
         memory.json("sync", "--remote", "--domain", "project")
         with Home() as elsewhere:
             clone = git_repositories.cloned(remote, elsewhere.work / "clone")
@@ -92,7 +103,7 @@ class TestMemories:
             other.json("sync", "--fetch", "--domain", "project")
             assert other.listed() == [name]
             memory.json("forget", name)
-            assert_refused(memory("capture", "decisions", f"The word is {WORD}"), INVALID)
+            assert_refused(memory("capture", "decisions", f"The word is {word}"), INVALID)
             told = memory("import", "--format", "jsonl", given=exported)
             assert (told.code, "was forgotten" in told.errors) == (INVALID, True)
             other("resolve", name)
@@ -101,21 +112,21 @@ class TestMemories:
             assert memory.listed("--status", "all") == []
             other.json("sync", "--fetch", "--domain", "project")
             assert other.listed("--status", "all") == []
-            assert WORD.encode() not in clone.note()
+            assert word.encode() not in clone.note()
 
-    def test_words_that_also_stand_elsewhere_are_told(self, memory: Memory) -> None:
-        first = memory.capture("decisions", "The word", "--content", CONTENT)
-        memory.capture("learnings", "The word again", "--content", CONTENT)
+    def test_words_that_also_stand_elsewhere_are_told(self, memory: Memory, content: str) -> None:
+        first = memory.capture("decisions", "The word", "--content", content)
+        memory.capture("learnings", "The word again", "--content", content)
         report = memory.json("forget", first)
         assert report["proof"]["shared"] > 0
         assert report["proof"]["found_in"] == []
 
 
 class TestEvents:
-    def test_by_event_by_session_and_by_time(self, home: Home, memory: Memory) -> None:
+    def test_by_event_by_session_and_by_time(self, home: Home, memory: Memory, word: str) -> None:
         with connected(home) as client:
             for number, session in enumerate(("one", "one", "two", "three")):
-                said = f"{WORD} number {number} is what was said in {session}"
+                said = f"{word} number {number} is what was said in {session}"
                 client.ingest(
                     message(
                         f"e{number}",
@@ -127,12 +138,12 @@ class TestEvents:
         report = memory.json("forget", "--event", "e0")
         assert (report["events"], report["proof"]["found_in"]) == (1, [])
         assert memory.json("forget", "--session", "two")["events"] == 1
-        spoken = memory.json("recall", WORD, "--in", "events")["results"]
+        spoken = memory.json("recall", word, "--in", "events")["results"]
         assert {each["event_id"] for each in spoken} == {"e1", "e3"}
         report = memory.json("forget", "--from", "2023-11-14", "--to", "2023-11-15")
         assert (report["events"], report["proof"]["found_in"]) == (2, [])
-        assert memory.json("recall", WORD, "--in", "all")["results"] == []
-        assert holding(home.data, WORD) == []
+        assert memory.json("recall", word, "--in", "all")["results"] == []
+        assert holding(home.data, word) == []
 
     def test_what_is_not_there_cannot_be_forgotten(self, memory: Memory) -> None:
         assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")

@@ -98,7 +98,14 @@ def test_the_store_of_a_daemon_forgets(filled: Daemon) -> None:
     _assert_gone(filled)
 
 
-@pytest.mark.parametrize("at", [REMOVING, CONTENTS, COMPACTING])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(REMOVING, marks=pytest.mark.soak),
+        CONTENTS,
+        pytest.param(COMPACTING, marks=pytest.mark.soak),
+    ],
+)
 def test_killed_on_the_way_the_next_daemon_finishes_it(filled: Daemon, at: str) -> None:
     _forget_and_kill(filled.data_dir, at)
     started_ms = time.time_ns() // 1_000_000

@@ -22,7 +22,7 @@ from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message
 
 SEED = 20260130
-ROUNDS = 6
+ROUNDS = 4
 ACKNOWLEDGEMENTS = range(20, 900)
 EVENTS_PER_MESSAGE = 16
 START_MS = 1_738_281_600_000

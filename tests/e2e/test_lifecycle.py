@@ -447,6 +447,7 @@ MILESTONES = (
 )
 
 
+@pytest.mark.soak
 def test_killed_at_any_milestone_of_its_start_it_heals(home: Home) -> None:
     """All on one folder: what each dead daemon leaves is what the next one finds."""
     for milestone in MILESTONES:
@@ -462,8 +463,9 @@ def test_killed_at_any_milestone_of_its_start_it_heals(home: Home) -> None:
     assert (home.data / "key").read_text().strip()
 
 
+@pytest.mark.soak
 def test_killed_after_any_time_of_its_start_it_heals(home: Home) -> None:
-    for millis in range(0, 1000, 140):
+    for millis in range(0, 1000, 240):
         process = home.begin("memory-daemon", "start", "--foreground")
         with process, contextlib.suppress(subprocess.TimeoutExpired):
             try:

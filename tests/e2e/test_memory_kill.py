@@ -15,7 +15,7 @@ from tests.git_repositories import Repository, made
 from tests.launching import Home, until
 from tests.memory_commands import OK, Memory
 
-KILLS = 4
+KILLS = 2
 REF = "refs/notes/mem/decisions"
 SECONDS = 15
 
@@ -107,6 +107,7 @@ class TestKilled:
         until_noted(repository, {before, after})
         assert not lock.exists()
 
+    @pytest.mark.soak
     def test_again_and_again_while_capturing(
         self, home: Home, memory: Memory, repository: Repository
     ) -> None:

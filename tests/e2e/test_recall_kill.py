@@ -73,7 +73,7 @@ def _assert_complete(home: Home, events: list[pb.Event]) -> None:
 
 def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
     events: list[pb.Event] = []
-    for number in range(4):
+    for number in range(2):
         part = _part(number)
         events += part
         with connected(home) as client:
@@ -108,6 +108,7 @@ def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
     _assert_complete(home, events)
 
 
+@pytest.mark.soak
 def test_killed_while_the_indexes_are_rebuilt_they_are_complete_afterwards(home: Home) -> None:
     events = [*_part(0), *_part(1)]
     with connected(home) as client:

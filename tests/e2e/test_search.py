@@ -437,6 +437,7 @@ class TestVectors:
             stats = indexes(embedding)
             assert (stats["words"]["documents"], stats["vectors"]["documents"]) == (total, total)
 
+    @pytest.mark.soak
     def test_live_events_overtake_a_backlog(self, embedding: Home) -> None:
         with connected(embedding) as client:
             search = Search(client)
@@ -456,6 +457,7 @@ class TestVectors:
             assert indexes(embedding)["vectors_waiting"] > 0
             embedding.run("memory-daemon", "stop")
 
+    @pytest.mark.soak
     def test_the_embedder_may_be_taken_away_and_come_back(self, embedding: Home) -> None:
         with connected(embedding) as client:
             client.ingest_all(NIGHT)
@@ -578,7 +580,13 @@ def _assert_healed(home: Home) -> None:
         assert search.ids("museum", mode="bm25", kinds=["event"])[0] == NIGHT[0].event_id
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if not number else pytest.param(name, marks=pytest.mark.soak)
+        for number, name in enumerate(DAMAGE)
+    ],
+)
 def test_a_damaged_index_heals_at_the_next_start(damaged: Home, name: str) -> None:
     damaged.stop()
     for damage in DAMAGE[name]:

@@ -36,7 +36,7 @@ from tests.toc_conversations import (
 SEED = 20260130
 SESSIONS = ("forge", "harbour", "a:b", "seance", "observatory")
 EVENTS = 240
-ROUNDS = 8
+ROUNDS = 4
 NUMBERS = 10_000
 
 _THINGS = ("pump", "crane", "ledger", "beacon", "kiln", "parser", "turbine", "index", "buoy")
@@ -98,6 +98,7 @@ def _either(one: Trigger, other: Trigger) -> Trigger:
     return lambda toc: one(toc) or other(toc)
 
 
+@pytest.mark.soak
 def test_killed_again_and_again_the_table_of_contents_ends_up_complete(
     daemon: Daemon, tmp_path: Path
 ) -> None:

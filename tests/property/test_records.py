@@ -36,6 +36,8 @@ _related = st.sampled_from(
 )
 _domains = st.sampled_from([memories.USER, Domain("project:my-app"), Domain("org:acme")])
 
+FEWER = settings(max_examples=40)  # the files are long
+
 
 @st.composite
 def _memories(draw: st.DrawFn) -> Memory:
@@ -79,11 +81,13 @@ def _written(found: list[Memory], format_: str) -> str:
 
 @pytest.mark.parametrize("format_", FORMATS)
 class TestWhatIsWrittenIsReadAgain:
+    @FEWER
     @given(found=st.lists(_memories(), max_size=3))
     def test_as_it_was(self, format_: str, found: list[Memory]) -> None:
         data = _written(found, format_).encode("utf-8")
         assert records.parse(data, format_) == [_drafted(each) for each in found]
 
+    @FEWER
     @given(found=st.lists(_memories(), min_size=1, max_size=3), data=st.data())
     def test_though_a_forgotten_one_is_among_them(
         self, format_: str, found: list[Memory], data: st.DataObject
@@ -96,6 +100,7 @@ class TestWhatIsWrittenIsReadAgain:
         del items[place], found[place]
         assert items == [_drafted(each) for each in found]
 
+    @FEWER
     @given(found=st.lists(_memories(), min_size=1, max_size=3))
     def test_and_known_by_how_it_begins(self, format_: str, found: list[Memory]) -> None:
         data = _written(found, format_).encode("utf-8")
@@ -104,6 +109,7 @@ class TestWhatIsWrittenIsReadAgain:
         assert guessed == ("json" if one_line else format_)
         assert records.parse(data, guessed) == [_drafted(each) for each in found]
 
+    @FEWER
     @given(memory=_memories())
     def test_also_as_a_content(self, format_: str, memory: Memory) -> None:
         """A whole export within a memory stays its content."""
@@ -124,16 +130,19 @@ class TestWhatIsWrittenIsReadAgain:
 
 
 class TestStandardReadersReadWhatIsWritten:
+    @FEWER
     @given(st.lists(_memories(), max_size=3))
     def test_json(self, found: list[Memory]) -> None:
         value = json.loads(_written(found, "json"))
         assert [each["content"] for each in value["memories"]] == [each.content for each in found]
 
+    @FEWER
     @given(st.lists(_memories(), max_size=3))
     def test_jsonl_whatever_ends_a_line_for_them(self, found: list[Memory]) -> None:
         values = [json.loads(line) for line in _written(found, "jsonl").splitlines()]
         assert [each["content"] for each in values] == [each.content for each in found]
 
+    @FEWER
     @given(st.lists(_memories(), max_size=3))
     def test_yaml(self, found: list[Memory]) -> None:
         (memory_list,) = yaml.safe_load(_written(found, "yaml")).values()
@@ -141,6 +150,7 @@ class TestStandardReadersReadWhatIsWritten:
         assert [each["summary"] for each in memory_list] == [each.summary for each in found]
         assert [each["id"] for each in memory_list] == [each.id for each in found]
 
+    @FEWER
     @given(_memories())
     def test_markdown(self, memory: Memory) -> None:
         _, front, body = _written([memory], "markdown").split("---\n", 2)
@@ -221,7 +231,7 @@ def _read(data: bytes, format_: str) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 class TestNoFileDoesHarm:
-    @settings(max_examples=200)
+    @settings(max_examples=80)
     @given(data=_files)
     @example(data=b'{"timestamp": -1e308, "summary": "a"}')
     @example(data=b"timestamp: 0001-01-01T00:00:00+14:00\nsummary: a")
@@ -229,10 +239,12 @@ class TestNoFileDoesHarm:
         assert records.guess(None, data) in FORMATS
         _read(data, format_)
 
+    @FEWER
     @given(value=_json_values)
     def test_be_it_any_values(self, format_: str, value: object) -> None:
         _read(json.dumps(value).encode("utf-8"), format_)
 
+    @FEWER
     @given(found=st.lists(_memories(), min_size=1, max_size=3), data=st.data())
     def test_be_it_cut_or_changed(
         self, format_: str, found: list[Memory], data: st.DataObject
