@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-JOBS ?= 4
+JOBS ?= 3
 
 .PHONY: demo test check proto reference bench soak interop clean
 

@@ -476,6 +476,7 @@ def test_killed_after_any_time_of_its_start_it_heals(home: Home) -> None:
     assert _works(home)
 
 
+@pytest.mark.soak
 def test_killed_under_its_launcher_it_is_told_of_and_started_again_by_hand(home: Home) -> None:
     command = home.begin(*STATS)
     with command:

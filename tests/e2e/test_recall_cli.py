@@ -539,6 +539,7 @@ class TestIndexes:
                 "embedder.provider",
             )
 
+    @pytest.mark.soak
     def test_with_an_embedder_both_are_told_and_rebuilt(self) -> None:
         with Home(embedder="minilm") as home:
             home.started()

@@ -212,6 +212,7 @@ def test_what_was_left_undone_is_caught_up_after_a_start(daemon: Daemon) -> None
         )
 
 
+@pytest.mark.soak
 def test_a_stop_in_the_midst_of_a_job_is_no_failure_of_it(daemon: Daemon) -> None:
     many = [
         said(f"hall-{hall}", n, millis("2026-01-01") + n * 40 * MINUTE, "user", f"Pump {n} leaks.")

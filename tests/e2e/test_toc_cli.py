@@ -556,6 +556,7 @@ class TestRebuild:
             toc.settle()
             assert toc.tree() == built
 
+    @pytest.mark.soak
     def test_a_rebuild_under_other_rules_cuts_anew(self, empty: Home) -> None:
         port = empty.status()["grpc_port"]
         with Client(f"127.0.0.1:{port}") as client:

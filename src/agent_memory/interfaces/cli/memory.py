@@ -3,7 +3,6 @@
 import click
 
 from agent_memory import config
-from agent_memory.interfaces.cli import config_file
 from agent_memory.interfaces.cli.capture import (
     archive,
     capture,
@@ -69,6 +68,9 @@ def get_config(run: Invocation, key: str) -> None:
 @invocation
 def set_config(run: Invocation, key: str, value: str) -> None:
     """Write a setting into the user's config file; its comments and order stay."""
+    # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
+    from agent_memory.interfaces.cli import config_file  # noqa: PLC0415
+
     known = config.known(key)
     parsed = config.parse(key, value)
     path = run.config_file or config.folders(run.terminal.call.environ).config_file
