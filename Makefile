@@ -41,6 +41,7 @@ bench: $(READY)
 
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
+	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
 
 interop: $(READY)
 	tools/interop

@@ -7,9 +7,15 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests.daemon_process import Daemon
 from tests.memory_client import Client
+
+# The suite answers the same for the same code; `make soak` is what goes looking for new examples.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None, max_examples=500)
+settings.load_profile("same")
 
 # A shell starts what it puts into the background with interrupts ignored, and children inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Security, Settings, Toc
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
+from agent_memory.domain.forgetting import Report
 from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
     Clock,
@@ -250,10 +252,8 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         repositories=repositories,
         trouble=_notes_failed,
     )
-    scheduler, rebuild = _background(
-        settings, store, events, clock, worker, toc, outbox, indexes, notes
-    )
-    contents = Contents(log=events, toc=toc)
+    segmenting, rollup = _cutting(settings, store, events, clock, worker, toc, outbox)
+    turn = threading.Lock()  # of those who write the nodes of the table of contents
     purging = Purging(
         indexes=indexes,
         recall=recall,
@@ -265,21 +265,28 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         log=events,
         remover=events,
         plan=StoredForgettingPlan(store),
-        segmenting=rebuild.segmenting,
-        rollup=rebuild.rollup,
+        segmenting=segmenting,
+        rollup=rollup,
         eraser=toc,
         purging=purging,
-        turn=rebuild.turn,
+        turn=turn,
     )
-
-    def finish_forgetting(check: job_names.Check) -> None:
-        """What a stop or a crash has left undone; nobody else would tell how it ended."""
-        report = forgetting.finish(check)
-        if report is not None:
-            tell = log.warning if report.proof.found_in else log.info
-            tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
-
-    scheduler.also(job_names.OUTBOX, finish_forgetting)
+    scheduler = _scheduler(
+        settings,
+        store,
+        clock,
+        job_names.Work(
+            segmenting=segmenting,
+            rollup=rollup,
+            outbox=outbox,
+            writer=toc,
+            indexes=indexes,
+            notes=notes,
+            forgetting=forgetting,
+            forgotten=_forgotten,
+            turn=turn,
+        ),
+    )
 
     def recorded() -> None:
         scheduler.wake(job_names.SEGMENTS)
@@ -351,6 +358,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             clock=clock,
         ),
     )
+    contents = Contents(log=events, toc=toc)
     jobs = Jobs(scheduler=scheduler)
     ingest = Ingest(log=events, secrets=secrets_filter, recorded=recorded)
     backfill = Backfill(
@@ -381,7 +389,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         scheduler=scheduler,
         contents=contents,
         jobs=jobs,
-        rebuild=rebuild,
+        rebuild=Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn),
         forgetting=forgetting,
         recall=recall,
         indexes=indexes,
@@ -396,7 +404,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
     )
 
 
-def _background(
+def _cutting(
     settings: Settings,
     store: OrderedStore,
     events: EventLog,
@@ -404,10 +412,8 @@ def _background(
     worker: ProcessWorker,
     toc: StoredToc,
     outbox: StoredOutbox,
-    indexes: Indexes,
-    notes: NoteWriting,
-) -> tuple[CronScheduler, Rebuild]:
-    """The table of contents, and the jobs that keep it and the indexes."""
+) -> tuple[Segmenting, Rollup]:
+    """What makes the table of contents."""
     extractive = ExtractiveSummarizer(worker)
     summarizer = _summarizer(settings, extractive, StoredTokenBudget(store), clock)
     segmenting = Segmenting(
@@ -420,16 +426,14 @@ def _background(
         clock=clock,
         rules=_rules(settings.toc),
     )
-    rollup = Rollup(reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=clock)
-    work = job_names.Work(
-        segmenting=segmenting,
-        rollup=rollup,
-        outbox=outbox,
-        writer=toc,
-        indexes=indexes,
-        notes=notes,
+    return segmenting, Rollup(
+        reader=toc, writer=toc, drafter=extractive, summarizer=summarizer, clock=clock
     )
 
+
+def _scheduler(
+    settings: Settings, store: OrderedStore, clock: Clock, work: job_names.Work
+) -> CronScheduler:
     def segments(check: job_names.Check) -> None:
         work.segments(check)
         scheduler.wake(job_names.ROLLUP)
@@ -452,9 +456,13 @@ def _background(
     )
     for name in tasks:
         scheduler.wake(name)  # for what a crash or a stop has left undone
-    return scheduler, Rebuild(
-        log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=work.turn
-    )
+    return scheduler
+
+
+def _forgotten(report: Report) -> None:
+    """Nobody else is there to be told how it ended."""
+    tell = log.warning if report.proof.found_in else log.info
+    tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
 
 
 def _secrets_filter(chosen: Security) -> SecretsFilter:

@@ -9,16 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.index.vectors import FlatVectors
-from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
 from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.storage.traces import StoredTraces
@@ -26,18 +22,16 @@ from agent_memory.domain.batches import Batch, Put
 from agent_memory.domain.errors import (
     Cancelled,
     IndexFailed,
-    NotFound,
     StorageClosed,
     StorageFailed,
 )
 from agent_memory.domain.events import EventId, Millis, Position, SessionId
 from agent_memory.domain.forgetting import Erasure, Place, Trace
-from agent_memory.domain.jobs import Result
 from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.ports import OrderedStore
 from agent_memory.domain.toc import Change
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
-from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory, unexpected
+from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory
 from tests.contract.test_toc_store import (
     DAY,
     GRIP,
@@ -386,20 +380,3 @@ def _holding(folder: Path, needle: bytes) -> list[Path]:
 
 def _names(index: TantivyIndex, term: str) -> list[str]:
     return [hit.id for hit in index.find([term], ANYTHING, limit=9)]
-
-
-class TestSchedulerDoesMore:
-    """What a run has left undone is finished by a job that is there anyway."""
-
-    def test_a_job_does_its_own_work_first(self) -> None:
-        order: list[str] = []
-        store = CommittedStore(MemoryEngine(), unexpected)
-        job = Job(name="job", cron="0 0 1 1 *", work=lambda _: order.append("own"))
-        scheduler = CronScheduler([job], StoredJobs(store), SystemClock(), enabled=False)
-        scheduler.also("job", lambda _: order.append("more"))
-        assert scheduler.run("job").state.last_result is Result.SUCCESS
-        assert order == ["own", "more"]
-        with pytest.raises(NotFound):
-            scheduler.also("nobody", lambda _: None)
-        scheduler.close()
-        store.close()

@@ -30,7 +30,7 @@ from tests.contract.stores import OpenStore, commit, everything
 from tests.contract.stores import memory as in_memory
 from tests.memory_values import memory, records
 
-HOME, OTHER = Home("/work/shop/.git"), Home("/work/shop: the other/.git")
+HOME, OTHER = Home("/code/shop/.git"), Home("/code/shop: the other/.git")
 
 
 def kept(store: OrderedStore, *wanted: Memory, home: Home | None = HOME) -> StoredMemories:
@@ -226,7 +226,7 @@ class TestProjects:
         assert [each.id for each in projects.all()] == ["another", "shop"]
 
     def test_paths_need_not_be_text(self, store: OrderedStore) -> None:
-        odd = Home("/work/\udcff:%/.git")
+        odd = Home("/code/\udcff:%/.git")
         projects = StoredProjects(store)
         projects.save(Project(id="odd", origin="", homes=(odd,)))
         found = projects.of_home(odd)

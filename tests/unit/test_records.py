@@ -218,6 +218,9 @@ class TestABadRecord:
             ({"summary": "a", "timestamp": 1e300}, "timestamp"),
             ({"summary": "a", "timestamp": "1969-12-31"}, "must be Unix milliseconds from 0"),
             ({"summary": "a", "timestamp_ms": "soon"}, "timestamp_ms must be a date, or a number"),
+            ({"summary": "a", "timestamp_ms": " "}, "timestamp_ms must be a date, or a number"),
+            ({"summary": "a", "timestamp_ms": "."}, "timestamp_ms must be a date, or a number"),
+            ({"summary": "a", "timestamp_ms": "-"}, "timestamp_ms must be a date, or a number"),
             ({"summary": "a", "content": "\ud800"}, "not valid UTF-8"),
             ({"summary": "a", "content": "x" * 102_401}, "the limit is 102,400"),
         ],
@@ -308,6 +311,10 @@ class TestARecord:
     def test_of_small_milliseconds_is_taken_at_its_word(self) -> None:
         assert _draft("summary: a\ntimestamp_ms: 5").created_ms == 5
         assert _draft('{"summary": "a", "timestamp": 5}', "json").created_ms == 5000
+        assert _draft('{"summary": "a", "timestamp_ms": " 5 "}', "json").created_ms == 5
+
+    def test_left_empty_is_now(self) -> None:
+        assert _draft('{"summary": "a", "timestamp_ms": ""}', "json").created_ms is None
 
     @pytest.mark.parametrize(
         ("content", "summary"),

@@ -37,6 +37,7 @@ MAX_SPEC_CHARS = 200
 MAX_TAGS = 50
 MAX_TAG_CHARS = 64
 MAX_RELATED = 100
+MAX_NAME_CHARS = 300  # of a memory that another one names
 HEX_CHARS = 12  # of a digest, in an id
 
 Digest = NewType("Digest", str)
@@ -114,14 +115,18 @@ class Memory:
         check_millis("updated_at", self.updated_ms)
         if not _COMMIT.fullmatch(self.commit):
             raise InvalidInput("the commit of a memory is 40 hexadecimal digits, or none")
+        for name, limit in (
+            (self.event_id, MAX_EVENT_ID_CHARS),
+            (self.session_id, MAX_SESSION_ID_CHARS),
+        ):
+            if len(name) > limit or not name.isprintable():
+                raise InvalidInput("the event or session of a memory is no id of one")
         if self.status is Status.TOMBSTONE:
             return
         check_said(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
         check_related(filter(None, (self.superseded_by,)))
-        if len(self.event_id) > MAX_EVENT_ID_CHARS or len(self.session_id) > MAX_SESSION_ID_CHARS:
-            raise InvalidInput("the event or session of a memory is no id of one")
         if self.digest != digest_of(self.namespace, self.summary, self.content, self.spec):
             raise InvalidInput("the digest of a memory is not that of what it says")
 
@@ -252,7 +257,7 @@ def check_related(related: Iterable[str]) -> None:
     if len(related) > MAX_RELATED:
         raise InvalidInput(f"it relates to {len(related)} memories; the limit is {MAX_RELATED}")
     for name in related:
-        if not _REFERENCE.fullmatch(name) and not _URN.fullmatch(name):
+        if len(name) > MAX_NAME_CHARS or not (_REFERENCE.fullmatch(name) or _URN.fullmatch(name)):
             raise InvalidInput(
                 f"relates_to names {name[:80]!r}; a memory is named like decisions:abc1234:0"
             )

@@ -36,6 +36,7 @@ _SUFFIXES = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST_MILLIS = 100_000_000_000  # a smaller number counts seconds: in them, this is the year 5138
+_DIGITS = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
 _NUMBER = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")  # fewer digits may be a date: 20260331
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
 _CORE_TAGS = frozenset(
@@ -271,7 +272,7 @@ def _first_line(content: str) -> str:
 
 def _created(record: dict[str, Any]) -> Millis | None:
     exact = record.get("timestamp_ms")
-    if exact is not None:
+    if exact is not None and exact != "":
         return _from_number("timestamp_ms", exact, seconds=False)
     value = record.get("timestamp")
     if value is None or value == "":
@@ -293,7 +294,7 @@ def _created(record: dict[str, Any]) -> Millis | None:
 
 
 def _from_number(name: str, value: Any, *, seconds: bool) -> Millis:
-    if isinstance(value, str) and _NUMBER.fullmatch(value.strip().zfill(9)):
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = float(value) if "." in value else int(value)
     if type(value) not in (int, float) or not 0 <= value < math.inf:
         raise InvalidInput(f"{name} must be a date, or a number from 0 on, and is {_shown(value)}")

@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agent_memory.domain.errors import NotFound
+from agent_memory.domain.forgetting import Report
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
+from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.notes import NoteWriting
 from agent_memory.services.rollup import Rollup
@@ -37,7 +39,9 @@ class Work:
     writer: TocWriter
     indexes: Indexes
     notes: NoteWriting
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    forgetting: Forgetting
+    forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
+    turn: threading.Lock
 
     def segments(self, check: Check) -> None:
         while True:
@@ -56,8 +60,8 @@ class Work:
             self.rollup.run(lambda _: check())
 
     def process_outbox(self, check: Check) -> bool:
-        """Bring notes and indexes up to date, and remove what every consumer has behind it. Whether
-        more waits."""
+        """Bring notes and indexes up to date, remove what every consumer has behind it, and finish
+        a forgetting that was cut off. Whether more waits."""
 
         def between() -> None:
             check()
@@ -65,9 +69,13 @@ class Work:
 
         try:
             between()
-            return self.indexes.keep_up(between)
+            more = self.indexes.keep_up(between)
         finally:
             self._trim()
+        report = self.forgetting.finish(check)
+        if report is not None:
+            self.forgotten(report)
+        return more
 
     def _trim(self) -> None:
         done = min(self.writer.cursor(), self.indexes.cursor())

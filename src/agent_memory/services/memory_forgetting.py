@@ -85,7 +85,8 @@ class MemoryForgetting:
             if not rewrite:
                 missed.append(f"the history of the notes in {home}: --rewrite-notes removes it")
         missed.append(
-            "remotes that the notes were pushed to, and other clones: they have history too"
+            "remotes that the notes were pushed to, and other clones: the next fetch from one that"
+            " has the old history brings it back"
         )
         return missed
 

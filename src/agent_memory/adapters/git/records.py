@@ -18,7 +18,6 @@ from agent_memory.domain.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS,
 from agent_memory.domain.memories import Digest, Domain, Memory, Status
 
 MAX_FRONT_BYTES = 64 << 10
-MAX_NAME_CHARS = 300
 MAX_TEXT_BYTES = 64 << 20  # of a note that is read: some 250 times what we write
 
 RULE = b"---\n"
@@ -107,10 +106,10 @@ def render(memory: Memory) -> bytes:
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
         "status": memory.status.value,
-        "commit": memory.commit if _COMMIT.fullmatch(memory.commit) else "",
-        "superseded_by": _fitting(memory.superseded_by, MAX_NAME_CHARS),
-        "event_id": _fitting(memory.event_id, MAX_EVENT_ID_CHARS),
-        "session_id": _fitting(memory.session_id, MAX_SESSION_ID_CHARS),
+        "commit": memory.commit,
+        "superseded_by": memory.superseded_by,
+        "event_id": memory.event_id,
+        "session_id": memory.session_id,
         "digest": memory.digest if gone else "",
     }
     front: dict[str, str | int | list[str]] = {
@@ -309,16 +308,11 @@ def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memo
         relates_to=tuple(front.texts("relates_to")),
         status=status,
         commit=commit,
-        superseded_by=front.text("superseded_by", MAX_NAME_CHARS),
+        superseded_by=front.text("superseded_by", memories.MAX_NAME_CHARS),
         event_id=front.text("event_id", MAX_EVENT_ID_CHARS),
         session_id=front.text("session_id", MAX_SESSION_ID_CHARS),
         index=int(name["index"]),
     )
-
-
-def _fitting(name: str, limit: int) -> str:
-    """What would not be read again is not written."""
-    return name if len(name) <= limit and name.isprintable() else ""
 
 
 def _millis(text: str) -> Millis:

@@ -71,17 +71,6 @@ class CronScheduler:
             self._jobs[job.name] = _Running(job=job, state=state, due=self._first(job, state))
         self._thread = threading.Thread(target=self._keep_time, name="scheduler", daemon=True)
 
-    def also(self, name: str, work: Callable[[Callable[[], None]], object]) -> None:
-        """Have a job do this too, after its own work. For before the start."""
-        found = self._found(name)
-        own = found.job.work
-
-        def both(check: Callable[[], None]) -> None:
-            own(check)
-            work(check)
-
-        found.job = replace(found.job, work=both)
-
     def start(self) -> None:
         if self._enabled:
             self._thread.start()
