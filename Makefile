@@ -36,6 +36,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.toc $(if $(DATA),$(DATA)/transcripts)
 	$(if $(DATA),$(BIN)/python -m bench.toc_quality $(DATA)/locomo-dev)
 	$(BIN)/python -m bench.capture
+	$(BIN)/python -m bench.hooks
 	$(BIN)/python -m bench.recall_speed
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality $(DATA)/locomo-dev)
 

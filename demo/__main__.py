@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from agent_memory import launch
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
 
 CONVERSATION = Path(__file__).with_name("conversation.jsonl")
+SESSION = Path(__file__).with_name("session.jsonl")
 COMMANDS = Path(sys.executable).parent
 QUESTIONS = (
     "why did the disk fill up with thumbnails",
@@ -51,7 +53,24 @@ def main() -> int:
         shell.quietly("memory-daemon", "scheduler", "run", "outbox-processor")
         for question in QUESTIONS:
             shell("memory", "recall", question, "--in", "events,segments", "--limit", "2")
+        say("An agent has all of that by itself, through its hooks (`memory install claude-code`).")
+        say("Here is a session of one, call by call, and what it is told each time:")
+        play_session(shell)
     return 0
+
+
+def play_session(shell: "Shell") -> None:
+    project = Path(os.environ["XDG_DATA_HOME"]).with_name("lantern")
+    git = ("git", "-C", str(project), "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    subprocess.run(["git", "init", "--quiet", project], check=True)  # noqa: S607
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "First"], check=True)
+    os.chdir(project)
+    shell("memory", "capture", "learnings", "The thumbnail cache evicts by wall clock, not by use")
+    for line in SESSION.read_text().splitlines():
+        shell.hook({**json.loads(line), "cwd": str(project), "transcript_path": ""})
+    say("What was marked as a decision was captured when the session ended, so the next one knows.")
+    shell("memory", "list")
+    os.chdir("/")
 
 
 class Shell:
@@ -61,6 +80,19 @@ class Shell:
         sys.stdout.write(f"\n    $ {shlex.join((program, *arguments))}\n")
         for line in self.quietly(program, *arguments).splitlines():
             show(line)
+
+    def hook(self, event: dict[str, str]) -> None:
+        told = event.get("prompt") or event.get("tool_name") or event.get("source") or ""
+        show(f"{event['hook_event_name']}: {told}" if told else event["hook_event_name"])
+        answer = subprocess.run(
+            [sys.executable, "-I", "-S", launch.__file__, "memory", "hook", "auto"],
+            check=True,
+            input=json.dumps(event).encode(),
+            capture_output=True,
+        ).stdout
+        given = json.loads(answer).get("hookSpecificOutput", {}).get("additionalContext", "")
+        for each in given.splitlines():
+            show(f"    {each}")
 
     def quietly(self, program: str, *arguments: str) -> str:
         return subprocess.run(

@@ -1,12 +1,12 @@
 """The service of forgetting over a real store and real indexes, as `app.py` puts it together."""
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
 from agent_memory.adapters.storage.in_memory import MemoryEngine
@@ -91,7 +91,7 @@ def over(
             recall=parts.recall,
             store=GuardedMaintenance(engine, store),
             traces=StoredTraces(store, [folder]),
-            discard_vectors=lambda: FlatVectors.discard(folder / "index" / "vectors"),
+            discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
         ),
         turn=threading.Lock(),
     )

@@ -3,30 +3,31 @@
 import os
 import secrets
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import structlog
 
 from agent_memory import __version__
+from agent_memory.adapters.agents.claude_code import ClaudeCode as ClaudeCodeSetup
+from agent_memory.adapters.agents.codex import Codex as CodexSetup
+from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
+from agent_memory.adapters.agents.files import DiskFiles
+from agent_memory.adapters.agents.gemini import Gemini as GeminiSetup
 from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
-from agent_memory.adapters.index.minilm import MiniLm
-from agent_memory.adapters.index.vectors import FlatVectors
-from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
-from agent_memory.adapters.models.embeddings import OpenAiEmbedder
-from agent_memory.adapters.models.reasoner import LlmReasoner
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.secrets.pass_through import PassThrough
+from agent_memory.adapters.spool.folder import SpoolFolder
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
 from agent_memory.adapters.storage.job_store import StoredJobs
@@ -45,19 +46,18 @@ from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
 from agent_memory.adapters.storage.traces import StoredTraces
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.transcripts.claude_code import ClaudeCode
 from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Security, Settings, Toc
+from agent_memory.domain import agents
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
     Clock,
-    Embedder,
     EventLog,
     OrderedStore,
     Reasoner,
@@ -70,19 +70,22 @@ from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Services
+from agent_memory.interfaces.cli.backend import Backend, Remote, Services
+from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
-from agent_memory.interfaces.cli.remote import connected
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
+from agent_memory.interfaces.hooks import inputs
+from agent_memory.interfaces.hooks.handler import Hooks
 from agent_memory.interfaces.http.server import HttpServer, health
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
 from agent_memory.services.backfill import Backfill
+from agent_memory.services.briefing import Briefing
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
@@ -93,6 +96,7 @@ from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
+from agent_memory.services.installing import Installing
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.library import Library
 from agent_memory.services.memory_forgetting import MemoryForgetting
@@ -101,8 +105,12 @@ from agent_memory.services.purging import Purging
 from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall, Vectors
+from agent_memory.services.recording import Recording
+from agent_memory.services.reflection import Reflection
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
+from agent_memory.services.sharing import Sharing
+from agent_memory.services.spooling import Spooling
 from agent_memory.services.survey import Survey
 from agent_memory.services.sync import Sync
 from agent_memory.services.tail import Tail
@@ -121,7 +129,7 @@ class Remembering:
     curation: Curation
     workplaces: Workplaces
     notes: NoteWriting
-    sync: Sync
+    sharing: Sharing
     survey: Survey
     consolidation: Consolidation
     reasoning: Reasoning
@@ -153,7 +161,7 @@ class App:
     remembering: Remembering
     backfill: Backfill
     repositories: GitRepositories
-    settings: Settings
+    hooks: Hooks
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
@@ -166,12 +174,12 @@ class App:
             jobs=self.jobs,
             rebuild=self.rebuild,
             recall=self.recall,
-            context=ContextBuilder(recall=self.recall),
+            context=self.hooks.briefing.context,
             indexes=self.indexes,
             capture=self.remembering.capture,
             curation=self.remembering.curation,
             workplaces=self.remembering.workplaces,
-            sync=self.remembering.sync,
+            sharing=self.remembering.sharing,
             survey=self.remembering.survey,
             consolidation=self.remembering.consolidation,
             reasoning=self.remembering.reasoning,
@@ -179,22 +187,36 @@ class App:
             backfill=self.backfill,
             forgetting=self.forgetting,
             memory_forgetting=self.remembering.forgetting,
+            installing=installing(),
             worker=self.worker,
-            user_remote=self.settings.memories.user_remote,
         )
         backend = Backend(
             services=services,
             control=None,
             offline=offline_admin,
-            remote=connected,
+            remote=_remote,
             own_db=db_path.resolve(),
         )
         return Runner(PROGRAMS, backend, __version__)
+
+    def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
+        at_ms, _, data = given.partition(b"\n")
+        return self.hooks.answer(
+            inputs.delivery(
+                call.arguments,
+                folder=str(call.cwd),
+                environ=call.environ,
+                nonce=call.nonce,
+                at_ms=int(at_ms) if at_ms.isdigit() else self.clock.now(),
+                data=data,
+            )
+        )
 
     def close(self) -> None:
         try:
             self.scheduler.close()
             self.repositories.close()
+            self.hooks.close()
             self.remembering.notes.flush()
             self.bridge.close()
             self.worker.close()
@@ -259,7 +281,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         recall=recall,
         store=maintenance,
         traces=StoredTraces(store, [db_path, index_folder, data / "logs", data / "spool"]),
-        discard_vectors=lambda: FlatVectors.discard(index_folder / "vectors"),
+        discard_vectors=lambda: shutil.rmtree(index_folder / "vectors", ignore_errors=True),
     )
     forgetting = Forgetting(
         log=events,
@@ -314,20 +336,22 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
     )
     journal = StoredJournal(store)
     reasoner = _reasoner(settings, StoredTokenBudget(store), clock)
+    sync = Sync(
+        memories=memories,
+        projects=projects,
+        repositories=repositories,
+        notes=notes,
+        secrets=secrets_filter,
+        clock=clock,
+        imported=remembered,
+    )
+    sharing = Sharing(sync=sync, workplaces=workplaces, user_remote=settings.memories.user_remote)
     remembering = Remembering(
         capture=capture,
         curation=curation,
         workplaces=workplaces,
         notes=notes,
-        sync=Sync(
-            memories=memories,
-            projects=projects,
-            repositories=repositories,
-            notes=notes,
-            secrets=secrets_filter,
-            clock=clock,
-            imported=remembered,
-        ),
+        sharing=sharing,
         survey=Survey(
             curation=curation,
             notes=notes,
@@ -370,6 +394,14 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         ingest=ingest,
         workplaces=workplaces,
     )
+    hooks = Hooks(
+        recording=Recording(ingest=ingest, workplaces=workplaces),
+        briefing=Briefing(context=ContextBuilder(recall=recall), recall=recall),
+        reflection=Reflection(log=events, capture=capture),
+        sharing=sharing,
+        spooling=Spooling(spool=SpoolFolder(data / "spool"), secrets=secrets_filter),
+        version=__version__,
+    )
     memory = MemoryService(
         ingest=ingest,
         timeline=timeline,
@@ -397,10 +429,21 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         remembering=remembering,
         backfill=backfill,
         repositories=repositories,
-        settings=settings,
+        hooks=hooks,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),
         timeline=timeline,
+    )
+
+
+def installing() -> Installing:
+    setups = (ClaudeCodeSetup(), CodexSetup(), GeminiSetup(), CursorSetup())
+    return Installing(
+        agents={setup.agent: setup for setup in setups},
+        files=DiskFiles(),
+        launcher=agents.Launcher(
+            python=sys.executable, script=str(Path(__file__).resolve().with_name(agents.SCRIPT))
+        ),
     )
 
 
@@ -486,29 +529,17 @@ def _notes_failed(home: Home, exc: GitFailed) -> None:
     log.warning("notes.not_written", home=home, error=str(exc))
 
 
+# What the following need takes longer to load than most of a start: it is loaded where it is used.
+
+
 def _embedding(
     settings: Settings, store: OrderedStore, library: Library, folder: Path
 ) -> Embedding | None:
-    embedder = _embedder(settings)
-    if embedder is None:
-        FlatVectors.outdate(folder)
+    if settings.embedder.provider == "none" and not folder.exists():
         return None
-    return Embedding(
-        library=library,
-        queue=StoredEmbeddingQueue(store),
-        embedder=embedder,
-        vectors=FlatVectors(folder, embedder.model),
-    )
+    from agent_memory import models
 
-
-def _embedder(settings: Settings) -> Embedder | None:
-    chosen = settings.embedder
-    if chosen.provider == "none":
-        return None
-    if chosen.provider == "minilm":
-        return MiniLm()
-    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
-    return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    return models.embedding(settings, store, library, folder)
 
 
 def _index_folder(store: OrderedStore, db_path: Path) -> Path:
@@ -528,43 +559,28 @@ def _index_folder(store: OrderedStore, db_path: Path) -> Path:
 def _summarizer(
     settings: Settings, fallback: ExtractiveSummarizer, budget: StoredTokenBudget, clock: Clock
 ) -> Summarizer:
-    chosen = settings.summarizer
-    if chosen.provider == "extractive":
+    if settings.summarizer.provider == "extractive":
         return fallback
-    limits = Limits(daily_tokens=chosen.daily_token_budget)
-    if chosen.provider == "llama":
-        limits = replace(limits, context_tokens=settings.llama.context_size)
-    return LlmSummarizer(chosen.provider, _chat(settings), fallback, budget, clock, limits)
+    from agent_memory import models
+
+    return models.summarizer(settings, fallback, budget, clock)
 
 
 def _reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> Reasoner | None:
     """The same model that summarizes, if it is one."""
-    chosen = settings.summarizer
-    if chosen.provider == "extractive":
+    if settings.summarizer.provider == "extractive":
         return None
-    local = chosen.provider == "llama"
-    return LlmReasoner(
-        _chat(settings),
-        budget,
-        clock,
-        context_tokens=settings.llama.context_size if local else Limits().context_tokens,
-        daily_tokens=chosen.daily_token_budget,
-    )
+    from agent_memory import models
+
+    return models.reasoner(settings, budget, clock)
 
 
-def _chat(settings: Settings) -> Chat:
-    chosen = settings.summarizer
-    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
-    if chosen.provider == "anthropic":
-        return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
-    if chosen.provider == "openai":
-        return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
-    endpoint = settings.llama.endpoint or chosen.base_url
-    if not endpoint:
-        raise FeatureUnavailable(
-            "summarizer.provider = llama needs a running llama-server: set llama.endpoint"
-        )
-    return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)
+@contextmanager
+def _remote(endpoint: str, key: str | None) -> Iterator[Remote]:
+    from agent_memory.interfaces.cli.remote import connected
+
+    with connected(endpoint, key) as daemon:
+        yield daemon
 
 
 def _rules(chosen: Toc) -> Rules:

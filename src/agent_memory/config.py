@@ -5,7 +5,6 @@ variables, flags. The daemon reads at its start, without a project. A caller's c
 time, and there the project's file may not touch what belongs to the daemon.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -168,9 +167,11 @@ class Streaming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartHook:
-    enabled: bool = live(True, "Give context when a session starts.")
+    enabled: bool = live(True, "Record when a session starts, and give it context.")
     fetch_remote: bool = live(False, "Fetch the team's memories first.")
-    context_token_budget: int = live(2000, "The most tokens of context.", minimum=0)
+    context_token_budget: int = live(
+        2000, "The most tokens of context; agents take 2,450.", minimum=0
+    )
     include_guidance: bool = live(True, "Tell the agent how to use its memory.")
     guidance_detail: str = live(
         "standard", "How much of that.", choices=("minimal", "standard", "detailed")
@@ -179,17 +180,17 @@ class SessionStartHook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPromptHook:
-    enabled: bool = live(True, "Look for signals in prompts.")
+    enabled: bool = live(True, "Record prompts, and look for signals in them.")
     signal_patterns: list[str] = live(
         ["[decision]", "[learned]", "[blocker]", "[progress]"], "Markers that ask for a capture."
     )
     recall: bool = live(False, "Add up to three related memories.")
-    auto_capture: bool = live(False, "Capture by itself where the signal is clear.")
+    auto_capture: bool = live(False, "Capture what has a marker, without asking.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostToolUseHook:
-    enabled: bool = live(True, "Give related memories after a tool has run.")
+    enabled: bool = live(True, "Record what tools do, and give related memories.")
     trigger_tools: list[str] = live(["Read", "Edit", "Write"], "The tools that do so.")
     exclude_patterns: list[str] = live(["*.lock", "node_modules/*"], "Files that do not.")
 
@@ -202,9 +203,9 @@ class PreCompactHook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopHook:
-    enabled: bool = live(True, "Look back when a session stops.")
-    push_remote: bool = live(False, "Push memories to the remote.")
-    session_analysis: bool = live(True, "Say what was learned.")
+    enabled: bool = live(True, "Record answers, and look back when a session ends.")
+    push_remote: bool = live(False, "Sync with the remote when a session ends.")
+    session_analysis: bool = live(True, "Capture then what asks to be remembered.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,6 +471,8 @@ def _fits(key: Key, value: Any) -> bool:
 
 
 def _nearest(name: str) -> str:
+    import difflib  # noqa: PLC0415  takes 15 ms to load, and hardly anyone errs
+
     close = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else "; `memory config list` shows all"
 

@@ -119,6 +119,7 @@ class _Daemon:
         built = app.build(self._settings, self._db_path, self._folders.data)
         commands = CommandServer(
             built.runner(self._db_path, lambda: self._status(built)).run,
+            built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
         )
@@ -128,6 +129,7 @@ class _Daemon:
             built.scheduler.start()
             self._announce(built)
             _say_ready(self._start)
+            built.hooks.later(built.hooks.drain)
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
             log.info("daemon.stopping")

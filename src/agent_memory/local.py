@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent_memory import __version__, config, places, relay
 from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.status import Finding
 from agent_memory.interfaces.cli.backend import Backend, Remote, StartOptions
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -67,6 +68,11 @@ class ProcessControl:
             return f"starting or stopping (PID {pid})"
         _, _, message = relay.failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
+
+    def examine(self, config_file: Path | None, folder: Path, mcp: bool, /) -> Iterator[Finding]:
+        from agent_memory import checkup
+
+        return checkup.findings(dict(os.environ), config_file, folder, mcp=mcp)
 
 
 class ProcessChannel:

@@ -17,7 +17,7 @@ VERSION = "0.1.0"  # of the package; the daemon gives way to a newer one
 PROTOCOL = b"1"
 
 # From us.
-HELLO, INPUT, LINE, CANCEL = b"H", b"I", b"L", b"C"
+HELLO, INPUT, LINE, CANCEL, GIVEN = b"H", b"I", b"L", b"C", b"G"
 # From the daemon.
 OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE = (
     b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U",
@@ -27,7 +27,7 @@ PROGRAMS = ("memory", "memory-daemon", "kontekst")
 ENVIRONMENT = (
     "HOME", "USER", "PATH", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR",
     "CLICOLOR", "CLICOLOR_FORCE", "LANG", "TZ", "EDITOR", "VISUAL", "SSH_AUTH_SOCK", "SSH_ASKPASS",
-    "COMP_WORDS", "COMP_CWORD",
+    "COMP_WORDS", "COMP_CWORD", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME",
 )  # fmt: skip
 ENVIRONMENT_PREFIXES = ("MEMORY_", "XDG_", "LC_", "GIT_", "_MEMORY_", "_KONTEKST_")
 # Of commands with --endpoint and of clients, which run in a process of their own: no daemon's.
@@ -47,6 +47,16 @@ CONFIG_ERROR = 3
 STORAGE_ERROR = 4
 LONGEST_WAIT = 60
 
+# Hooks. The longest that each may take, in seconds, below what agents allow; the word is looked for
+# in the input. Leaving it in the spool takes 0.3 s more.
+HOOK_READ_SECONDS = 5.0
+HOOK_SECONDS = 1.0
+HOOK_KEEP_SECONDS = 3.0
+HOOKS_OWN_SECONDS = ((b'"SessionStart"', 2.0), (b'"SessionEnd"', 0.5), (b'"Stop"', 2.0))
+HOOK_TRIES = 3
+MAX_HOOK_BYTES = 8 << 20
+START_DAEMON = "start-daemon"  # in place of a hook's name: what no hook waits for
+
 # What is answered without a daemon when none runs, by first word; and what is always done here.
 WITHOUT_DAEMON = {
     "memory": ("completion",),
@@ -54,12 +64,13 @@ WITHOUT_DAEMON = {
     "kontekst": ("completion",),
 }
 NEVER_RELAYED = {
-    "memory": (),
+    "memory": ("doctor",),
     "memory-daemon": ("start", "stop", "service"),
     "kontekst": ("start", "stop"),
 }
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
+    "--input", "--output", "--agent",
 )  # fmt: skip
 
 
@@ -69,6 +80,10 @@ class Lost(Exception):
 
 class Unread(Lost):
     """It ended, and the daemon has not read what we sent last."""
+
+
+class Late(Exception):
+    """What a hook was given has taken longer than an agent may be kept waiting."""
 
 
 def run_and_exit() -> None:
@@ -113,6 +128,8 @@ def run(program: str, arguments: list[str]) -> int:
     words, flags = outline(arguments)
     first = words[0] if words else ""
     remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
+    if program == "memory" and first == "hook" and flags.isdisjoint(("-h", "--help")):
+        return hook(arguments, words)
     if first in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
     folder = data_folder()
@@ -150,6 +167,168 @@ def run(program: str, arguments: list[str]) -> int:
             return code
     complain("error: the daemon does not answer; `memory-daemon status` may tell why\n")
     return STORAGE_ERROR
+
+
+def hook(arguments: list[str], words: list[str]) -> int:
+    """Tell the daemon what an agent's hook was given, and the agent what the daemon answers.
+
+    Never in the way: whatever happens, there is an answer in time, it is valid JSON, and the exit
+    code is 0. Where no daemon answers, the input is left in the spool for the next one.
+    """
+    if words[1:] == [START_DAEMON]:
+        return start(config_file(arguments), by_hand=False)
+    given = b""
+    answer: bytes | None = None
+    nonce = os.urandom(16).hex()
+    at_ms = 0
+    try:
+        import _signal  # type: ignore[import-not-found]  # `signal` without enum
+        import time
+
+        at_ms = time.time_ns() // 1_000_000
+        _signal.signal(_signal.SIGALRM, too_late)
+        _signal.setitimer(_signal.ITIMER_REAL, HOOK_READ_SECONDS)
+        given = hook_input(option(arguments, "--input"))
+        seconds = next((own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)
+        try:
+            answer = ask_daemon(arguments, nonce, at_ms, given)
+        except (Late, Lost, OSError):
+            pass
+        if answer is None and given:
+            _signal.setitimer(_signal.ITIMER_REAL, HOOK_KEEP_SECONDS)
+            leave_in_spool(arguments, nonce, at_ms, given)
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+    except BaseException as exc:
+        complain(f"error: the hook was not recorded: {exc!r}\n")
+    try:
+        put_answer(answer or no_answer(given), option(arguments, "--output"))
+    except (OSError, KeyboardInterrupt) as exc:
+        complain(f"error: the hook's answer cannot be written: {exc}\n")
+    return 0
+
+
+def too_late(_number: int, _frame: object) -> None:
+    raise Late("it took too long")
+
+
+def option(arguments: list[str], name: str) -> str | None:
+    for position, argument in enumerate(arguments):
+        if argument == name and position + 1 < len(arguments):
+            return arguments[position + 1]
+        if argument.startswith(f"{name}="):
+            return argument[len(name) + 1 :]
+    return None
+
+
+def hook_input(path: str | None) -> bytes:
+    """All of it. What is too long for any agent is read, so that nobody is left writing, and not
+    kept."""
+    if path is None and os.isatty(0):
+        complain("note: a hook reads JSON from standard input, or from --input FILE\n")
+    source = 0 if path is None else os.open(path, os.O_RDONLY)
+    parts: list[bytes] = []
+    size = 0
+    while part := os.read(source, CHUNK):
+        size += len(part)
+        if size <= MAX_HOOK_BYTES:
+            parts.append(part)
+    if path is not None:
+        os.close(source)
+    if size > MAX_HOOK_BYTES:
+        raise OSError(f"its input has {size:,} bytes; the limit is {MAX_HOOK_BYTES:,}")
+    return b"".join(parts)
+
+
+def ask_daemon(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> bytes | None:
+    """The daemon's answer; None where no daemon is there, or it makes way for ours."""
+    call = hello("hook", arguments, nonce) + frame(GIVEN, b"%d\n" % at_ms + given)
+    folder = data_folder()
+    for _ in range(HOOK_TRIES):
+        connection = connect(folder)
+        if connection is None:
+            return None
+        try:
+            return exchange(connection, call)
+        except Lost:
+            continue  # it has stopped; the same again is the same to the next one
+        finally:
+            connection.close()
+    return None
+
+
+def exchange(connection: _socket.socket, call: bytes) -> bytes | None:
+    send(connection, call)
+    said = b""
+    while True:
+        kind, payload = receive(connection)
+        if kind == OUT:
+            said += payload
+        elif kind == ERR:
+            write(2, payload)
+        elif kind == EXIT:
+            return said or None
+        elif kind == UPGRADE:
+            return None
+
+
+def no_answer(given: bytes) -> bytes:
+    if b'"hook"' in given and b'"hook_event_name"' not in given:
+        return b'{"additionalContext": "", "suppressSystemPrompt": false}\n'
+    return b"{}\n"
+
+
+def put_answer(answer: bytes, path: str | None) -> None:
+    if path is None:
+        write(1, answer)
+        return
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write(target, answer)
+    finally:
+        os.close(target)
+
+
+def leave_in_spool(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> None:
+    """Have another process clean the input and keep it, and a daemon started that records it.
+
+    Where that takes too long it goes on alone: it has all that it needs, and holds nothing that
+    whoever called us waits for.
+    """
+    readable, writable = os.pipe()
+    complaints, complaining = os.pipe()
+    command = [sys.executable, "-I", "-m", "agent_memory.fallback", nonce, str(at_ms), *arguments]
+    null = os.open(os.devnull, os.O_WRONLY)
+    child = os.posix_spawn(
+        sys.executable,
+        command,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, readable, 0),
+            (os.POSIX_SPAWN_DUP2, null, 1),
+            (os.POSIX_SPAWN_DUP2, complaining, 2),
+        ],
+        setsid=True,
+    )
+    for descriptor in (readable, complaining, null):
+        os.close(descriptor)
+    try:
+        write(writable, given)
+    except BrokenPipeError:
+        pass  # it has ended, and said why
+    except BaseException:
+        import signal
+
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    os.close(writable)
+    try:
+        while part := os.read(complaints, CHUNK):
+            write(2, part)
+        os.waitpid(child, 0)
+    except Late:
+        pass
 
 
 def outline(arguments: list[str]) -> tuple[list[str], set[str]]:
@@ -236,7 +415,7 @@ def announced(folder: str) -> tuple[int, int]:
     return found.st_ino, found.st_mtime_ns
 
 
-def hello(program: str, arguments: list[str]) -> bytes:
+def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
     """The first frame: who calls, from where, and with what terminal."""
     terminals = [b"1" if os.isatty(fd) else b"0" for fd in (0, 1, 2)]
     columns = lines = 0
@@ -265,7 +444,7 @@ def hello(program: str, arguments: list[str]) -> bytes:
         str(columns),
         str(lines),
     ]
-    fields += [os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
+    fields += [nonce or os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
     encoded = [os.fsencode(each) for each in fields]
     return frame(HELLO, b"".join(len(each).to_bytes(4, "big") + each for each in encoded))
 

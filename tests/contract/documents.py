@@ -111,7 +111,7 @@ def scopes(draw: st.DrawFn) -> Scope:
         agent=draw(_mostly("", _names)),
         role=draw(_mostly("", _names)),
         namespace=draw(_mostly("", _names)),
-        domain=draw(_mostly("", st.sampled_from(_DOMAINS))),
+        domains=draw(_mostly(nothing, st.frozensets(st.sampled_from(_DOMAINS), max_size=2))),
         spec=draw(_mostly("", _names)),
         statuses=draw(_mostly(nothing, st.frozensets(st.sampled_from(_STATUSES), max_size=3))),
         tags=draw(_mostly(nothing, _tags)),
@@ -128,8 +128,10 @@ def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], Scope]:
     if not made or draw(st.booleans()):
         return made, scope
     like = draw(st.sampled_from(made))
-    names = ("project", "session", "agent", "role", "namespace", "spec", "domain")
+    names = ("project", "session", "agent", "role", "namespace", "spec")
     fields: dict[str, Any] = {name: getattr(like, name) for name in names if draw(st.booleans())}
+    if like.domain and draw(st.booleans()):
+        fields |= {"domains": frozenset({like.domain})}
     if draw(st.booleans()):
         fields |= {"tags": like.tags, "kinds": frozenset({like.kind})}
     if draw(st.booleans()):

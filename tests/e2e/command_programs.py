@@ -181,6 +181,7 @@ async def _serve(data: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     server = CommandServer(
         Runner({"memory": programs}, backend, __version__).run,
+        lambda _call, given: (given, ""),
         version=__version__,
         on_newer=stop.set,
     )

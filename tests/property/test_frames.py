@@ -148,8 +148,8 @@ def test_both_ends_frame_alike(payload: bytes, kind: bytes) -> None:
 
 
 def test_both_ends_know_the_same_kinds() -> None:
-    kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "OUT", "ERR", "ASK", "ASK_HIDDEN", "READ", "PAGE",
-             "EXIT", "UPGRADE", "PROTOCOL")  # fmt: skip
+    kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "GIVEN", "OUT", "ERR", "ASK", "ASK_HIDDEN",
+             "READ", "PAGE", "EXIT", "UPGRADE", "PROTOCOL")  # fmt: skip
     assert [getattr(relay, kind) for kind in kinds] == [getattr(frames, kind) for kind in kinds]
 
 

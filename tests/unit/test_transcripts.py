@@ -6,12 +6,12 @@ import pytest
 
 from agent_memory.adapters.transcripts.claude_code import ClaudeCode
 from agent_memory.adapters.transcripts.codex import Codex
-from agent_memory.adapters.transcripts.fields import Fields
 from agent_memory.adapters.transcripts.files import Reader
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.domain import transcripts
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import EventRole, EventType
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.transcripts import Kind, Recorded
 from tests.transcript_files import START_MS, Claude, Line, iso, plain, rollout, text, tool_use
 

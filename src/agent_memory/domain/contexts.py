@@ -1,18 +1,40 @@
-"""Contexts: what an agent is given of its memory, as XML that never exceeds its budget."""
+"""Contexts: what an agent is given of its memory, as XML that never exceeds its budget.
+
+All of it is told as facts: orders in what a tool brings can look like an attack. The outermost
+elements are those of `transcripts.OWN_MARKERS`, by which it is known again and not recorded.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from agent_memory.domain.documents import Kind, iso
 from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.memories import NAMESPACES, Memory
 from agent_memory.domain.queries import Hit
 from agent_memory.domain.segments import estimate_tokens
+from agent_memory.domain.signals import Signal
 
 DEFAULT_TOKENS = 2_000
 MAX_TOKENS = 100_000
 SUMMARY_CHARS = 400
+_FIND = "`memory recall WORDS` finds more of what earlier sessions did and decided."
+GUIDANCE = {
+    "minimal": (_FIND,),
+    "standard": (
+        _FIND,
+        "`memory capture NAMESPACE SUMMARY` keeps a decision or a finding for later sessions.",
+    ),
+    "detailed": (
+        _FIND,
+        "With `--in events` it looks at what was said, word by word.",
+        "`memory capture NAMESPACE SUMMARY --content TEXT` keeps something for later sessions.",
+        f"Namespaces are {', '.join(NAMESPACES)}.",
+        "`memory show URI` gives a memory whole, `memory resolve ID` marks a blocker as solved.",
+        "`memory-daemon query tree` is the table of contents of all conversations.",
+    ),
+}
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -24,6 +46,7 @@ class Wanted:
     branch: str = ""
     prompt: str = ""
     file: str = ""
+    guidance: str = ""  # one of GUIDANCE, or none
     tokens: int = DEFAULT_TOKENS
 
     def __post_init__(self) -> None:
@@ -54,17 +77,75 @@ def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
         )
         if value
     ]
-    head.append("  <resources>")
-    foot = ["  </resources>", "</memory_context>"]
+    guidance = [
+        f"  <guidance>{_text(each)}</guidance>" for each in GUIDANCE.get(wanted.guidance, ())
+    ]
+    foot = ["</memory_context>"]
     chosen: list[Hit] = []
     lines: list[str] = []
     for hit in hits:
         more = [*lines, *_resource(hit)]
-        if estimate_tokens("\n".join((*head, *more, *foot))) <= wanted.tokens:
+        if _fits((*head, "  <resources>", *more, "  </resources>", *guidance, *foot), wanted):
             lines = more
             chosen.append(hit)
-    text = "\n".join((*head, *lines, *foot)) if chosen else ""
+    if lines:
+        lines = ["  <resources>", *lines, "  </resources>"]
+    elif not guidance or not _fits((*head, *guidance, *foot), wanted):
+        return Context(text="", tokens=0, hits=())
+    text = "\n".join((*head, *lines, *guidance, *foot))
     return Context(text=text, tokens=estimate_tokens(text), hits=tuple(chosen))
+
+
+def related(hits: Sequence[Hit]) -> str:
+    """Memories that have to do with what was just done; empty where there are none."""
+    lines = []
+    for hit in hits:
+        uri = _quoted(_clean(hit.uri))
+        lines += [
+            f'  <memory uri={uri} relevance="{hit.score:.2f}">',
+            f"    <summary>{_text(_summary(hit))}</summary>",
+            "  </memory>",
+        ]
+    return _wrapped("related_memories", lines)
+
+
+def suggested(signals: Sequence[Signal]) -> str:
+    """What in a prompt seems worth keeping."""
+    lines = []
+    for signal in signals:
+        lines.append(f"  <signal type={_quoted(_kind(signal))}>")
+        lines.append(f"    <summary>{_text(signal.summary)}</summary>")
+        if signal.reason:
+            lines.append(f"    <reason>{_text(signal.reason)}</reason>")
+        lines.append(f"    <action>Confirm to capture this {_kind(signal)}</action>")
+        lines.append("  </signal>")
+    return _wrapped("capture_detected", lines)
+
+
+def captured(memories: Sequence[Memory], note: str) -> str:
+    """What was captured without asking."""
+    lines = []
+    for memory in memories:
+        lines += [
+            f"  <memory uri={_quoted(memory.urn)}>",
+            f"    <summary>{_text(memory.summary)}</summary>",
+            f"    <captured>{_text(note)}</captured>",
+            "  </memory>",
+        ]
+    return _wrapped("auto_captured", lines)
+
+
+def _wrapped(name: str, lines: Sequence[str]) -> str:
+    return "\n".join((f"<{name}>", *lines, f"</{name}>")) if lines else ""
+
+
+def _kind(signal: Signal) -> str:
+    """A namespace, of one thing: decisions, decision."""
+    return signal.namespace.removesuffix("s") if signal.namespace != "progress" else "progress"
+
+
+def _fits(lines: Iterable[str], wanted: Wanted) -> bool:
+    return estimate_tokens("\n".join(lines)) <= wanted.tokens
 
 
 def _resource(hit: Hit) -> Sequence[str]:
@@ -75,7 +156,7 @@ def _resource(hit: Hit) -> Sequence[str]:
     if document.kind is Kind.MEMORY:
         attributes.append(("namespace", document.namespace))
     attributes.append(("time", iso(document.at_ms)))
-    shown = " ".join(f"{name}={quoteattr(_clean(value))}" for name, value in attributes)
+    shown = " ".join(f"{name}={_quoted(_clean(value))}" for name, value in attributes)
     return (
         f"    <resource {shown}>",
         f"      <summary>{_text(_summary(hit))}</summary>",
@@ -91,7 +172,11 @@ def _summary(hit: Hit) -> str:
 
 
 def _text(value: str) -> str:
-    return escape(_clean(" ".join(value.split())))
+    return escape(_clean(" ".join(value.split())), quote=False)
+
+
+def _quoted(value: str) -> str:
+    return f'"{escape(value)}"'
 
 
 def _clean(value: str) -> str:

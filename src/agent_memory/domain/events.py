@@ -72,7 +72,7 @@ class Event:
 
     def __post_init__(self) -> None:
         _check_name("event_id", self.event_id, MAX_EVENT_ID_CHARS)
-        _check_name("session_id", self.session_id, MAX_SESSION_ID_CHARS)
+        check_session_id(self.session_id)
         check_millis("timestamp_ms", self.at_ms)
         size = _utf8_size("text", self.text)
         if size > MAX_TEXT_BYTES:
@@ -94,6 +94,10 @@ class Page:
 
     events: tuple[Event, ...]
     next: Position | None = None
+
+
+def check_session_id(value: str) -> None:
+    _check_name("session_id", value, MAX_SESSION_ID_CHARS)
 
 
 def check_millis(name: str, value: int) -> None:

@@ -6,12 +6,15 @@ from concurrent.futures import Future
 from typing import NamedTuple, NewType, Protocol, TypeVar
 
 from agent_memory.domain.access import AccessKey
+from agent_memory.domain.agents import Change as ConfigChange
+from agent_memory.domain.agents import ConfigFile, Edited, Ours, Seat, Wanted
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.consolidations import Run
 from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
 from agent_memory.domain.forgetting import Erasure, Place, Searched, Trace
+from agent_memory.domain.hooks import Told
 from agent_memory.domain.jobs import JobState, JobStatus
 from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey
 from agent_memory.domain.notes import Reading
@@ -116,6 +119,25 @@ class SecretsFilter(Protocol):
         """Whether a glance at all of them together tells that `clean` finds nothing in any one.
         Where it does not, only `clean` knows. Raises ContentBlocked as `clean` does."""
         ...
+
+
+class Spool(Protocol):
+    """What hooks were told while no daemon answered."""
+
+    def put(self, told: Told, /) -> None:
+        """Durable once it returns; the same delivery twice is there once. Raises Overloaded where
+        there is no room, and StorageFailed."""
+        ...
+
+    def waiting(self) -> list[str]:
+        """The names of what is there, the oldest first."""
+        ...
+
+    def get(self, name: str, /) -> Told | None:
+        """None where it is gone, or cannot be read: then it is set aside."""
+        ...
+
+    def remove(self, name: str, /) -> None: ...
 
 
 class Outbox(Protocol):
@@ -588,6 +610,52 @@ class Transcripts(Protocol):
     def chunks(self, source: Source, /) -> Iterator[Chunk]:
         """All that is in it, a bounded piece at a time, from the beginning. What cannot be read is
         told as refused."""
+        ...
+
+
+class AgentSetup(Protocol):
+    """How one agent is configured: in which files, and what of ours stands there. No I/O; the text
+    of a file that is not there is empty. Raises ConfigError where a text cannot be read."""
+
+    @property
+    def title(self) -> str: ...
+
+    def folder(self, seat: Seat, /) -> str:
+        """The agent's own folder of this user."""
+        ...
+
+    def files(self, seat: Seat, /) -> tuple[ConfigFile, ...]: ...
+
+    def shared(self, seat: Seat, /) -> tuple[ConfigFile, ...]:
+        """Files that count too, and are not ours to change."""
+        ...
+
+    def edited(self, file: ConfigFile, text: str, wanted: Wanted, /) -> Edited:
+        """With what is wanted of ours, and nothing else of ours; the rest as it was."""
+        ...
+
+    def ours(self, file: ConfigFile, text: str, /) -> Ours: ...
+
+    def advice(self, seat: Seat, /) -> str:
+        """What to do so that a change acts."""
+        ...
+
+
+class ConfigFiles(Protocol):
+    """The files in which agents are configured. Raises ConfigError."""
+
+    def read(self, path: str, /) -> str | None:
+        """None where there is no such file."""
+        ...
+
+    def apply(self, change: ConfigChange, /) -> None:
+        """Whole or not at all, and only if the file is what it was."""
+        ...
+
+    def is_folder(self, path: str, /) -> bool: ...
+
+    def root(self, folder: str, /) -> str:
+        """The repository's folder that this one is in, or the folder itself."""
         ...
 
 

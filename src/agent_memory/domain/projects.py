@@ -9,6 +9,7 @@ from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, Home
 
 NEVER = Millis(0)
+NOWHERE = Home("")  # no repository: only the name of a project is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,11 @@ class Place:
     home: Home
     commit: str = ""
     branch: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the project, or the organisation."""
+        return self.domain.partition(":")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

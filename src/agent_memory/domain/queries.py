@@ -17,6 +17,7 @@ from agent_memory.domain.events import (
 
 MAX_QUERY_CHARS = 10_000
 DEFAULT_LIMIT = 10
+CANDIDATES = 40  # more find no more, and each costs time
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_TAGS = 100
@@ -42,7 +43,7 @@ class Scope:
     agent: str = ""
     role: str = ""
     namespace: str = ""
-    domain: str = ""  # "project" and "org" stand for every project and organisation
+    domains: frozenset[str] = frozenset()  # any of; "project" and "org" stand for all of these
     spec: str = ""
     statuses: frozenset[str] = frozenset()  # empty: all but the hidden ones
     archived: bool = False  # then those that are archived are not hidden
@@ -76,7 +77,7 @@ class Scope:
             and (not self.role or document.role == self.role)
             and (not self.namespace or document.namespace == self.namespace)
             and (not self.spec or document.spec == self.spec)
-            and (not self.domain or self.domain in domains(document.domain))
+            and (not self.domains or not self.domains.isdisjoint(domain_names(document.domain)))
             and self.admits_status(document.status)
             and self.tags <= document.tags
             and self.since <= document.at_ms <= self.until
@@ -90,7 +91,7 @@ class Scope:
         return HIDDEN - {"archived"} if self.archived else HIDDEN
 
 
-def domains(domain: str) -> tuple[str, ...]:
+def domain_names(domain: str) -> tuple[str, ...]:
     """The names under which a domain is found: `project:x` also as `project`."""
     family = domain.partition(":")[0]
     return (domain,) if family == domain else (domain, family)
@@ -104,6 +105,7 @@ class Query:
     limit: int = DEFAULT_LIMIT
     offset: int = 0
     min_score: float = 0.0
+    candidates: int = CANDIDATES  # of each index; fewer are found sooner
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY_CHARS:

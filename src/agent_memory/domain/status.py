@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from agent_memory.domain.events import Millis
 
@@ -42,6 +43,22 @@ class IndexesStatus:
     model: str
     doing: str
     trouble: str
+
+
+class Health(StrEnum):
+    FINE = "fine"
+    WARNING = "warning"  # it works, but not as it could
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a check-up has found. `advice` is what to do about it."""
+
+    subject: str
+    health: Health
+    said: str
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,7 +235,7 @@ def query_in(request: pb.SearchRequest) -> Query:
             agent=request.agent,
             role=role_in(request.role) if request.role else "",
             namespace=request.namespace,
-            domain=request.domain,
+            domains=frozenset({request.domain} if request.domain else ()),
             spec=request.spec,
             statuses=frozenset(request.statuses),
             archived=request.include_archived,

@@ -58,6 +58,10 @@ class Capture:
                 return self._told(result, cleaned != draft, place)
         raise Overloaded("the memory is being changed by others; try again")
 
+    def knows(self, draft: Draft, place: Place) -> bool:
+        """Whether these words were captured before, whatever has become of them."""
+        return self.memories.get(self.memory(self.clean(draft), place).key) is not None
+
     def clean(self, draft: Draft) -> Draft:
         """Without its secrets."""
         return replace(

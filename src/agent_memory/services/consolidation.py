@@ -125,7 +125,7 @@ class Consolidation:
             (vectors,) = self.vectors.known(documents.of_memory(memory))
             scope = Scope(
                 kinds=frozenset({documents.Kind.MEMORY}),
-                domain=memory.domain,
+                domains=frozenset({memory.domain}),
                 namespace=memory.namespace,
             )
             for vector in vectors[:1]:

@@ -7,11 +7,13 @@ from pathlib import PurePath
 from agent_memory.domain import contexts
 from agent_memory.domain.contexts import Context, Wanted
 from agent_memory.domain.documents import DocumentKey, Kind
-from agent_memory.domain.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.domain.memories import USER
+from agent_memory.domain.queries import MAX_QUERY_CHARS, Hit, Mode, Query, Scope
 from agent_memory.services.recall import Recall
 
 BLOCKERS = 5
 DECISIONS = 5
+MEMORIES = 10
 RELATED = 10
 RECENT = 5
 
@@ -20,22 +22,23 @@ RECENT = 5
 class ContextBuilder:
     recall: Recall
 
-    def build(self, wanted: Wanted) -> Context:
+    def build(self, wanted: Wanted, mode: Mode = Mode.HYBRID) -> Context:
         """What blocks comes first, then what was decided lately, what is related to the prompt and
-        the file, and what was done last."""
+        the file, what else was captured, and what was done last."""
         found: dict[DocumentKey, Hit] = {}
-        for hit in self._found(wanted):
-            found.setdefault(hit.document.key, hit)
+        for hit in self._found(wanted, mode):
+            if hit.document.text != hit.document.title or hit.document.kind is Kind.MEMORY:
+                found.setdefault(hit.document.key, hit)  # else nothing is known of it but its time
         return contexts.build(wanted, found.values())
 
-    def _found(self, wanted: Wanted) -> Iterator[Hit]:
-        domain = f"project:{wanted.project}" if wanted.project else ""
+    def _found(self, wanted: Wanted, mode: Mode) -> Iterator[Hit]:
+        domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
         active = frozenset({"active"})
         for namespace, limit in (("blockers", BLOCKERS), ("decisions", DECISIONS)):
             scope = Scope(
                 kinds=frozenset({Kind.MEMORY}),
                 namespace=namespace,
-                domain=domain,
+                domains=domains,
                 statuses=active,
             )
             yield from self.recall.search(Query(text="", scope=scope, limit=limit)).hits
@@ -43,8 +46,14 @@ class ContextBuilder:
         if about:
             kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
             scope = Scope(kinds=kinds, project=wanted.project)
-            query = Query(text=about, scope=scope, limit=RELATED)
+            query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
             yield from self.recall.search(query).hits
+        scope = Scope(
+            kinds=frozenset({Kind.MEMORY}),
+            domains=domains | {USER} if domains else domains,
+            statuses=active,
+        )
+        yield from self.recall.search(Query(text="", scope=scope, limit=MEMORIES)).hits
         scope = Scope(kinds=frozenset({Kind.SEGMENT}), project=wanted.project)
         yield from self.recall.search(Query(text="", scope=scope, limit=RECENT)).hits
 

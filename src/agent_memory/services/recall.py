@@ -35,7 +35,6 @@ from agent_memory.domain.ranking import Asked, Candidate, Ranked
 from agent_memory.services.library import Library
 from agent_memory.services.tail import Tail
 
-CANDIDATES = 40  # of each index; more find no more, and each costs time
 FOREMOST = 20  # of each answer of an index: the turns around these are looked at
 DATED = 24  # more of each index from a time that the question names
 BACKLOG = 200  # changes that wait to be embedded; fewer are a matter of a moment
@@ -91,13 +90,13 @@ class Recall:
         embedded = None if query.mode is Mode.BM25 else self._embedding(question, warnings)
         pool = _Pool(self.log, self.library)
         if query.mode is not Mode.VECTOR:  # meanwhile the question is embedded, in another thread
-            pool.add(self._by_words(question, query.scope, warnings))
-        near = self._by_meaning(question, embedded, query.scope, warnings)
+            pool.add(self._by_words(question, query, warnings))
+        near = self._by_meaning(question, embedded, query, warnings)
         mode = query.mode if near is not None else Mode.BM25
         if near is not None:
             pool.add(near.found)
         elif query.mode is Mode.VECTOR:
-            pool.add(self._by_words(question, query.scope, warnings))
+            pool.add(self._by_words(question, query, warnings))
         candidates = pool.candidates(near)
         ranked = ranking.rank(question, candidates, statistics, mode)
         telling = [e for e in ranked if e.score >= query.min_score and ranking.tells(e)]
@@ -135,11 +134,13 @@ class Recall:
         newest = sorted(found.values(), key=_newest_first)
         wanted = newest[query.offset : end]
         read = self.library.read(wanted)
-        hits = tuple(
+        placed = (
             self.library.placed(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
-            if each.key in read and query.scope.admits(read[each.key])  # it may have changed since
+            if each.key in read
         )
+        # It may have changed since; what it belongs to is known only where it is placed.
+        hits = tuple(hit for hit in placed if query.scope.admits(hit.document))
         return Answer(
             hits=hits,
             total=total - (len(wanted) - len(hits)),
@@ -171,13 +172,14 @@ class Recall:
         return self.vectors.threads.submit(self.vectors.embedder.embed, [question.meaning])
 
     def _by_words(
-        self, question: Asked, scope: Scope, warnings: list[str]
+        self, question: Asked, query: Query, warnings: list[str]
     ) -> list[Sequence[Found]]:
-        fresh, missing = self.tail.find(question.needles, scope, limit=CANDIDATES)
+        scope, most = query.scope, query.candidates
+        fresh, missing = self.tail.find(question.needles, scope, limit=most)
         _note_missing(missing, warnings)
         found: list[Sequence[Found]] = [fresh]
         try:
-            found.append(self.lexical.find(question.terms, scope, limit=CANDIDATES))
+            found.append(self.lexical.find(question.terms, scope, limit=most))
             for then in _times(question, scope):
                 found.append(sorted(self.tail.all(then)[0], key=_newest_first)[:DATED])
                 found.append(self.lexical.find(question.terms, then, limit=DATED))
@@ -190,7 +192,7 @@ class Recall:
         self,
         question: Asked,
         embedded: "Future[list[Vector]] | None",
-        scope: Scope,
+        query: Query,
         warnings: list[str],
     ) -> "_Near | None":
         if self.vectors is None or embedded is None:
@@ -198,8 +200,10 @@ class Recall:
         try:
             (vector,) = embedded.result(EMBEDDING_SECONDS)
             index = self.vectors.index
-            found = [index.nearest(vector, scope, limit=CANDIDATES)]
-            found += [index.nearest(vector, then, limit=DATED) for then in _times(question, scope)]
+            found = [index.nearest(vector, query.scope, limit=query.candidates)]
+            found += [
+                index.nearest(vector, then, limit=DATED) for then in _times(question, query.scope)
+            ]
         except TimeoutError:
             warnings.append("searched by words alone: the embedder takes too long")
             return None

@@ -103,7 +103,7 @@ class Survey:
         count all that were before it."""
         scope = Scope(
             kinds=frozenset({Kind.MEMORY}),
-            domain=domain,
+            domains=frozenset({domain}),
             statuses=frozenset({Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED}),
         )
         found: dict[str, Millis] = {}

@@ -28,7 +28,7 @@ from agent_memory.domain import analysis, documents
 from agent_memory.domain.documents import Document, Kind, Owner
 from agent_memory.domain.errors import IndexFailed
 from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.queries import Found, Scope, Statistics, domains
+from agent_memory.domain.queries import Found, Scope, Statistics, domain_names
 from agent_memory.domain.status import IndexStats
 
 log = structlog.get_logger()
@@ -316,7 +316,7 @@ class TantivyIndex:
         for name in _RAW:
             value = getattr(document, name)
             if name == "domain":
-                for each in domains(value):
+                for each in domain_names(value):
                     made.add_text(name, _short(each))
             else:
                 made.add_text(name, _short(value))
@@ -330,10 +330,10 @@ class TantivyIndex:
 
     def _filters(self, scope: Scope) -> Iterator[tuple[Any, Any]]:
         exact = [*scope.exact().items(), *(("tags", tag) for tag in scope.tags)]
-        if scope.domain:
-            exact.append(("domain", scope.domain))
         for name, value in exact:
             yield Occur.Must, self._silent(self._term(name, value))
+        if scope.domains:
+            yield Occur.Must, self._silent(self._any("domain", sorted(scope.domains)))
         if scope.kinds:
             yield Occur.Must, self._silent(self._any("kind", sorted(scope.kinds)))
         else:

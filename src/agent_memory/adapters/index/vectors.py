@@ -12,7 +12,6 @@ gone at once, and there is nothing to build or to train.
 """
 
 import os
-import shutil
 import struct
 import threading
 import zlib
@@ -33,7 +32,7 @@ from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner, ke
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.errors import IndexFailed
 from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.queries import Found, Scope, domains
+from agent_memory.domain.queries import Found, Scope, domain_names
 from agent_memory.domain.status import IndexStats
 
 log = structlog.get_logger()
@@ -279,11 +278,6 @@ class FlatVectors:
         with self._changing:
             if self._rows.dead and not self._compact():
                 raise IndexFailed("vector index: what was removed is still in its files")
-
-    @staticmethod
-    def discard(folder: Path) -> None:
-        """Nothing is embedded: what is left from when something was can go."""
-        shutil.rmtree(folder, ignore_errors=True)
 
     def replace(
         self, owned: Mapping[Owner, Sequence[tuple[Document, Sequence[Vector]]]], /
@@ -548,8 +542,10 @@ def _admitted(view: _View, scope: Scope) -> Mask:
     wanted.append((columns["status"], columns["status"].where(scope.admits_status)))
     if scope.kinds:
         wanted.append((columns["kind"], columns["kind"].where(scope.kinds.__contains__)))
-    if scope.domain:
-        named = columns["domain"].where(lambda value: scope.domain in domains(value))
+    if scope.domains:
+        named = columns["domain"].where(
+            lambda value: not scope.domains.isdisjoint(domain_names(value))
+        )
         wanted.append((columns["domain"], named))
     if scope.tags:
         wanted.append((columns["tags"], columns["tags"].where(scope.tags.issubset)))

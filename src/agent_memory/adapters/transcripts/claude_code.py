@@ -4,11 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.adapters.transcripts import tools
-from agent_memory.adapters.transcripts.fields import Fields
-from agent_memory.domain import transcripts
+from agent_memory.domain import tools, transcripts
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import EventRole, EventType
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.transcripts import Kind, Recorded
 
 AGENT = "claude-code"

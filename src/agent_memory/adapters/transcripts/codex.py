@@ -5,11 +5,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.adapters.transcripts import tools
-from agent_memory.adapters.transcripts.fields import Fields
-from agent_memory.domain import transcripts
+from agent_memory.domain import tools, transcripts
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import EventRole, EventType
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.transcripts import Kind, Recorded
 
 AGENT = "codex"
@@ -167,7 +166,9 @@ def _use(item: Fields) -> tools.Use:
         written = item.text("input")
         file = _PATCHED.search(written)
         return tools.Use(
-            name=item.text("name"), written=written[:8_000], file=file[1] if file else ""
+            name=item.text("name"),
+            written=transcripts.own_words(written)[: tools.MAX_WRITTEN],
+            file=file[1] if file else "",
         )
     given = item.fields("action")
     try:

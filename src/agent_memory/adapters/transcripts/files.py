@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from agent_memory.adapters.transcripts.fields import Fields
 from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.ports import Worker
 from agent_memory.domain.transcripts import Chunk, Recorded, Refused, Source
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
-from agent_memory.adapters.transcripts.fields import Fields
 from agent_memory.domain import transcripts
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import EventRole, EventType
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.transcripts import Kind, Recorded
 
 N = TypeVar("N", bound=IntEnum)

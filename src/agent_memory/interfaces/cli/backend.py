@@ -1,6 +1,6 @@
 """What commands are given to work with: services of this daemon, or of one far away."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from agent_memory.domain.events import Millis, Page, Position
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Worker
 from agent_memory.domain.queries import Answer, Query
-from agent_memory.domain.status import DaemonStatus
+from agent_memory.domain.status import DaemonStatus, Finding
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
@@ -23,13 +23,14 @@ from agent_memory.services.context import ContextBuilder
 from agent_memory.services.curation import Curation
 from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
+from agent_memory.services.installing import Installing
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.memory_forgetting import MemoryForgetting
 from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall
+from agent_memory.services.sharing import Sharing
 from agent_memory.services.survey import Survey
-from agent_memory.services.sync import Sync
 from agent_memory.services.transfer import Transfer
 from agent_memory.services.workplaces import Workplaces
 
@@ -106,6 +107,10 @@ class Control(Protocol):
         """What there is to say about a daemon that does not serve; mostly nothing."""
         ...
 
+    def examine(self, config_file: Path | None, folder: Path, mcp: bool, /) -> Iterator[Finding]:
+        """Look at the whole way from an agent to the store, as whoever works in this folder."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
@@ -124,7 +129,7 @@ class Services:
     capture: Capture
     curation: Curation
     workplaces: Workplaces
-    sync: Sync
+    sharing: Sharing
     survey: Survey
     consolidation: Consolidation
     reasoning: Reasoning
@@ -132,8 +137,8 @@ class Services:
     backfill: Backfill
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
+    installing: Installing
     worker: Worker
-    user_remote: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,10 @@ from agent_memory.interfaces.cli.capture import (
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.consolidate import consolidate
+from agent_memory.interfaces.cli.doctor import doctor
 from agent_memory.interfaces.cli.forget import forget
+from agent_memory.interfaces.cli.hook import hook
+from agent_memory.interfaces.cli.install import install, uninstall
 from agent_memory.interfaces.cli.recall import context, recall
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
@@ -129,7 +132,7 @@ def _as_text(value: object) -> str:
 
 for command in (
     *(capture, recall, show, list_memories, edit, resolve, archive),
-    *(status, sync, consolidate, import_memories, export, migrate, forget),
-    *(context, completion),
+    *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
+    *(context, install, uninstall, doctor, completion),
 ):
     memory.add_command(command)

@@ -144,7 +144,7 @@ class Options:
                 agent=self.agent or "",
                 role=self.role or "",
                 namespace=self.namespace or "",
-                domain="" if self.domain == "all" else self.domain,
+                domains=frozenset(() if self.domain == "all" else {self.domain}),
                 spec=self.spec or "",
                 archived=self.include_archived,
                 tags=frozenset(joined(self.tags)),

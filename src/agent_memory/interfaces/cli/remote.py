@@ -74,7 +74,7 @@ class RemoteDaemon:
             agent=scope.agent,
             role=scope.role,
             namespace=scope.namespace,
-            domain=scope.domain,
+            domain=next(iter(scope.domains), ""),  # a command names one
             tags=sorted(scope.tags),
             spec=scope.spec,
             statuses=sorted(scope.statuses),

@@ -9,6 +9,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import structlog
@@ -27,14 +28,24 @@ REFUSED = 1
 SETTLE_SECONDS = 0.02
 HELLO_SECONDS = 5.0
 
+HOOK = "hook"  # in place of a program: what it is given comes right behind the first frame
+HOOK_THREADS = 8
+GIVEN_SECONDS = 5.0
+
 Run = Callable[[Call, Terminal], int]
+Answer = Callable[[Call, bytes], tuple[bytes, str]]  # and what went wrong, or nothing
 
 
 class CommandServer:
-    """Runs `run` for every call. `on_newer` is told when a launcher of a newer version calls."""
+    """Runs `run` for every command, and `hook` for every call of a hook: that gets all of its input
+    at once, and asks for nothing. `on_newer` is told when a launcher of a newer version calls."""
 
-    def __init__(self, run: Run, *, version: str, on_newer: Callable[[], None]) -> None:
+    def __init__(
+        self, run: Run, hook: Answer, *, version: str, on_newer: Callable[[], None]
+    ) -> None:
         self._run = run
+        self._hook = hook
+        self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
         self._on_newer = on_newer
         self._server: asyncio.Server | None = None
@@ -53,10 +64,11 @@ class CommandServer:
         for give_up in (_Connection.cancel, _Connection.abandon):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
-                return
+                break
             except TimeoutError:
                 for connection in list(self._connections):
                     give_up(connection)
+        self._hook_threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(asyncio.get_running_loop(), writer)
@@ -96,6 +108,9 @@ class CommandServer:
         if len(self._connections) > MAX_COMMANDS:
             await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
             return
+        if call.program == HOOK:
+            await self._answer_hook(connection, reader, call)
+            return
         watch = asyncio.create_task(self._watch(connection, reader))
         threading.Thread(
             target=self._command, args=(connection, call), name="command", daemon=True
@@ -104,6 +119,19 @@ class CommandServer:
             await connection.send_all()
         finally:
             watch.cancel()
+
+    async def _answer_hook(
+        self, connection: "_Connection", reader: asyncio.StreamReader, call: Call
+    ) -> None:
+        kind, given = await asyncio.wait_for(frames.read(reader), GIVEN_SECONDS)
+        if kind != frames.GIVEN:
+            raise InvalidInput("a hook's input is missing")
+        answer, trouble = await asyncio.get_running_loop().run_in_executor(
+            self._hook_threads, self._hook, call, given
+        )
+        told = frames.encode(frames.ERR, f"error: {trouble}\n".encode()) if trouble else b""
+        ending = frames.encode(frames.EXIT, bytes([0]))
+        await connection.send(told + frames.encode(frames.OUT, answer) + ending)
 
     async def _watch(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
         """Pass on what the caller answers; a cancel, or its end, cancels the command."""

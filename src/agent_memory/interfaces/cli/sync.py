@@ -6,15 +6,7 @@ from typing import TypeVar
 import click
 
 from agent_memory.domain import documents
-from agent_memory.domain.errors import (
-    AgentMemoryError,
-    ConfigError,
-    GitFailed,
-    InvalidInput,
-    RemoteUnavailable,
-)
 from agent_memory.domain.memories import NAMESPACES, ORG, PROJECT, USER, family
-from agent_memory.domain.projects import Place
 from agent_memory.domain.tiers import Tier
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
@@ -57,77 +49,37 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
     """
     if both and (fetch or push):
         raise click.UsageError("--remote is --fetch and --push: give only one of them")
-    services = run.backend.here()
-    results: list[Synced] = []
-    failed: list[tuple[Place, AgentMemoryError]] = []
+    wanted = Wanted(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
-        for place in _places(run, domain):
-            wanted = Wanted(
-                fetch=fetch or both,
-                push=push or both,
-                force=force,
-                remote=_remote(run, place),
-                environ=run.terminal.call.environ,
-            )
-            if (wanted.fetch or wanted.push) and not wanted.remote:
-                if domain != "all":
-                    raise _no_remote(place)
-                if family(place.domain) == PROJECT:
-                    run.terminal.warn(f"warning: {_no_remote(place)}\n")
-                wanted = Wanted(force=force)
-            try:
-                results.append(services.sync.sync(place, wanted, lambda _, done: advance(done)))
-            except (
-                GitFailed,
-                RemoteUnavailable,
-            ) as exc:  # the other domains are synced all the same
-                failed.append((place, exc))
-    for each in results:
-        for problem in each.problems:
+        outcomes = run.backend.here().sharing.share(
+            domain,
+            wanted,
+            caller(run),
+            run.loaded.settings.memories.remote,
+            lambda _, done: advance(done),
+        )
+    synced = [each.synced for each in outcomes if each.synced is not None]
+    failed = [(each.place, each.failure) for each in outcomes if each.failure is not None]
+    for each in outcomes:
+        if each.alone:
+            run.terminal.warn(f"warning: {each.alone}\n")
+    for done in synced:
+        for problem in done.problems:
             where = f"{problem.ref} on {problem.target[:12]}"
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
-    if results or not failed:
+    if synced or not failed:
         run.show(
             {
                 "success": not failed,
-                "domains": [wire.synced_json(each) for each in results],
+                "domains": [wire.synced_json(each) for each in synced],
                 "failed": [{"domain": each.domain, "reason": str(why)} for each, why in failed],
             },
-            lambda: "\n".join(_told(each) for each in results),
+            lambda: "\n".join(_told(each) for each in synced),
         )
     for place, why in failed[1:]:
         run.terminal.warn(f"error: {place.domain}: {rendering.plain(str(why))}\n")
     if failed:
         raise failed[0][1]
-
-
-def _places(run: Invocation, domain: str) -> list[Place]:
-    workplaces, who = run.backend.here().workplaces, caller(run)
-    if domain != "all":
-        return [workplaces.place(domain, who)]
-    places = [workplaces.place(PROJECT, who), workplaces.place(USER, who)]
-    if workplaces.shared.org:
-        places.append(workplaces.place(ORG, who))
-    return places
-
-
-def _remote(run: Invocation, place: Place) -> str:
-    """The remote of a place; empty where it has none."""
-    services = run.backend.here()
-    kind = family(place.domain)
-    if kind == USER:
-        return services.user_remote
-    if kind == ORG:
-        return services.workplaces.remote_of_org() or run.loaded.settings.memories.remote
-    return run.loaded.settings.memories.remote if place.commit else ""
-
-
-def _no_remote(place: Place) -> ConfigError | InvalidInput:
-    if place.domain == USER:
-        return ConfigError("your own memories have no remote: set memories.user_remote")
-    return InvalidInput(
-        f"{place.domain} is not shared: it needs a git repository with a commit checked out"
-    )
 
 
 def _told(synced: Synced) -> str:

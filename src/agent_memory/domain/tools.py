@@ -3,14 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.adapters.transcripts.fields import Fields
+from agent_memory.domain.fields import Fields
 from agent_memory.domain.transcripts import fitting, own_words
 
 MAX_OPEN = 200  # calls that wait for a result; those of a session that was ended never get one
-_MAX_ASKED = 2_000
-_MAX_WRITTEN = 8_000
-_FILES = ("file_path", "notebook_path", "filePath")
+MAX_ASKED = 2_000
+MAX_WRITTEN = 8_000
+_FILES = ("file_path", "notebook_path", "filePath", "absolute_path")
+# Tools that do the same under other names, in Claude Code, Gemini CLI and Codex.
+_ALIASES = {
+    "MultiEdit": "Edit",
+    "NotebookEdit": "Edit",
+    "apply_patch": "Edit",
+    "read_file": "Read",
+    "replace": "Edit",
+    "write_file": "Write",
+}
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
+_SAID = ("stdout", "stderr", "output", "content", "text", "result", "error")
 _WRITTEN = ("new_string", "content", "new_source", "plan")  # else nobody would find it again
 
 
@@ -20,6 +30,11 @@ class Use:
     asked: str = ""
     written: str = ""
     file: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """By which it may be meant."""
+        return frozenset({self.name, _ALIASES.get(self.name, self.name)})
 
     def metadata(self) -> Mapping[str, str]:
         named = {"tool_name": self.name, "file_path": self.file}
@@ -51,10 +66,12 @@ class Uses:
 
 def use(name: str, given: Fields) -> Use:
     file = given.text(*_FILES)
+    edits = [each.text("new_string") for each in given.blocks("edits")]
     return Use(
         name=name,
-        asked=(file or given.text(*_ASKED))[:_MAX_ASKED],
-        written=given.text(*_WRITTEN)[:_MAX_WRITTEN],
+        # Before anything is cut: a marker without its end would only be a word.
+        asked=own_words(file or given.text(*_ASKED))[:MAX_ASKED],
+        written=own_words(given.text(*_WRITTEN) or "\n".join(filter(None, edits)))[:MAX_WRITTEN],
         file=file,
     )
 
@@ -68,8 +85,20 @@ def result(value: object) -> str:
         return "\n".join(
             each.text("text") or f"[{each.text('type') or 'something'}]" for each in parts
         )
-    if isinstance(value, dict) and value:
-        found = Fields(value)
-        said = [found.text(name) for name in ("stdout", "stderr", "output", "content", "text")]
-        return "\n".join(filter(None, said)) or found.dump()
-    return ""
+    if not isinstance(value, dict) or not value:
+        return ""
+    found = Fields(value)
+    if "structuredPatch" in found:
+        return ""  # an edit gives back the file, and what it was told to write
+    if found.true("isImage") or found.fields("file").text("base64"):
+        return f"[{found.text('type') or 'image'}]"
+    said = [found.text(name) for name in _SAID]
+    said += [found.fields("file").text("content"), result(found.value("llmContent"))]
+    if isinstance(content := found.value("content"), list):
+        said.append(result(content))
+    names = found.value("filenames")
+    if isinstance(names, list):
+        said += [each for each in names if isinstance(each, str)]
+    if told := "\n".join(filter(None, said)):
+        return told
+    return own_words(found.dump())[:MAX_WRITTEN]

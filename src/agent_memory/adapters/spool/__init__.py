@@ -1,0 +1,1 @@
+"""Where hooks leave what they were told while no daemon answers."""

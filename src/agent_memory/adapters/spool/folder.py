@@ -1,0 +1,99 @@
+"""The spool as a folder: a file for each call of a hook, whole or not there at all."""
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from agent_memory.domain.errors import Overloaded, StorageFailed
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.tools import Use
+
+MAX_FILES = 10_000
+MAX_BYTES = 256 << 20
+_SUFFIX = ".json"
+_DAMAGED = ".damaged"
+
+
+class SpoolFolder:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, told: Told, /) -> None:
+        """Durable once it returns."""
+        digest = hashlib.sha256(told.nonce.encode("utf-8", "replace")).hexdigest()[:32]
+        name = f"{told.at_ms:013}-{digest}{_SUFFIX}"
+        data = json.dumps(asdict(told)).encode()
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check_room(len(data))
+            part = self._folder / f".{name}.part"
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            part.rename(self._folder / name)
+            _sync_folder(self._folder)
+        except OSError as exc:
+            raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
+
+    def waiting(self) -> list[str]:
+        try:
+            return sorted(each.name for each in self._folder.iterdir() if each.suffix == _SUFFIX)
+        except FileNotFoundError:
+            return []
+
+    def get(self, name: str, /) -> Told | None:
+        path = self._folder / name
+        try:
+            return _told(json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            path.rename(path.with_name(name + _DAMAGED))  # for whoever wants to look at it
+            return None
+
+    def remove(self, name: str, /) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / name).unlink()
+
+    def _check_room(self, size: int) -> None:
+        files = total = 0
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    total += entry.stat(follow_symlinks=False).st_size
+                    files += 1
+        if files >= MAX_FILES or total + size > MAX_BYTES:
+            raise Overloaded(
+                f"{self._folder} is full ({files} files, {total >> 20} MiB):"
+                " `memory-daemon start` empties it"
+            )
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _told(found: dict[str, Any]) -> Told:
+    told = Told(
+        **{
+            **found,
+            "moment": Moment(found["moment"]),
+            "use": Use(**found["use"]),
+            "decisions": tuple(found["decisions"]),
+        }
+    )
+    texts: list[object] = [told.session, told.nonce, told.given, told.text, told.folder]
+    texts += [told.branch, *asdict(told.use).values(), *told.decisions, *told.about.values()]
+    if type(found["at_ms"]) is not int or not all(isinstance(each, str) for each in texts):
+        raise ValueError("something in it has another type")
+    return told

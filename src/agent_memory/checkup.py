@@ -1,0 +1,338 @@
+"""A check-up: the whole way from an agent to the store, walked as the agent walks it."""
+
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_memory import __version__, app, config, relay
+from agent_memory.domain.agents import Agent, AgentState, ScopeState, Standing, runs_us
+from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.status import Finding, Health
+from agent_memory.interfaces.hooks.inputs import CHECK
+from agent_memory.services.workplaces import Caller
+
+SECONDS = 20.0  # for each program that is run
+SLOW_MS = 200  # a hook that takes longer is felt
+LEAST_FREE_BYTES = 500 << 20
+# All that some agents leave of their environment to what they run.
+AGENT_ENVIRONMENT = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG")
+_KEPT = ("XDG_", "MEMORY_")
+
+
+def findings(
+    environ: Mapping[str, str], config_file: Path | None, folder: Path, *, mcp: bool
+) -> Iterator[Finding]:
+    yield from _settings(environ, config_file, folder)
+    folders = config.folders(environ)
+    yield from _data(folders.data)
+    yield from _git(environ)
+    serving = _daemon(environ, config_file, folders)
+    yield serving
+    if serving.health is not Health.PROBLEM:
+        yield from _status(environ)
+        yield from _jobs(environ)
+    yield from _spool(folders.data / "spool")
+    yield from _agents(environ, folder, mcp=mcp)
+
+
+def _settings(environ: Mapping[str, str], file: Path | None, folder: Path) -> Iterator[Finding]:
+    try:
+        loaded = config.load(environ, file=file, project_dir=folder)
+    except ConfigError as exc:
+        yield Finding(
+            subject="settings",
+            health=Health.PROBLEM,
+            said=str(exc),
+            advice="correct it; `memory config path` tells where your settings are",
+        )
+        return
+    for each in loaded.ignored:
+        yield Finding(subject="settings", health=Health.WARNING, said=each)
+    chosen = loaded.settings
+    if not chosen.hooks.enabled:
+        yield Finding(
+            subject="settings",
+            health=Health.WARNING,
+            said="hooks are switched off: nothing is recorded",
+            advice="memory config set hooks.enabled true",
+        )
+    if chosen.security.secrets == "off":
+        yield Finding(
+            subject="settings",
+            health=Health.WARNING,
+            said="secrets are stored as they come",
+            advice="memory config set security.secrets redact",
+        )
+    count = len(loaded.sources)
+    told = f"{count} set, the others at their defaults" if count else "all at their defaults"
+    yield Finding(subject="settings", health=Health.FINE, said=told)
+
+
+def _data(folder: Path) -> Iterator[Finding]:
+    def problem(said: str, advice: str) -> Finding:
+        return Finding(subject="data", health=Health.PROBLEM, said=said, advice=advice)
+
+    if not folder.exists():
+        yield Finding(subject="data", health=Health.FINE, said=f"{folder} is not there yet")
+        return
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        yield problem(f"others may enter {folder}", f"chmod 700 {shlex.quote(str(folder))}")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        yield problem(f"{folder} cannot be written", f"ls -ld {shlex.quote(str(folder))}")
+    elif (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
+        yield problem(f"only {free >> 20} MiB are free on the disk of {folder}", "make room")
+    else:
+        yield Finding(subject="data", health=Health.FINE, said=str(folder))
+
+
+def _git(environ: Mapping[str, str]) -> Iterator[Finding]:
+    ran = _run(["git", "--version"], environ)
+    if ran.code == 0:
+        yield Finding(subject="git", health=Health.FINE, said=ran.out.strip())
+    else:
+        yield Finding(
+            subject="git",
+            health=Health.WARNING,
+            said="git cannot be run: memories are kept, and cannot be shared",
+            advice="install git, or add it to PATH",
+        )
+
+
+def _daemon(
+    environ: Mapping[str, str], config_file: Path | None, folders: config.Folders
+) -> Finding:
+    """Whether a hook is answered; a daemon is started if there is none."""
+    running = relay.connect(str(folders.data))
+    if running is None:
+        code = relay.start(None if config_file is None else str(config_file), by_hand=True)
+        if code:
+            return Finding(
+                subject="daemon",
+                health=Health.PROBLEM,
+                said=f"it does not start (exit code {code})",
+                advice=f"see the message above, and {folders.data / 'logs/daemon.log'}",
+            )
+    else:
+        running.close()
+    launcher = app.installing().launcher
+    return _answered("daemon", launcher.hook(Agent.CLAUDE_CODE), environ)
+
+
+def _answered(subject: str, command: str, environ: Mapping[str, str]) -> Finding:
+    """Run a hook as an agent does, with an event that is nobody's."""
+    ran = _run(shlex.split(command), environ, json.dumps({"hook_event_name": CHECK}))
+    answer = _json(ran.out)
+    said = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
+    version = said.get("additionalContext", "") if isinstance(said, dict) else ""
+    if ran.code != 0 or not version:
+        return Finding(
+            subject=subject,
+            health=Health.PROBLEM,
+            said=f"a hook gets no answer: {ran.err.strip() or ran.out.strip() or 'nothing'}",
+            advice="memory-daemon status; and its log",
+        )
+    if version != f"Agent Memory {__version__}":
+        return Finding(
+            subject=subject,
+            health=Health.WARNING,
+            said=f"{version} answers; this is {__version__}",
+            advice="memory-daemon stop",
+        )
+    told = f"{version} answers a hook in {ran.millis:.0f} ms"
+    if ran.millis > SLOW_MS:
+        return Finding(
+            subject=subject,
+            health=Health.WARNING,
+            said=told,
+            advice="see what else the machine does",
+        )
+    return Finding(subject=subject, health=Health.FINE, said=told)
+
+
+def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
+    told = _json(_launched(("memory-daemon", "status", "--format", "json"), environ).out)
+    if not isinstance(told, dict):
+        return
+    for each in told.get("warnings", []):
+        yield Finding(subject="daemon", health=Health.WARNING, said=str(each))
+    indexes = told.get("indexes", {})
+    if trouble := indexes.get("trouble"):
+        yield Finding(
+            subject="indexes",
+            health=Health.WARNING,
+            said=str(trouble),
+            advice="memory-daemon admin rebuild-index",
+        )
+    documents = indexes.get("words", {}).get("documents", 0)
+    waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
+    yield Finding(
+        subject="store",
+        health=Health.FINE,
+        said=f"{told.get('events', 0):,} events, {documents:,} documents, {waiting:,} waiting",
+    )
+
+
+def _jobs(environ: Mapping[str, str]) -> Iterator[Finding]:
+    told = _json(
+        _launched(("memory-daemon", "scheduler", "status", "--format", "json"), environ).out
+    )
+    if not isinstance(told, dict):
+        return
+    for job in told.get("jobs", []):
+        name = job.get("job_name", "")
+        if job.get("last_error"):
+            yield Finding(
+                subject="jobs",
+                health=Health.WARNING,
+                said=f"{name} failed: {job['last_error']}",
+                advice=f"memory-daemon scheduler run {name}",
+            )
+        elif job.get("is_paused"):
+            yield Finding(
+                subject="jobs",
+                health=Health.WARNING,
+                said=f"{name} is paused",
+                advice=f"memory-daemon scheduler resume {name}",
+            )
+
+
+def _spool(folder: Path) -> Iterator[Finding]:
+    names = [each.name for each in folder.iterdir()] if folder.exists() else []
+    waiting = sum(name.endswith(".json") for name in names)
+    damaged = sum(name.endswith(".damaged") for name in names)
+    if damaged:
+        yield Finding(
+            subject="spool",
+            health=Health.WARNING,
+            said=f"{damaged} calls of hooks in {folder} cannot be read",
+            advice="look at them, and remove them",
+        )
+    if waiting:
+        yield Finding(
+            subject="spool",
+            health=Health.WARNING,
+            said=f"{waiting} calls of hooks wait for a daemon",
+            advice="memory-daemon start records them",
+        )
+    if not names:
+        yield Finding(subject="spool", health=Health.FINE, said="empty")
+
+
+def _agents(environ: Mapping[str, str], folder: Path, *, mcp: bool) -> Iterator[Finding]:
+    caller = Caller(folder=str(folder), environ=environ)
+    try:
+        states = app.installing().state(caller, mcp=mcp)
+    except (ConfigError, InvalidInput) as exc:
+        yield Finding(subject="agents", health=Health.PROBLEM, said=str(exc))
+        return
+    if not any(state.present or _installed(state) for state in states):
+        yield Finding(
+            subject="agents",
+            health=Health.WARNING,
+            said="none is installed",
+            advice="memory install AGENT",
+        )
+    for state in states:
+        if not state.present and not _installed(state):
+            continue
+        if not _installed(state) and not any(each.problem for each in state.scopes):
+            yield Finding(
+                subject=state.agent,
+                health=Health.WARNING,
+                said=f"{state.title} is there, and does not call us",
+                advice=f"memory install {state.agent}",
+            )
+        for each in state.scopes:
+            yield from _agent(state, each, environ)
+
+
+def _agent(state: AgentState, each: ScopeState, environ: Mapping[str, str]) -> Iterator[Finding]:
+    repair = f"memory install {state.agent} --{each.scope}"
+    if each.problem:
+        yield Finding(subject=state.agent, health=Health.PROBLEM, said=each.problem)
+    if each.standing is Standing.ABSENT:
+        return
+    if each.off:
+        yield Finding(
+            subject=state.agent,
+            health=Health.PROBLEM,
+            said=f"{each.off} in its {each.scope} settings switches all hooks off",
+            advice="remove that setting",
+        )
+    if each.standing is Standing.OUTDATED:
+        yield Finding(
+            subject=state.agent,
+            health=Health.WARNING,
+            said=f"only a part is installed at {each.scope} level",
+            advice=repair,
+        )
+    if each.standing is Standing.ELSEWHERE:
+        yield Finding(
+            subject=state.agent,
+            health=Health.WARNING,
+            said=f"at {each.scope} level it calls another installation",
+            advice=repair,
+        )
+    bare = {
+        name: value
+        for name, value in environ.items()
+        if name in AGENT_ENVIRONMENT or name.startswith(_KEPT)
+    }
+    for command in each.commands:
+        if runs_us(command):
+            found = _answered(state.agent, command, bare)
+            advice = repair if found.health is Health.PROBLEM else found.advice
+            yield Finding(
+                subject=found.subject, health=found.health, said=found.said, advice=advice
+            )
+
+
+def _installed(state: AgentState) -> bool:
+    return any(each.standing is not Standing.ABSENT for each in state.scopes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    code: int
+    out: str
+    err: str
+    millis: float
+
+
+def _launched(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
+    launcher = app.installing().launcher
+    return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
+
+
+def _run(command: Sequence[str], environ: Mapping[str, str], given: str = "") -> _Ran:
+    started = time.monotonic()
+    try:
+        ran = subprocess.run(  # noqa: S603  our own, or git; no shell
+            command,
+            input=given,
+            env=dict(environ),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        return _Ran(code=-1, out="", err=str(exc), millis=0.0)
+    millis = (time.monotonic() - started) * 1000
+    return _Ran(code=ran.returncode, out=ran.stdout, err=ran.stderr, millis=millis)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

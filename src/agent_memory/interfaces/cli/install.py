@@ -1,0 +1,205 @@
+"""`memory install` and `memory uninstall`: our hooks in the configuration of agents."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent_memory.domain.agents import (
+    SERVE,
+    Agent,
+    AgentState,
+    Change,
+    Installed,
+    Scope,
+    ScopeState,
+    Standing,
+)
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.capture import caller
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+
+AGENTS = tuple(agent.value for agent in Agent)
+SCOPES = (
+    click.option("--user", is_flag=True, help="For all that you do with the agent (the default)."),
+    click.option("--project", is_flag=True, help="For this repository, or this folder, alone."),
+    click.option("--dry-run", is_flag=True, help="Show what would change, as a diff, and stop."),
+)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_STANDINGS = {
+    Standing.ABSENT: "not installed",
+    Standing.INSTALLED: "installed",
+    Standing.OUTDATED: "installed in part; `memory install {agent} --{scope}` completes it",
+    Standing.ELSEWHERE: "of another installation; `memory install {agent} --{scope}` repairs it",
+}
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory install claude-code",
+        "memory install codex --dry-run",
+        "memory install gemini --project",
+        "memory install",
+    ),
+)
+@click.argument("agent", type=click.Choice(AGENTS), required=False, metavar="[AGENT]")
+@SCOPES[0]
+@SCOPES[1]
+@SCOPES[2]
+@invocation
+def install(run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool) -> None:
+    """Let an agent call our hooks, and the MCP server, where this version has one.
+
+    AGENT is claude-code, codex, gemini or cursor. Without it, tell which of them seem to be there
+    and what is installed.
+
+    Hooks are merged into the agent's own configuration; whatever else is there stays. Installing
+    again changes nothing, or repairs what points to an installation that has moved.
+    """
+    service, mcp = run.backend.here().installing, _has_server()
+    if agent is None:
+        states = service.state(caller(run), mcp=mcp)
+        run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
+        return
+    scope = _scope(user=user, project=project)
+    done = service.install(Agent(agent), scope, caller(run), mcp=mcp, dry_run=dry_run)
+    _tell(run, done, dry_run=dry_run, advice=done.advice)
+
+
+@click.command(
+    cls=Command,
+    examples=("memory uninstall claude-code", "memory uninstall cursor --project --dry-run"),
+)
+@click.argument("agent", type=click.Choice(AGENTS), metavar="AGENT")
+@SCOPES[0]
+@SCOPES[1]
+@SCOPES[2]
+@invocation
+def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: bool) -> None:
+    """Take our hooks, and the MCP server, out of an agent's configuration again.
+
+    AGENT is claude-code, codex, gemini or cursor. What else is there stays, and so do all memories.
+    """
+    scope = _scope(user=user, project=project)
+    service = run.backend.here().installing
+    done = service.uninstall(Agent(agent), scope, caller(run), dry_run=dry_run)
+    _tell(
+        run, done, dry_run=dry_run, advice=f"Sessions of {done.title} that run may still call us."
+    )
+
+
+def _has_server() -> bool:
+    root = click.get_current_context().find_root().command
+    return isinstance(root, click.Group) and SERVE in root.commands
+
+
+def _scope(*, user: bool, project: bool) -> Scope:
+    if user and project:
+        raise click.UsageError("--user and --project: give one of them")
+    return Scope.PROJECT if project else Scope.USER
+
+
+def _tell(run: Invocation, done: Installed, *, dry_run: bool, advice: str) -> None:
+    changed = {change.path: change for change in done.changes}
+    run.show(
+        {
+            "agent": done.agent.value,
+            "scope": done.scope.value,
+            "dry_run": dry_run,
+            "files": [
+                {
+                    "path": path,
+                    "action": _action(changed.get(path)),
+                    "diff": _diff(changed.get(path)),
+                }
+                for path in done.files
+            ],
+            "notes": list(done.notes),
+            "next": advice if done.changes else "",
+        },
+        lambda: "\n".join(_as_text(done, dry_run=dry_run, advice=advice)),
+    )
+    for note in () if run.quiet else done.notes:
+        run.terminal.warn(f"note: {rendering.plain(note)}\n")
+
+
+def _as_text(done: Installed, *, dry_run: bool, advice: str) -> Iterator[str]:
+    if not done.changes:
+        yield f"Nothing to change for {done.title}: {' and '.join(done.files)}"
+    for change in done.changes:
+        if dry_run:
+            yield _diff(change).rstrip("\n")
+        else:
+            yield f"\N{CHECK MARK} {_action(change).capitalize()} {rendering.plain(change.path)}"
+    if done.changes and not dry_run:
+        yield advice
+
+
+def _action(change: Change | None) -> str:
+    if change is None:
+        return "unchanged"
+    if change.after is None:
+        return "removed"
+    return "created" if change.before is None else "changed"
+
+
+def _diff(change: Change | None) -> str:
+    if change is None:
+        return ""
+    before, after = (_LINE.findall(text or "") for text in (change.before, change.after))
+    old, new = (
+        "/dev/null" if text is None else change.path for text in (change.before, change.after)
+    )
+    return "".join(_shown(line) for line in difflib.unified_diff(before, after, old, new))
+
+
+def _shown(line: str) -> str:
+    end = "\n" if line.endswith("\n") else "\n\\ No newline at end of file\n"
+    return rendering.plain(line.rstrip("\r\n")) + end
+
+
+def _state(state: AgentState) -> dict[str, Any]:
+    return {
+        "agent": state.agent.value,
+        "title": state.title,
+        "folder": state.folder,
+        "present": state.present,
+        "scopes": [
+            {
+                "scope": each.scope.value,
+                "standing": each.standing.value,
+                "files": list(each.files),
+                "commands": list(each.commands),
+                "off": each.off,
+                "problem": each.problem,
+            }
+            for each in state.scopes
+        ],
+    }
+
+
+def _states(states: list[AgentState]) -> Iterator[str]:
+    width = max(len(state.agent) for state in states)
+    for state in states:
+        seen = "" if state.present else f"  (no {rendering.plain(state.folder)})"
+        yield f"{state.agent:<{width}}  {state.title}{seen}"
+        for each in state.scopes:
+            if (
+                each.standing is not Standing.ABSENT
+                or each.problem
+                or each.off
+                or (each.scope is Scope.USER and state.present)
+            ):
+                yield f"{'':<{width}}  {each.scope}: {_standing(state, each)}"
+    yield ""
+    yield "`memory install AGENT` installs the hooks; --dry-run shows what would change."
+
+
+def _standing(state: AgentState, each: ScopeState) -> str:
+    if each.problem:
+        return rendering.plain(each.problem)
+    told = _STANDINGS[each.standing].format(agent=state.agent, scope=each.scope)
+    return f"{told}; but {each.off} switches all hooks off" if each.off else told

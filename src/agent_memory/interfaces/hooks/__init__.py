@@ -1,0 +1,1 @@
+"""Hooks of agents: what they send, and the answers that belong to it."""

@@ -1,0 +1,258 @@
+"""What agents send to hooks: their own contracts, and the simpler one of `memory hook`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from agent_memory.domain import tools, transcripts
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.fields import Fields
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.tools import Use
+
+CLAUDE_CODE, CODEX, GEMINI, CURSOR = "claude-code", "codex", "gemini", "cursor"
+AGENTS = (CLAUDE_CODE, CODEX, GEMINI, CURSOR)
+AUTO = "auto"
+DRAIN = "drain"  # in place of a hook's name: someone has left something in the spool
+CHECK = "MemoryCheck"  # an event of no agent: `memory doctor` asks whether we answer
+NAMES = (
+    *(each.value for each in Moment if each not in (Moment.ANSWER, Moment.OTHER)),
+    AUTO,
+)  # of the subcommands
+MAX_DECISIONS = 50
+
+_MOMENTS = {
+    # Claude Code and Codex
+    "SessionStart": Moment.SESSION_START,
+    "UserPromptSubmit": Moment.PROMPT,
+    "PreToolUse": Moment.BEFORE_TOOL,
+    "PostToolUse": Moment.TOOL,
+    "PostToolUseFailure": Moment.TOOL_FAILURE,
+    "PreCompact": Moment.COMPACTION,
+    "Stop": Moment.STOP,
+    "SubagentStart": Moment.SUBAGENT_START,
+    "SubagentStop": Moment.SUBAGENT_STOP,
+    "SessionEnd": Moment.SESSION_END,
+    # Gemini CLI
+    "BeforeAgent": Moment.PROMPT,
+    "AfterAgent": Moment.STOP,
+    "BeforeTool": Moment.BEFORE_TOOL,
+    "AfterTool": Moment.TOOL,
+    "PreCompress": Moment.COMPACTION,
+    # Cursor
+    "sessionStart": Moment.SESSION_START,
+    "sessionEnd": Moment.SESSION_END,
+    "preCompact": Moment.COMPACTION,
+    "beforeSubmitPrompt": Moment.PROMPT,
+    "afterAgentResponse": Moment.ANSWER,
+    "afterFileEdit": Moment.TOOL,
+    "afterShellExecution": Moment.TOOL,
+    "afterMCPExecution": Moment.TOOL,
+    "stop": Moment.STOP,
+}
+_OF_GEMINI = frozenset({"BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "PreCompress"})
+_OF_CURSOR = {"afterShellExecution": "Shell", "afterFileEdit": "Edit"}  # tools without a name
+# In the simpler contract a stop ends the session.
+_SIMPLE_MOMENTS = {**_MOMENTS, "Stop": Moment.SESSION_END}
+_ENDINGS = frozenset({Moment.STOP, Moment.SUBAGENT_STOP, Moment.SESSION_END, Moment.ANSWER})
+
+
+class Contract(Enum):
+    """How an answer must look."""
+
+    SIMPLE = "simple"  # with `hook`: additionalContext and suppressSystemPrompt
+    AGENT = "agent"  # with `hook_event_name`: hookSpecificOutput
+    SILENT = "silent"  # takes no context at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One call of `memory hook`, as the launcher sends it."""
+
+    name: str
+    agent: str
+    folder: str
+    environ: Mapping[str, str]
+    nonce: str
+    at_ms: int
+    data: bytes
+
+
+def delivery(
+    arguments: Sequence[str],
+    *,
+    folder: str,
+    environ: Mapping[str, str],
+    nonce: str,
+    at_ms: int,
+    data: bytes,
+) -> Delivery:
+    """The call that `memory` was given: `hook NAME`, and perhaps who calls."""
+    agent = ""
+    names = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--agent":
+            agent = next(rest, "")
+        elif argument.startswith("--agent="):
+            agent = argument.partition("=")[2]
+        elif argument in ("--input", "--output", "--config", "-c", "--format"):
+            next(rest, "")
+        elif not argument.startswith("-"):
+            names.append(argument)
+    return Delivery(
+        name=names[1] if len(names) > 1 else "",
+        agent=agent,
+        folder=folder,
+        environ=environ,
+        nonce=nonce,
+        at_ms=at_ms,
+        data=data,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    contract: Contract
+    event: str  # as the agent calls it
+    told: Told
+
+
+def read(delivery: Delivery) -> Question:
+    """Raises InvalidInput where it is no JSON object, or asks for a hook that there is not."""
+    if delivery.name not in NAMES:
+        raise InvalidInput(f"there is no hook {delivery.name!r}; hooks are {', '.join(NAMES)}")
+    if delivery.agent and delivery.agent not in AGENTS:
+        raise InvalidInput(f"--agent is {delivery.agent!r}; it must be one of {', '.join(AGENTS)}")
+    try:
+        found = json.loads(delivery.data.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput(f"the input is not JSON: {exc}") from exc
+    if not isinstance(found, dict):
+        raise InvalidInput("the input is no JSON object")
+    given = Fields(found)
+    event = given.text("hook_event_name")
+    if event:
+        contract = Contract.SILENT if "conversation_id" in given else Contract.AGENT
+        moment = _MOMENTS.get(event, Moment.OTHER)
+        if event == "AfterTool" and given.fields("tool_response").value("error"):
+            moment = Moment.TOOL_FAILURE
+    else:
+        contract = Contract.SIMPLE
+        event = given.text("hook")
+        named = Moment.OTHER if delivery.name == AUTO else Moment(delivery.name)
+        if named is Moment.STOP:
+            named = Moment.SESSION_END
+        moment = _SIMPLE_MOMENTS.get(event, named)
+    return Question(contract=contract, event=event, told=_told(moment, event, given, delivery))
+
+
+def contract_of(data: bytes) -> Contract:
+    """The contract of an input that cannot be read."""
+    simple = b'"hook"' in data and b'"hook_event_name"' not in data
+    return Contract.SIMPLE if simple else Contract.AGENT
+
+
+def _told(moment: Moment, event: str, given: Fields, delivery: Delivery) -> Told:
+    agent = _agent(event, given, delivery.agent)
+    return Told(
+        moment=moment,
+        session=transcripts.session_of(
+            given.text("session_id", "conversation_id"), given.text("agent_id")
+        ),
+        at_ms=transcripts.millis(given.value("timestamp")) or delivery.at_ms,
+        nonce=delivery.nonce,
+        given=_id(moment, given),
+        text=_text(moment, given),
+        use=_use(moment, event, given),
+        folder=_folder(given) or delivery.folder,
+        branch=given.text("git_branch"),
+        decisions=_decisions(given),
+        about={
+            "agent": agent,
+            **{
+                name: given.text(name)
+                for name in ("model", "source", "reason", "agent_type")
+                if given.text(name)
+            },
+        },
+    )
+
+
+def _agent(event: str, given: Fields, named: str) -> str:
+    """Who it is. Without its name, by what only this one sends."""
+    if named:
+        return named
+    transcript = given.text("transcript_path")
+    if "conversation_id" in given:
+        return CURSOR
+    if event in _OF_GEMINI or "/.gemini/" in transcript:
+        return GEMINI
+    if "turn_id" in given or "/.codex/" in transcript:
+        return CODEX
+    return CLAUDE_CODE if given.text("hook_event_name") else ""
+
+
+def _id(moment: Moment, given: Fields) -> str:
+    if moment in (Moment.TOOL, Moment.TOOL_FAILURE):
+        return given.text("tool_use_id")
+    if moment is not Moment.PROMPT and moment not in _ENDINGS:
+        return ""
+    turn = given.text("prompt_id", "turn_id", "generation_id")
+    if not turn or moment is Moment.PROMPT:
+        return turn
+    # A turn may end more than once, with other words each time: another hook can send the agent
+    # on. The words as they came: the spool cleans them, and it is one event all the same.
+    return f"{turn}:{transcripts.fingerprint(_text(moment, given))}"
+
+
+def _text(moment: Moment, given: Fields) -> str:
+    match moment:
+        case Moment.PROMPT:
+            return given.text("prompt")
+        case Moment.TOOL | Moment.TOOL_FAILURE:
+            failure = ("error",) if moment is Moment.TOOL_FAILURE else ()
+            for name in (*failure, "tool_response", "tool_output", "output"):
+                if found := tools.result(given.value(name)):
+                    return found
+            return tools.result(_object(given.value("result_json")))
+        case Moment.COMPACTION:
+            return given.text("conversation_summary")
+        case _ if moment in _ENDINGS:
+            return given.text("last_assistant_message", "prompt_response", "text")
+        case _:
+            return ""
+
+
+def _use(moment: Moment, event: str, given: Fields) -> Use:
+    if moment not in (Moment.TOOL, Moment.TOOL_FAILURE):
+        return tools.UNKNOWN
+    if event in _OF_CURSOR:
+        return tools.use(_OF_CURSOR[event], given)
+    return tools.use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
+
+
+def _object(value: object) -> dict[str, Any]:
+    """An object, also where Cursor writes it as a text; empty where it is none."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _folder(given: Fields) -> str:
+    roots = given.value("workspace_roots")
+    first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
+    found = given.text("cwd", "project_path") or first
+    return found if found.startswith("/") and "\0" not in found else ""
+
+
+def _decisions(given: Fields) -> tuple[str, ...]:
+    found = given.value("key_decisions")
+    if not isinstance(found, list):
+        return ()
+    return tuple(each for each in found[:MAX_DECISIONS] if isinstance(each, str) and each.strip())

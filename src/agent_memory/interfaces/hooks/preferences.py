@@ -1,0 +1,56 @@
+"""What is wanted of a hook, by the settings of who works in its folder."""
+
+import os
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Protocol
+
+from agent_memory import config
+from agent_memory.domain.errors import ConfigError
+from agent_memory.domain.hooks import Moment, Told
+
+
+class Section(Protocol):
+    """The settings of one hook."""
+
+    @property
+    def enabled(self) -> bool: ...
+
+
+def folder(told: Told, otherwise: str) -> str:
+    """The folder that the agent names, if it is there."""
+    for each in (told.folder, otherwise):
+        if os.path.isdir(each):  # noqa: PTH112  whatever is sent, this one raises nothing
+            return each
+    return "/"
+
+
+def settings(environ: Mapping[str, str], folder: str) -> config.Settings:
+    """A broken file must not stop an agent: then what is left counts."""
+    silent = {name: value for name, value in environ.items() if not name.startswith("MEMORY_")}
+    files = (None, Path(os.devnull))  # the user's own, or none
+    for given, file, project in product((environ, silent), files, (Path(folder), None)):
+        try:
+            return config.load(given, file=file, project_dir=project).settings
+        except (ConfigError, OSError):
+            continue
+    return config.Settings()
+
+
+def wanted(moment: Moment, chosen: config.Hooks) -> bool:
+    """Whether anything is to be recorded, and answered, at this moment."""
+    sections: Mapping[Moment, Section] = {
+        Moment.SESSION_START: chosen.session_start,
+        Moment.PROMPT: chosen.user_prompt,
+        Moment.TOOL: chosen.post_tool_use,
+        Moment.TOOL_FAILURE: chosen.post_tool_use,
+        Moment.COMPACTION: chosen.pre_compact,
+        Moment.ANSWER: chosen.stop,
+        Moment.STOP: chosen.stop,
+        Moment.SESSION_END: chosen.stop,
+    }
+    if moment in (Moment.OTHER, Moment.BEFORE_TOOL):
+        return False
+    section = sections.get(moment)
+    return chosen.enabled and (section is None or section.enabled)

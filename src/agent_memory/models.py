@@ -1,0 +1,82 @@
+"""The models that the settings ask for, and what they need: loaded only where one is asked for."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from agent_memory.adapters.index.minilm import MiniLm
+from agent_memory.adapters.index.vectors import FlatVectors
+from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.adapters.models.embeddings import OpenAiEmbedder
+from agent_memory.adapters.models.reasoner import LlmReasoner
+from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
+from agent_memory.adapters.storage.token_budget import StoredTokenBudget
+from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
+from agent_memory.config import Settings
+from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.domain.ports import Clock, Embedder, OrderedStore
+from agent_memory.services.embedding import Embedding
+from agent_memory.services.library import Library
+
+
+def embedding(
+    settings: Settings, store: OrderedStore, library: Library, folder: Path
+) -> Embedding | None:
+    embedder = _embedder(settings)
+    if embedder is None:
+        FlatVectors.outdate(folder)
+        return None
+    return Embedding(
+        library=library,
+        queue=StoredEmbeddingQueue(store),
+        embedder=embedder,
+        vectors=FlatVectors(folder, embedder.model),
+    )
+
+
+def summarizer(
+    settings: Settings, fallback: ExtractiveSummarizer, budget: StoredTokenBudget, clock: Clock
+) -> LlmSummarizer:
+    chosen = settings.summarizer
+    limits = Limits(daily_tokens=chosen.daily_token_budget)
+    if chosen.provider == "llama":
+        limits = replace(limits, context_tokens=settings.llama.context_size)
+    return LlmSummarizer(chosen.provider, _chat(settings), fallback, budget, clock, limits)
+
+
+def reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> LlmReasoner:
+    chosen = settings.summarizer
+    local = chosen.provider == "llama"
+    return LlmReasoner(
+        _chat(settings),
+        budget,
+        clock,
+        context_tokens=settings.llama.context_size if local else Limits().context_tokens,
+        daily_tokens=chosen.daily_token_budget,
+    )
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    chosen = settings.embedder
+    if chosen.provider == "none":
+        return None
+    if chosen.provider == "minilm":
+        return MiniLm()
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
+
+
+def _chat(settings: Settings) -> Chat:
+    chosen = settings.summarizer
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    if chosen.provider == "anthropic":
+        return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    if chosen.provider == "openai":
+        return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    endpoint = settings.llama.endpoint or chosen.base_url
+    if not endpoint:
+        raise FeatureUnavailable(
+            "summarizer.provider = llama needs a running llama-server: set llama.endpoint"
+        )
+    return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)

@@ -1,0 +1,70 @@
+"""Recording: what agents' hooks tell becomes events of the project that it happened in."""
+
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from agent_memory.domain import hooks, memories, transcripts
+from agent_memory.domain.errors import GitFailed, InvalidInput
+from agent_memory.domain.events import Event, EventId, EventType, Millis, Position
+from agent_memory.domain.hooks import Told
+from agent_memory.domain.memories import PROJECT, Domain
+from agent_memory.domain.projects import NOWHERE, Place
+from agent_memory.domain.transcripts import Kind
+from agent_memory.services.ingest import Clean, Ingest
+from agent_memory.services.workplaces import Caller, Workplaces
+
+_SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
+_NEAR = 100  # events of a session within that time; there are never so many
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    ingest: Ingest
+    workplaces: Workplaces
+
+    def place(self, told: Told, caller: Caller) -> Place:
+        """Where it happened. That a folder is gone, or its repository cannot be read, is no reason
+        to lose what was said in it: its name is known."""
+        folder = told.folder or caller.folder
+        found = Place(
+            domain=Domain(f"{PROJECT}:{memories.project_name(PurePath(folder).name)}"), home=NOWHERE
+        )
+        if folder == caller.folder:
+            with suppress(GitFailed, InvalidInput, OSError, ValueError):
+                found = self.workplaces.here(caller)
+        return replace(found, branch=told.branch or found.branch)
+
+    def record(self, told: Told, place: Place) -> "Future[list[bool]]":
+        """For each event of it, once durable: whether it is new. Raises InvalidInput, and
+        ContentBlocked."""
+        events = hooks.events(told, project=place.name, branch=place.branch)
+        clean = [self._apart(self.ingest.clean(each)) for each in events]
+        return self.ingest.submit([each for each in clean if not self._is_imported(each)])
+
+    def _apart(self, event: Clean) -> Clean:
+        """What is said while a turn goes on may come with the turn's id, as what began it did."""
+        if event.type is not EventType.USER_MESSAGE:
+            return event
+        first = self.ingest.log.get(event.event_id)
+        if first is None or first.text == event.text:
+            return event
+        given = transcripts.fingerprint(event.event_id, event.text)
+        own = transcripts.event_id(event.session_id, Kind.PROMPT, given)
+        return Clean(replace(event, event_id=own))
+
+    def _is_imported(self, event: Event) -> bool:
+        """Whether an import was quicker: what agents give no id is known by its words."""
+        if event.type not in _SPOKEN:
+            return False
+        since = Position(
+            at_ms=Millis(max(0, event.at_ms - transcripts.NEAR_MS)), event_id=EventId("")
+        )
+        page = self.ingest.log.of_session(event.session_id, after=since, limit=_NEAR)
+        return any(
+            transcripts.is_imported(each)
+            and each.role is event.role
+            and each.text.strip() == event.text.strip()
+            for each in page.events
+        )

@@ -1,0 +1,639 @@
+"""Configurations of agents: ours go in and out again, and every other byte stays."""
+
+import json
+import os
+import shlex
+import stat
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.adapters.agents import claude_code, codex, cursor, gemini
+from agent_memory.adapters.agents.claude_code import ClaudeCode
+from agent_memory.adapters.agents.codex import Codex
+from agent_memory.adapters.agents.cursor import Cursor
+from agent_memory.adapters.agents.files import LIMIT, DiskFiles
+from agent_memory.adapters.agents.gemini import Gemini
+from agent_memory.domain.agents import (
+    Agent,
+    Change,
+    ConfigFile,
+    Launcher,
+    Scope,
+    Seat,
+    Server,
+    Wanted,
+    runs_us,
+)
+from agent_memory.domain.errors import ConfigError
+from agent_memory.domain.ports import AgentSetup
+
+LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")
+MOVED = Launcher(python="/elsewhere/bin/python", script="/elsewhere/agent_memory/launch.py")
+SETUPS: dict[Agent, AgentSetup] = {
+    each.agent: each for each in (ClaudeCode(), Codex(), Gemini(), Cursor())
+}
+EVENTS = {
+    Agent.CLAUDE_CODE: claude_code.EVENTS,
+    Agent.CODEX: codex.EVENTS,
+    Agent.GEMINI: gemini.EVENTS,
+    Agent.CURSOR: cursor.EVENTS,
+}
+SEAT = Seat(scope=Scope.USER, home="/home/ada", root="/work/app", folder="/work/app", environ={})
+NOTHING = Wanted()
+agents = pytest.mark.parametrize("agent", list(Agent))
+json_agents = pytest.mark.parametrize(
+    "agent", [Agent.CLAUDE_CODE, Agent.GEMINI, Agent.CURSOR], ids=str
+)
+
+
+def wanted(agent: Agent, launcher: Launcher = LAUNCHER, *, mcp: bool = False) -> Wanted:
+    return Wanted(hook=launcher.hook(agent), server=launcher.server() if mcp else None)
+
+
+def files(agent: Agent) -> tuple[ConfigFile, ...]:
+    return SETUPS[agent].files(SEAT)
+
+
+def hooks_file(agent: Agent) -> ConfigFile:
+    return next(file for file in files(agent) if file.hooks)
+
+
+def servers_file(agent: Agent) -> ConfigFile:
+    return next(file for file in files(agent) if file.servers)
+
+
+def edit(agent: Agent, text: str, want: Wanted, *, file: ConfigFile | None = None) -> str:
+    return SETUPS[agent].edited(file or hooks_file(agent), text, want).text
+
+
+def handlers(agent: Agent, text: str) -> dict[str, list[Any]]:
+    """By event, what is run."""
+    found = json.loads(text).get("hooks", {})
+    if agent is Agent.CURSOR:
+        return dict(found)
+    return {
+        event: [handler for group in groups for handler in group["hooks"]]
+        for event, groups in found.items()
+    }
+
+
+# What people have in their files: any JSON, other people's hooks, other MCP servers.
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | words
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=6,
+)
+others = st.sampled_from(
+    ["./lint.sh", "echo memory hook", "my-memory hook", "memory serve", "memory hook auto; beep"]
+)
+
+
+def theirs(agent: Agent) -> st.SearchStrategy[Any]:
+    """An entry of somebody else's."""
+    handler = st.fixed_dictionaries({"command": others}, optional={"timeout": st.integers(1, 60)})
+    if agent is Agent.CURSOR:
+        return handler
+    return st.fixed_dictionaries(
+        {"hooks": st.lists(handler, max_size=2)}, optional={"matcher": words, "sequential": scalars}
+    )
+
+
+def configs(agent: Agent) -> st.SearchStrategy[dict[str, Any]]:
+    """Never an empty file, nor an empty object or list that ours would be put into."""
+    events = st.dictionaries(
+        st.sampled_from([*EVENTS[agent], "Notification"]),
+        st.lists(theirs(agent), min_size=1, max_size=2),
+        min_size=1,
+        max_size=3,
+    )
+    servers = st.dictionaries(
+        st.sampled_from(["memory", "files", "search"]),
+        st.fixed_dictionaries({"command": st.just("npx"), "args": st.lists(words, max_size=2)}),
+        min_size=1,
+        max_size=3,
+    )
+    rest = st.dictionaries(words.filter(lambda key: key not in ("hooks", "mcpServers")), values)
+    known = st.fixed_dictionaries(
+        {"version": st.just(1), "model": words}, optional={"hooks": events, "mcpServers": servers}
+    )
+    return st.tuples(rest, known, st.booleans()).map(
+        lambda each: {**each[0], **each[1]} if each[2] else {**each[1], **each[0]}
+    )
+
+
+@st.composite
+def laid_out(draw: st.DrawFn, value: Any) -> str:
+    """JSON as somebody may have written it."""
+    indent = draw(st.sampled_from([None, 0, 1, 2, 4, "\t"]))
+    spaced = draw(st.booleans())
+    comma = ", " if spaced and indent is None else draw(st.sampled_from([",", " ,"]))
+    text = json.dumps(
+        value,
+        indent=indent,
+        ensure_ascii=draw(st.booleans()),
+        separators=(comma, draw(st.sampled_from([": ", ":", " : "]))),
+    )
+    if draw(st.booleans()):
+        text = text.replace("\n", "\r\n")
+    return draw(st.sampled_from(["", "\n", " "])) + text + draw(st.sampled_from(["", "\n", "\n\n"]))
+
+
+@agents
+class TestJson:
+    """Each agent's file of hooks; where it also has servers, these too."""
+
+    @given(data=st.data())
+    def test_in_and_out_again(self, agent: Agent, data: st.DataObject) -> None:
+        text = data.draw(configs(agent).flatmap(laid_out))
+        mcp = data.draw(st.booleans())
+        there = edit(agent, text, wanted(agent, mcp=mcp))
+        assert edit(agent, there, wanted(agent, mcp=mcp)) == there, "twice is once"
+        assert edit(agent, there, NOTHING) == text, "out again, it is as it was"
+        moved = edit(agent, text, wanted(agent, MOVED, mcp=mcp))
+        assert edit(agent, moved, wanted(agent, mcp=mcp)) == there, "repaired in place"
+        self.assert_else_is_as_it_was(agent, text, edit(agent, text, wanted(agent)))
+
+    @staticmethod
+    def assert_else_is_as_it_was(agent: Agent, text: str, there: str) -> None:
+        before, after = json.loads(text), json.loads(there)
+        ours = after.pop("hooks")
+        theirs = before.pop("hooks", {})
+        assert list(after.items()) == list(before.items())
+        for event, entries in theirs.items():
+            assert ours[event][: len(entries)] == entries
+            assert len(ours[event]) == len(entries) + (event in EVENTS[agent])
+        # Every character is there still, in its order.
+        kept = iter(there)
+        assert all(character in kept for character in text)
+
+    def test_every_event_is_hooked_once_with_ten_seconds(self, agent: Agent) -> None:
+        found = handlers(agent, edit(agent, "", wanted(agent)))
+        assert tuple(found) == EVENTS[agent]
+        timeout = 10_000 if agent is Agent.GEMINI else 10
+        for event, entries in found.items():
+            (handler,) = entries
+            assert shlex.split(handler["command"]) == [
+                *("/opt/our tools/bin/python", "-I", "-S", "/opt/lib/agent_memory/launch.py"),
+                *("memory", "hook", "auto", "--agent", agent.value),
+            ]
+            short = event == "SessionEnd" and agent is not Agent.GEMINI
+            assert handler.get("timeout") == (None if short else timeout)
+            assert handler.get("type") == (None if agent is Agent.CURSOR else "command")
+
+    def test_tool_events_are_hooked_for_all_tools(self, agent: Agent) -> None:
+        if agent is Agent.CURSOR:
+            return  # it has no matchers for what we hook
+        found = json.loads(edit(agent, "", wanted(agent)))["hooks"]
+        matched = {event for event, (group,) in found.items() if "matcher" in group}
+        assert matched == {event for event in EVENTS[agent] if "Tool" in event}
+        assert {found[event][0]["matcher"] for event in matched} == {"*"}
+
+    def test_a_file_that_we_made_is_bare_afterwards(self, agent: Agent) -> None:
+        there = edit(agent, "", wanted(agent, mcp=True))
+        assert SETUPS[agent].edited(hooks_file(agent), there, NOTHING).bare
+        assert not SETUPS[agent].edited(hooks_file(agent), '{"a": 1}', wanted(agent)).bare
+
+    @pytest.mark.parametrize("text", ["", "{}", "{ }\n", '{"a": 1}', '{"hooks": {}}'])
+    def test_nothing_of_ours_to_remove_changes_nothing(self, agent: Agent, text: str) -> None:
+        assert edit(agent, text, NOTHING) == text
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "memory hook auto",
+            "/home/ada/.local/bin/memory hook user-prompt",
+            "MEMORY_X=1 memory -q hook auto 2>/dev/null || true",
+            "env A=b exec memory hook stop",
+            "/gone/python -I -S '/old place/agent_memory/launch.py' memory hook auto --agent codex",
+        ],
+    )
+    def test_ours_are_known_by_what_they_run(self, agent: Agent, command: str) -> None:
+        handler = {"command": command, "timeout": 99}
+        event = EVENTS[agent][0]
+        entry = handler if agent is Agent.CURSOR else {"matcher": "x", "hooks": [handler]}
+        text = json.dumps({"version": 1, "hooks": {event: [entry, entry], "Other": [entry]}})
+        there = edit(agent, text, wanted(agent))
+        assert there == edit(agent, '{"version": 1}', wanted(agent))
+        assert SETUPS[agent].ours(hooks_file(agent), text).hooks == (command,) * 3
+        assert json.loads(edit(agent, text, NOTHING)) == {"version": 1}
+
+    def test_somebody_elses_handler_in_our_group_stays(self, agent: Agent) -> None:
+        if agent is Agent.CURSOR:
+            return  # it has no groups
+        lint = {"type": "command", "command": "./lint.sh"}
+        own = {"type": "command", "command": "memory hook auto"}
+        group = {"matcher": "Edit", "hooks": [own, lint, own]}
+        event = EVENTS[agent][2]
+        there = edit(agent, json.dumps({"hooks": {event: [group]}}), wanted(agent))
+        first, second = json.loads(there)["hooks"][event]
+        assert first == {"matcher": "Edit", "hooks": [lint]}
+        assert second["hooks"][0]["command"] == LAUNCHER.hook(agent)
+        assert json.loads(edit(agent, there, NOTHING)) == {"hooks": {event: [first]}}
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ('{\n  // mine\n  "a": 1\n}', "comment at line 2"),
+            ('{"a": 1 /* mine */}', "comment at line 1"),
+            ('{"a": 1,}', "not valid JSON"),
+            ('{"a": ', "not valid JSON"),
+            ("[]", "not an object"),
+            ('"x"', "not an object"),
+            ('{"hooks": []}', "'hooks' is not an object"),
+            ('{"hooks": {}, "hooks": {}}', "twice"),
+            ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "too deeply"),
+            ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
+        ],
+    )
+    def test_what_cannot_be_kept_whole_is_refused(self, agent: Agent, text: str, told: str) -> None:
+        with pytest.raises(ConfigError, match=told):
+            edit(agent, text, wanted(agent))
+
+    def test_an_event_that_is_no_list_is_refused(self, agent: Agent) -> None:
+        event = EVENTS[agent][0]
+        with pytest.raises(ConfigError, match=f"hooks.{event}"):
+            edit(agent, json.dumps({"hooks": {event: {"command": "x"}}}), wanted(agent))
+
+    def test_a_byte_order_mark_stays(self, agent: Agent) -> None:
+        text = '\ufeff{"version": 1}\n'
+        there = edit(agent, text, wanted(agent))
+        assert there.startswith("\ufeff{")
+        assert edit(agent, there, NOTHING) == text
+
+
+class TestLayout:
+    def test_what_is_added_is_indented_as_its_neighbours(self) -> None:
+        text = (
+            '{\n\t"model": "x",\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n'
+        )
+        lines = edit(Agent.CLAUDE_CODE, text, wanted(Agent.CLAUDE_CODE)).splitlines()
+        assert lines[:5] == [*text.splitlines()[:4], '\t\t\t{"hooks": []},']
+        assert lines[5:8] == ["\t\t\t{", '\t\t\t\t"hooks": [', "\t\t\t\t\t{"]
+        assert lines[-2:] == ["\t}", "}"]
+
+    def test_one_line_stays_one_line(self) -> None:
+        there = edit(Agent.CURSOR, '{"version":1}', wanted(Agent.CURSOR))
+        assert "\n" not in there
+        assert there.startswith('{"version":1,"hooks":{"beforeSubmitPrompt":[{"command":')
+
+
+@json_agents
+class TestServersInJson:
+    def test_only_where_there_is_one(self, agent: Agent) -> None:
+        file = servers_file(agent)
+        without = json.loads(edit(agent, '{"a": 1}', wanted(agent), file=file))
+        assert "mcpServers" not in without
+        there = json.loads(edit(agent, '{"a": 1}', wanted(agent, mcp=True), file=file))
+        entry = there["mcpServers"]["memory"]
+        assert entry["command"] == "/opt/our tools/bin/python"
+        assert entry["args"] == ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]
+        assert SETUPS[agent].ours(file, json.dumps(there)).servers == (LAUNCHER.server(),)
+
+    def test_one_that_this_version_has_not_goes(self, agent: Agent) -> None:
+        file = servers_file(agent)
+        there = edit(agent, '{"a": 1}', wanted(agent, mcp=True), file=file)
+        assert edit(agent, there, wanted(agent), file=file) == edit(
+            agent, '{"a": 1}', wanted(agent), file=file
+        )
+
+    def test_another_server_called_memory_stays(self, agent: Agent) -> None:
+        file = servers_file(agent)
+        text = json.dumps({"mcpServers": {"memory": {"command": "npx", "args": ["server-memory"]}}})
+        there = edit(agent, text, Wanted(server=LAUNCHER.server()), file=file)
+        assert list(json.loads(there)["mcpServers"]) == ["memory", "agent-memory"]
+        assert edit(agent, there, NOTHING, file=file) == text
+        taken = json.dumps({"mcpServers": {"memory": {}, "agent-memory": {"url": "https://x"}}})
+        with pytest.raises(ConfigError, match="rename"):
+            edit(agent, taken, Wanted(server=LAUNCHER.server()), file=file)
+
+    def test_what_its_owner_added_stays_when_it_is_repaired(self, agent: Agent) -> None:
+        file = servers_file(agent)
+        text = edit(agent, "", wanted(agent, MOVED, mcp=True), file=file)
+        document = json.loads(text)
+        document["mcpServers"] = {"mine": {**document["mcpServers"]["memory"], "env": {"A": "b"}}}
+        there = json.loads(edit(agent, json.dumps(document), wanted(agent, mcp=True), file=file))
+        (entry,) = there["mcpServers"].values()
+        assert (entry["command"], entry["env"]) == (LAUNCHER.python, {"A": "b"})
+        assert list(there["mcpServers"]) == ["mine"]
+
+
+TOMLS = st.lists(
+    st.sampled_from(
+        [
+            'model = "o4"  # the best',
+            "approval = [\n  1, # one\n  2,\n]\n",
+            "# a comment",
+            "",
+            'notes = """\n[mcp_servers.memory]\n"""',
+            '[mcp_servers.files]\ncommand = "npx"\nargs = ["-y", "files"]\n',
+            '[mcp_servers.memory]\ncommand = "npx"',
+            "[profiles.fast]\nmodel = 'x'\n",
+            "[features]\nhooks = true",
+            '[[rules]]\nname = "a"',
+        ]
+    ),
+    unique=True,
+    max_size=6,
+)
+
+
+def _valid(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+tomls = (
+    st.tuples(TOMLS, st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\n", "\n\n"]))
+    .map(lambda each: ("\n".join(each[0]) + each[2]).replace("\n", each[1]))
+    .filter(_valid)
+)
+
+
+class TestServersInToml:
+    FILE = servers_file(Agent.CODEX)
+
+    def edit(self, text: str, server: Server | None) -> str:
+        return SETUPS[Agent.CODEX].edited(self.FILE, text, Wanted(server=server)).text
+
+    @given(text=tomls)
+    def test_out_again_is_as_it_was(self, text: str) -> None:
+        there = self.edit(text, LAUNCHER.server())
+        assert there.startswith(text)
+        assert self.edit(there, LAUNCHER.server()) == there
+        assert self.edit(there, None) == text
+
+    @given(text=tomls)
+    def test_a_moved_installation_is_repaired_in_place(self, text: str) -> None:
+        moved = self.edit(text, MOVED.server())
+        assert self.edit(moved, LAUNCHER.server()) == self.edit(text, LAUNCHER.server())
+
+    def test_it_is_a_table_of_its_own(self) -> None:
+        there = self.edit('model = "o4"\n', LAUNCHER.server())
+        assert there == (
+            'model = "o4"\n\n[mcp_servers.memory]\ncommand = "/opt/our tools/bin/python"\n'
+            'args = ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]\n'
+        )
+        assert SETUPS[Agent.CODEX].ours(self.FILE, there).servers == (LAUNCHER.server(),)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'mcp_servers = {files = {command = "npx"}}\nx = 1 # one\n',
+            'x = 1\nmcp_servers.files.command = "npx"\ny = 2 # two\n',
+            '[mcp_servers]\nfiles = {command = "npx"}\n\n[other]\nx = 1 # one\n',
+        ],
+    )
+    def test_however_its_neighbours_are_written(self, text: str) -> None:
+        there = self.edit(text, LAUNCHER.server())
+        found = tomllib.loads(there)
+        assert found["mcp_servers"]["memory"]["command"] == LAUNCHER.python
+        assert tomllib.loads(self.edit(there, None)) == tomllib.loads(text)
+        assert text.split("#")[1] in self.edit(there, None)
+
+    def test_what_its_owner_added_stays_when_it_is_repaired(self) -> None:
+        there = (
+            self.edit("", MOVED.server()) + "startup_timeout_sec = 5 # slow\n\n# end\n[x]\ny=1\n"
+        )
+        repaired = self.edit(there, LAUNCHER.server())
+        assert "startup_timeout_sec = 5 # slow\n\n# end\n[x]\ny=1\n" in repaired
+        assert "/elsewhere" not in repaired
+        assert self.edit(repaired, None) == "\n# end\n[x]\ny=1\n"
+
+    def test_subtables_of_ours_go_too(self) -> None:
+        there = self.edit("a = 1\n", LAUNCHER.server()) + '[mcp_servers.memory.env]\nA = "b"\n'
+        assert tomllib.loads(self.edit(there, None)) == {"a": 1}
+
+    @pytest.mark.parametrize("text", ["a = ", "a = 1\na = 2\n", "x = " + "[" * 100_000])
+    def test_broken_toml_is_refused(self, text: str) -> None:
+        with pytest.raises(ConfigError):
+            self.edit(text, LAUNCHER.server())
+
+    def test_a_table_that_is_none_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="not a table"):
+            self.edit("mcp_servers = 1\n", LAUNCHER.server())
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("agent", "user", "project"),
+        [
+            (
+                Agent.CLAUDE_CODE,
+                ["/home/ada/.claude/settings.json", "/home/ada/.claude.json"],
+                ["/work/app/.claude/settings.local.json", "/work/app/.mcp.json"],
+            ),
+            (
+                Agent.CODEX,
+                ["/home/ada/.codex/hooks.json", "/home/ada/.codex/config.toml"],
+                ["/work/app/.codex/hooks.json", "/work/app/.codex/config.toml"],
+            ),
+            (
+                Agent.GEMINI,
+                ["/home/ada/.gemini/settings.json"],
+                ["/work/app/.gemini/settings.json"],
+            ),
+            (
+                Agent.CURSOR,
+                ["/home/ada/.cursor/hooks.json", "/home/ada/.cursor/mcp.json"],
+                ["/work/app/.cursor/hooks.json", "/work/app/.cursor/mcp.json"],
+            ),
+        ],
+    )
+    def test_each_agent_has_its_own(
+        self, agent: Agent, user: list[str], project: list[str]
+    ) -> None:
+        assert [file.path for file in files(agent)] == user
+        seat = replace(SEAT, scope=Scope.PROJECT)
+        assert [file.path for file in SETUPS[agent].files(seat)] == project
+
+    @pytest.mark.parametrize(
+        ("agent", "variable", "paths"),
+        [
+            (
+                Agent.CLAUDE_CODE,
+                "CLAUDE_CONFIG_DIR",
+                ["/else/where/settings.json", "/else/where/.claude.json"],
+            ),
+            (Agent.CODEX, "CODEX_HOME", ["/else/where/hooks.json", "/else/where/config.toml"]),
+            (Agent.GEMINI, "GEMINI_CLI_HOME", ["/else/where/.gemini/settings.json"]),
+        ],
+    )
+    def test_agents_may_have_been_moved(
+        self, agent: Agent, variable: str, paths: list[str]
+    ) -> None:
+        for given_path, folder in (("/else/where", "/work/app"), ("where", "/else")):
+            seat = replace(SEAT, folder=folder, environ={variable: given_path})
+            assert [file.path for file in SETUPS[agent].files(seat)] == paths
+
+    @pytest.mark.parametrize(
+        ("agent", "text", "told"),
+        [
+            (Agent.CLAUDE_CODE, '{"disableAllHooks": true}', "disableAllHooks = true"),
+            (Agent.CODEX, "[features]\nhooks = false\n", "features.hooks = false"),
+            (Agent.CODEX, "[features]\ncodex_hooks = false\n", "features.codex_hooks = false"),
+            (Agent.GEMINI, '{"hooksConfig": {"enabled": false}}', "hooksConfig.enabled = false"),
+            (Agent.GEMINI, '{"hooksConfig": {"enabled": true}}', ""),
+            (Agent.CURSOR, "{}", ""),
+        ],
+    )
+    def test_hooks_that_are_switched_off_are_noticed(
+        self, agent: Agent, text: str, told: str
+    ) -> None:
+        file = servers_file(agent) if agent is Agent.CODEX else hooks_file(agent)
+        assert SETUPS[agent].ours(file, text).off == told
+
+
+class TestRunsUs:
+    @given(
+        python=words.filter(lambda word: word.strip("\0") == word != ""),
+        folder=words.map(lambda word: word.replace("\0", "")),
+        agent=st.sampled_from(Agent),
+    )
+    def test_our_own_command_is_known_wherever_it_lies(
+        self, python: str, folder: str, agent: Agent
+    ) -> None:
+        launcher = Launcher(python=f"/{python}/python", script=f"/{folder}/agent_memory/launch.py")
+        assert runs_us(launcher.hook(agent))
+        server = launcher.server()
+        assert runs_us(server.command, server.args, verb="serve")
+        assert not runs_us(server.command, server.args)
+
+    @given(words)
+    def test_any_text_is_looked_at(self, text: str) -> None:
+        runs_us(text)
+        runs_us(text, [text])
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "",
+            "'",
+            "echo memory hook",
+            "memory",
+            "memory recall hook",
+            "memory hook auto; rm -rf x",
+            "memory hook auto && beep",
+            "memory hook auto | tee log",
+            "memory hook auto\nbeep",
+            "beep && memory hook auto",
+            "(memory hook auto)",
+            "python /x/other/launch.py memory hook auto",
+            "python /x/agent_memory/launch.py kontekst hook auto",
+        ],
+    )
+    def test_what_is_or_also_does_something_else_is_not_ours(self, command: str) -> None:
+        assert not runs_us(command)
+
+
+def change(path: Path, before: str | None, after: str | None, emptied: str = "") -> Change:
+    return Change(path=str(path), before=before, after=after, emptied=emptied)
+
+
+class TestDiskFiles:
+    FILES = DiskFiles()
+
+    def test_a_new_file_is_its_owners_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "a" / "b" / "settings.json"
+        self.FILES.apply(change(path, None, "{}\n"))
+        assert path.read_text() == "{}\n"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+    @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666])
+    def test_the_mode_stays(self, tmp_path: Path, mode: int) -> None:
+        path = tmp_path / "settings.json"
+        path.write_text("a")
+        path.chmod(mode)
+        self.FILES.apply(change(path, "a", "b"))
+        assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("b", mode)
+        assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+
+    def test_line_breaks_stay(self, tmp_path: Path) -> None:
+        path = tmp_path / "settings.json"
+        path.write_bytes(b"a\r\nb\rc\n")
+        assert self.FILES.read(str(path)) == "a\r\nb\rc\n"
+        self.FILES.apply(change(path, "a\r\nb\rc\n", "x\r\ny\n"))
+        assert path.read_bytes() == b"x\r\ny\n"
+
+    def test_a_link_is_written_through(self, tmp_path: Path) -> None:
+        dotfiles = tmp_path / "dotfiles"
+        dotfiles.mkdir()
+        (dotfiles / "real.json").write_text("a")
+        first, second = tmp_path / "first", tmp_path / "second"
+        second.symlink_to(dotfiles / "real.json")
+        first.symlink_to("second")
+        self.FILES.apply(change(first, "a", "b"))
+        assert (dotfiles / "real.json").read_text() == "b"
+        assert first.is_symlink()
+        assert second.is_symlink()
+        self.FILES.apply(change(first, "b", None, "{}\n"))
+        assert first.read_text() == "{}\n"
+
+    def test_a_link_to_nothing_makes_what_it_names(self, tmp_path: Path) -> None:
+        link = tmp_path / "link"
+        link.symlink_to("later/real.json")
+        assert self.FILES.read(str(link)) is None
+        self.FILES.apply(change(link, None, "b"))
+        assert (tmp_path / "later" / "real.json").read_text() == "b"
+
+    def test_what_is_to_go_goes(self, tmp_path: Path) -> None:
+        path = tmp_path / "settings.json"
+        path.write_text("a")
+        self.FILES.apply(change(path, "a", None))
+        assert not path.exists()
+
+    def test_a_file_that_somebody_changed_meanwhile_is_left(self, tmp_path: Path) -> None:
+        path = tmp_path / "settings.json"
+        path.write_text("newer")
+        with pytest.raises(ConfigError, match="somebody else"):
+            self.FILES.apply(change(path, "older", "ours"))
+        assert path.read_text() == "newer"
+
+    @pytest.mark.parametrize(
+        ("make", "told"),
+        [
+            (lambda path: path.mkdir(), "irectory"),
+            (os.mkfifo, "not a file"),
+            (lambda path: path.write_bytes(b"\xff"), "UTF-8"),
+            (lambda path: path.write_bytes(b" " * (LIMIT + 1)), "MiB"),
+            (lambda path: path.symlink_to(path), "cannot read"),
+        ],
+    )
+    def test_what_is_no_text_file_is_refused(
+        self, tmp_path: Path, make: Callable[[Path], object], told: str
+    ) -> None:
+        path = tmp_path / "settings.json"
+        make(path)
+        with pytest.raises(ConfigError, match=told):
+            self.FILES.read(str(path))
+
+    def test_a_folder_that_cannot_be_made_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(ConfigError, match="cannot write"):
+            self.FILES.apply(change(tmp_path / "file" / "x.json", None, "{}"))
+
+    def test_a_text_that_no_file_can_hold_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="UTF-8"):
+            self.FILES.apply(change(tmp_path / "x.json", None, "/b\udcff/python"))
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_repositorys_root_is_found_from_below(self, tmp_path: Path) -> None:
+        below = tmp_path / "app" / "src" / "deep"
+        below.mkdir(parents=True)
+        assert self.FILES.root(str(below)) == str(below)
+        (tmp_path / "app" / ".git").write_text("gitdir: ../somewhere\n")  # a worktree's
+        assert self.FILES.root(str(below)) == str(tmp_path / "app")
+        assert self.FILES.root(str(tmp_path / "gone")) == str(tmp_path / "gone")

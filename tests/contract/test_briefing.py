@@ -1,0 +1,182 @@
+"""Briefing: what an agent is given by itself: the project's own, within its budget, and once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.secrets.pass_through import PassThrough
+from agent_memory.adapters.storage.memory_store import StoredMemories
+from agent_memory.domain.contexts import Wanted
+from agent_memory.domain.memories import USER, Domain, Draft, Home, Memory, Status
+from agent_memory.domain.projects import Place
+from agent_memory.domain.segments import estimate_tokens
+from agent_memory.services.briefing import MAX_GIVEN, MAX_SESSIONS, RELATED, Briefing
+from agent_memory.services.capture import Capture
+from agent_memory.services.context import ContextBuilder
+from tests.recall_parts import Parts, Stopped, opened
+
+SHOP = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
+OTHER = Place(domain=Domain("project:other"), home=Home("/other/.git"))
+OWN = Place(domain=USER, home=Home("/user.git"))
+
+
+class Telling:
+    """Briefing over a real store and a real index, with memories to tell of."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.briefing = Briefing(context=ContextBuilder(recall=parts.recall), recall=parts.recall)
+        self._capture = Capture(
+            memories=StoredMemories(parts.store),
+            log=parts.log,
+            secrets=PassThrough(),
+            clock=Stopped(),
+            captured=lambda: None,
+        )
+
+    def keep(
+        self,
+        summary: str,
+        namespace: str = "decisions",
+        *,
+        place: Place = SHOP,
+        status: Status = Status.ACTIVE,
+    ) -> Memory:
+        draft = Draft(namespace=namespace, summary=summary, status=status)
+        kept = self._capture.capture(draft, place).memory
+        self.parts.keep_up()
+        return kept
+
+    def start(self, session: str = "s", **wanted: object) -> str:
+        return self.briefing.start(session, SHOP, Wanted(**wanted))  # type: ignore[arg-type]
+
+    def about(self, path: str, session: str = "s") -> str:
+        return self.briefing.about_file(session, SHOP, path)
+
+
+@pytest.fixture
+def telling(tmp_path: Path) -> Iterator[Telling]:
+    with opened(tmp_path) as parts:
+        yield Telling(parts)
+
+
+class TestStart:
+    def test_what_blocks_and_what_was_decided(self, telling: Telling) -> None:
+        telling.keep("Use PostgreSQL for orders")
+        telling.keep("The payment sandbox is down", "blockers")
+        text = telling.start()
+        assert "<project>shop</project>" in text
+        assert "<branch>main</branch>" in text
+        assert text.index("payment sandbox") < text.index("PostgreSQL")
+
+    def test_nothing_of_other_projects(self, telling: Telling) -> None:
+        telling.keep("Use MySQL for parcels", place=OTHER)
+        assert telling.start() == ""
+
+    def test_guidance_as_it_is_wanted(self, telling: Telling) -> None:
+        assert telling.start() == ""
+        assert telling.start(guidance="minimal").count("<guidance>") == 1
+        assert telling.start(guidance="detailed").count("<guidance>") > 2
+
+    @pytest.mark.parametrize("tokens", [30, 100, 400, 2_000])
+    def test_never_more_than_its_budget(self, telling: Telling, tokens: int) -> None:
+        for number in range(10):
+            telling.keep(f"Decision {number}: {'because of the weather ' * 3}".strip())
+        text = telling.start(tokens=tokens, guidance="standard")
+        assert estimate_tokens(text) <= tokens
+        assert (text != "") is (tokens > 60)
+
+    def test_after_a_compaction_all_of_it_again(self, telling: Telling) -> None:
+        telling.keep("Use PostgreSQL for orders")
+        first = telling.start()
+        assert "PostgreSQL" in first
+        assert telling.start() == first
+
+
+class TestRelated:
+    def test_memories_that_have_to_do_with_the_file(self, telling: Telling) -> None:
+        kept = telling.keep("Payment retries are capped at five")
+        text = telling.about("/shop/src/payment_retries.py")
+        assert text.startswith("<related_memories>")
+        assert kept.urn in text
+
+    @pytest.mark.parametrize(
+        "path", ["/shop/src/PaymentRetries.ts", "/shop/payment/retries.go", "payment-retries"]
+    )
+    def test_names_are_read_as_people_write_them(self, telling: Telling, path: str) -> None:
+        telling.keep("Payment retries are capped at five")
+        assert "capped at five" in telling.about(path)
+
+    def test_the_users_own_count_and_other_projects_do_not(self, telling: Telling) -> None:
+        telling.keep("Payment code is reviewed by two people", place=OWN)
+        telling.keep("Payment retries are forbidden", place=OTHER)
+        text = telling.about("/shop/src/payment.py")
+        assert "reviewed by two" in text
+        assert "forbidden" not in text
+
+    def test_each_once_in_a_session(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five")
+        assert telling.about("/shop/src/payment.py") != ""
+        assert telling.about("/shop/src/payment.py") == ""
+        assert telling.about("/shop/src/payment.py", session="another") != ""
+
+    def test_not_what_the_session_began_with(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five")
+        assert "capped at five" in telling.start()
+        assert telling.about("/shop/src/payment.py") == ""
+
+    def test_after_a_compaction_again(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five")
+        telling.about("/shop/src/payment.py")
+        telling.briefing.given.forget("s")
+        assert telling.about("/shop/src/payment.py") != ""
+
+    def test_at_most_three_and_then_the_next(self, telling: Telling) -> None:
+        for number in range(5):
+            telling.keep(f"Payment rule number {number}")
+        first, second = telling.about("/src/payment.py"), telling.about("/src/payment.py")
+        assert (first.count("<memory "), second.count("<memory ")) == (RELATED, 2)
+        assert telling.about("/src/payment.py") == ""
+
+    @pytest.mark.parametrize("path", ["/shop/billing/payment.py", "/shop/payment/handler.py"])
+    def test_a_name_that_no_memory_has_hides_nothing(self, telling: Telling, path: str) -> None:
+        """Neither the folder's nor the file's."""
+        telling.keep("Payment retries are capped at five")
+        assert "capped at five" in telling.about(path)
+
+    @pytest.mark.parametrize(
+        "path", ["/src/main.py", "/tests/__init__.py", "/", "", "/a/b/index.ts"]
+    )
+    def test_names_that_everyone_has_find_nothing(self, telling: Telling, path: str) -> None:
+        telling.keep("The main index of the tests is in src")
+        assert telling.about(path) == ""
+
+    def test_nothing_that_has_nothing_to_do_with_it(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five")
+        assert telling.about("/shop/src/lighthouse.py") == ""
+
+    def test_archived_ones_are_not_told(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five", status=Status.ARCHIVED)
+        assert telling.about("/shop/src/payment.py") == ""
+
+    def test_for_a_prompt(self, telling: Telling) -> None:
+        for number in range(5):
+            telling.keep(f"Payment rule number {number}")
+        text = telling.briefing.about_prompt("s", SHOP, "Which payment rule?")
+        assert text.count("<memory ") == RELATED
+        assert telling.briefing.about_prompt("s", SHOP, "?!") == ""
+
+    def test_a_prompt_longer_than_any_question(self, telling: Telling) -> None:
+        telling.keep("Payment rule number one")
+        assert telling.briefing.about_prompt("s", SHOP, "payment " * 100_000) != ""
+
+
+class TestWhatIsRemembered:
+    def test_it_has_its_bounds(self, telling: Telling) -> None:
+        telling.keep("Payment retries are capped at five")
+        telling.about("/shop/src/payment.py", session="first")
+        for number in range(MAX_SESSIONS):
+            telling.briefing.given.new(f"session {number}", [])
+        assert telling.about("/shop/src/payment.py", session="first") != ""
+        assert MAX_GIVEN > RELATED

@@ -1,0 +1,326 @@
+"""Recording: what hooks tell is stored once, whoever else tells it, in the project it is of."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.spool.folder import SpoolFolder
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
+from agent_memory.domain.errors import ContentBlocked, InvalidInput
+from agent_memory.domain.events import Event, EventType
+from agent_memory.domain.hooks import Told
+from agent_memory.domain.projects import NOWHERE, Place
+from agent_memory.interfaces.hooks import inputs
+from agent_memory.interfaces.hooks.inputs import Delivery
+from agent_memory.services.recording import Recording
+from agent_memory.services.spooling import Spooling
+from agent_memory.services.workplaces import Caller
+from tests import git_repositories
+from tests.contract.stores import TIMEOUT, unexpected
+from tests.git_repositories import Repository, made
+from tests.hook_inputs import SAMPLES, encoded
+from tests.transcript_files import START_MS, Claude, Importing, rollout, write
+
+TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+
+
+class Hooked:
+    """Recording, and an import beside it, on one store."""
+
+    def __init__(self, importing: Importing, folder: Path) -> None:
+        self.importing = importing
+        self.folder = folder
+        backfill = importing.backfill
+        self.recording = Recording(ingest=backfill.ingest, workplaces=backfill.workplaces)
+        self.calls = 0
+
+    def told(self, sample: str, *, at_ms: int = START_MS, nonce: str = "", **more: Any) -> Told:
+        self.calls += 1
+        delivery = Delivery(
+            name="auto",
+            agent="",
+            folder=str(self.folder),
+            environ={},
+            nonce=nonce or f"n{self.calls}",
+            at_ms=at_ms,
+            data=encoded(SAMPLES[sample], **more),
+        )
+        return inputs.read(delivery).told
+
+    def place(self, where: Path, **fields: Any) -> Place:
+        told = replace(self.told("claude-code/Stop", cwd=str(where)), **fields)
+        caller = Caller(folder=str(where), environ={"HOME": "/nobody"})
+        return self.recording.place(told, caller)
+
+    def record(self, told: Told) -> list[bool]:
+        """Whether each event of it is new."""
+        place = self.place(self.folder)
+        return self.recording.record(told, place).result(TIMEOUT)
+
+    def __call__(self, sample: str, **more: Any) -> list[bool]:
+        return self.record(self.told(sample, **more))
+
+    def events(self) -> list[Event]:
+        return self.importing.events()
+
+    def texts(self) -> list[str]:
+        return [each.text for each in self.events() if each.text]
+
+
+@pytest.fixture
+def hooked(tmp_path: Path) -> Iterator[Hooked]:
+    store = CommittedStore(MemoryEngine(), unexpected)
+    folder = tmp_path / "lighthouse"
+    folder.mkdir()
+    yield Hooked(Importing(store, tmp_path / "data"), folder)
+    store.close()
+
+
+class TestOnce:
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_the_same_delivery_twice(self, hooked: Hooked, sample: str) -> None:
+        told = hooked.told(sample)
+        first = hooked.record(told)
+        before = hooked.events()
+        assert all(first)
+        assert hooked.record(told) == [False] * len(first)
+        assert hooked.events() == before
+
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_recorded_and_left_in_the_spool_as_well(
+        self, hooked: Hooked, sample: str, tmp_path: Path
+    ) -> None:
+        """The daemon's answer came too late: the launcher cannot know that it was recorded."""
+        words = f"It is {TOKEN} <memory_context>x</memory_context>  \n"
+        changed: dict[str, Any] = {
+            name: words
+            for name in ("prompt", "last_assistant_message", "prompt_response", "text", "error")
+            if name in SAMPLES[sample]
+        }
+        told = hooked.told(sample, **changed)
+        hooked.record(told)
+        before = hooked.events()
+        spool = SpoolFolder(tmp_path / "spool")
+        Spooling(spool=spool, secrets=hooked.recording.ingest.secrets).keep(told)
+        (name,) = spool.waiting()
+        again = spool.get(name)
+        assert again is not None
+        assert not any(hooked.record(again))
+        assert hooked.events() == before
+
+    def test_a_tools_call_by_its_id(self, hooked: Hooked) -> None:
+        assert hooked("claude-code/PostToolUse/Bash") == [True]
+        assert hooked("claude-code/PostToolUse/Bash") == [False]
+        assert hooked("claude-code/PostToolUse/Bash", tool_use_id="toolu_other") == [True]
+
+    def test_the_same_words_twice_are_two(self, hooked: Hooked) -> None:
+        assert hooked("004/UserPromptSubmit") == [True]
+        assert hooked("004/UserPromptSubmit") == [True]
+        assert len(hooked.events()) == 2
+
+    def test_what_is_said_while_a_turn_goes_on(self, hooked: Hooked) -> None:
+        """Codex tells of it with the id of that turn."""
+        assert hooked("codex/UserPromptSubmit") == [True]
+        assert hooked("codex/UserPromptSubmit", prompt="And gate 8?") == [True]
+        assert hooked("codex/UserPromptSubmit", prompt="And gate 8?") == [False]
+        assert hooked("codex/UserPromptSubmit") == [False]
+        assert sorted(hooked.texts()) == ["And gate 8?", "Which lock gates leak?"]
+
+
+class TestBesideAnImport:
+    SESSION = Claude()
+
+    def hooks(self, hooked: Hooked, at_ms: int = START_MS) -> None:
+        """What the hooks told of the conversation that the transcript has, a little later."""
+        session = self.SESSION.session
+        hooked("claude-code/SessionStart", session_id=session, at_ms=at_ms)
+        hooked(
+            "claude-code/UserPromptSubmit",
+            session_id=session,
+            prompt="Why does the lamp of the lighthouse flicker?",
+            prompt_id="p1",
+            at_ms=at_ms + 9_400,
+        )
+        hooked(
+            "claude-code/PostToolUse/Read",
+            session_id=session,
+            tool_use_id="t1",
+            tool_input={"file_path": "/lighthouse/dimmer.py"},
+            tool_response={
+                "type": "text",
+                "file": {"content": "def dim(volt): return volt * 0.93"},
+            },
+            at_ms=at_ms + 12_900,
+        )
+        hooked(
+            "claude-code/Stop",
+            session_id=session,
+            prompt_id="p1",
+            last_assistant_message="The dimmer drops below the lamp's voltage: 0.93 is too low.",
+            at_ms=at_ms + 14_700,
+        )
+
+    def assert_once(self, hooked: Hooked) -> None:
+        texts = hooked.texts()
+        assert sorted(texts) == sorted(set(texts))
+        assert len(texts) == 4  # the fourth is what the agent said before it used the tool
+        stops = [each for each in hooked.events() if each.type is EventType.ASSISTANT_STOP]
+        assert len(stops) == 1
+
+    @pytest.fixture
+    def transcript(self, tmp_path: Path) -> Path:
+        write(tmp_path / "transcripts" / "a.jsonl", Claude().lamp())
+        return tmp_path / "transcripts"
+
+    def test_hooks_first(self, hooked: Hooked, transcript: Path) -> None:
+        self.hooks(hooked)
+        before = len(hooked.events())
+        found = hooked.importing("claude-code", transcript)
+        assert (found.created, found.known) == (1, 4)
+        self.assert_once(hooked)
+        assert len(hooked.events()) == before + 1
+
+    def test_import_first(self, hooked: Hooked, transcript: Path) -> None:
+        hooked.importing("claude-code", transcript)
+        self.hooks(hooked)
+        self.assert_once(hooked)
+        assert hooked.importing("claude-code", transcript).created == 0
+
+    def test_without_ids(self, hooked: Hooked, tmp_path: Path) -> None:
+        """Then it is known by its words and its time."""
+        session = Claude()
+        lines = [session.prompt("Is it dark?"), session.prompt("Is it dark?")]
+        write(tmp_path / "t" / "a.jsonl", lines)
+        for second in (0, 1):
+            assert hooked(
+                "claude-code/UserPromptSubmit",
+                session_id=session.session,
+                prompt="Is it dark?",
+                prompt_id="",
+                at_ms=START_MS + 1000 * second,
+            ) == [True]
+        assert hooked.importing("claude-code", tmp_path / "t").created == 1  # the session's start
+        assert hooked.texts() == ["Is it dark?"] * 2
+
+    def test_the_same_words_an_hour_later_are_new(self, hooked: Hooked, transcript: Path) -> None:
+        hooked.importing("claude-code", transcript)
+        session, words = self.SESSION.session, "Why does the lamp of the lighthouse flicker?"
+        at_ms = START_MS + 3_600_000
+        assert hooked(
+            "claude-code/UserPromptSubmit",
+            session_id=session,
+            prompt=words,
+            prompt_id="p9",
+            at_ms=at_ms,
+        ) == [True]
+
+    @pytest.mark.parametrize("hooks_first", [True, False])
+    def test_codex(self, hooked: Hooked, tmp_path: Path, hooks_first: bool) -> None:
+        session = "0199aaaa-0000-7000-8000-00000000beef"
+        write(tmp_path / "t" / "rollout-1.jsonl", rollout(session))
+
+        def hooks() -> None:
+            hooked("codex/UserPromptSubmit", session_id=session, at_ms=START_MS + 4_300)
+            hooked(
+                "codex/PostToolUse",
+                session_id=session,
+                tool_use_id="c1",
+                tool_name="shell",
+                at_ms=START_MS + 9_100,
+            )
+            hooked("codex/Stop", session_id=session, at_ms=START_MS + 10_200)
+
+        if hooks_first:
+            hooks()
+        hooked.importing("codex", tmp_path / "t")
+        if not hooks_first:
+            hooks()
+        texts = [text.strip() for text in hooked.texts()]
+        assert len(texts) == len(set(texts)) == 4
+
+
+class TestClean:
+    def test_secrets_are_redacted(self, hooked: Hooked) -> None:
+        hooked("claude-code/UserPromptSubmit", prompt=f"use {TOKEN} now", model=f"x {TOKEN}")
+        hooked("claude-code/PostToolUse/Bash", tool_input={"command": f"curl -H {TOKEN}"})
+        hooked("claude-code/Stop", last_assistant_message=f"I used {TOKEN}.")
+        found = hooked.events()
+        assert len(found) == 4
+        assert TOKEN not in str(found)
+        assert any("use " in each.text and " now" in each.text for each in found)
+
+    def test_what_may_not_be_stored_is_not(self, hooked: Hooked) -> None:
+        ingest = replace(hooked.recording.ingest, secrets=Re2Filter(mode="block"))
+        strict = replace(hooked.recording, ingest=ingest)
+        with pytest.raises(ContentBlocked):
+            strict.record(
+                hooked.told("claude-code/UserPromptSubmit", prompt=TOKEN),
+                hooked.place(hooked.folder),
+            )
+        assert hooked.events() == []
+
+    def test_without_a_session_nothing_is_recorded(self, hooked: Hooked) -> None:
+        with pytest.raises(InvalidInput, match="session"):
+            hooked("claude-code/UserPromptSubmit", session_id="")
+
+
+class TestPlaces:
+    @pytest.fixture
+    def repository(self, tmp_path: Path) -> Repository:
+        return made(tmp_path / "one" / "app")
+
+    def test_a_repository_is_a_project(self, hooked: Hooked, repository: Repository) -> None:
+        found = hooked.place(repository.folder)
+        assert (found.name, found.branch, found.commit) == ("app", "main", repository.head)
+
+    def test_its_subfolders_and_worktrees_are_the_same(
+        self, hooked: Hooked, repository: Repository, tmp_path: Path
+    ) -> None:
+        (repository.folder / "src" / "deep").mkdir(parents=True)
+        repository.git("worktree", "add", "--quiet", "-b", "feature", str(tmp_path / "feature"))
+        (tmp_path / "feature" / "lib").mkdir()
+        here = hooked.place(repository.folder)
+        assert hooked.place(repository.folder / "src" / "deep").domain == here.domain
+        beside = hooked.place(tmp_path / "feature" / "lib")
+        assert (beside.domain, beside.branch) == (here.domain, "feature")
+
+    def test_another_of_the_same_name_is_another(
+        self, hooked: Hooked, repository: Repository, tmp_path: Path
+    ) -> None:
+        other = made(tmp_path / "two" / "app")
+        names = {hooked.place(each.folder).name for each in (repository, other)}
+        assert len(names) == 2
+        assert all(name.startswith("app") for name in names)
+        plain = tmp_path / "three" / "app"
+        plain.mkdir(parents=True)
+        assert hooked.place(plain).name not in names
+
+    def test_the_agent_knows_its_branch_best(self, hooked: Hooked, repository: Repository) -> None:
+        assert hooked.place(repository.folder, branch="feature/auth").branch == "feature/auth"
+
+    def test_before_the_first_commit(self, hooked: Hooked, tmp_path: Path) -> None:
+        empty = git_repositories.made(tmp_path / "new", commits=0)
+        assert hooked.place(empty.folder).name == "new"
+
+    @pytest.mark.parametrize("damage", ["HEAD", "config"])
+    def test_a_repository_that_cannot_be_read_loses_nothing(
+        self, hooked: Hooked, repository: Repository, damage: str
+    ) -> None:
+        (repository.folder / ".git" / damage).write_bytes(b"\xff[broken")
+        assert hooked.place(repository.folder).name.startswith("app")
+
+    def test_a_folder_that_is_gone_is_known_by_its_name(self, hooked: Hooked) -> None:
+        """The caller then is somewhere else."""
+        found = hooked.place(hooked.folder, folder="/gone/harbour")
+        assert (found.name, found.home) == ("harbour", NOWHERE)
+
+    @pytest.mark.parametrize("name", ["gone", "\udc80", "nul\0", "x" * 300])
+    def test_nor_is_a_strange_folder_in_the_way(
+        self, hooked: Hooked, tmp_path: Path, name: str
+    ) -> None:
+        assert hooked.place(tmp_path / name).domain.startswith("project:")

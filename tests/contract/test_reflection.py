@@ -1,0 +1,198 @@
+"""Reflection: what a session asked to be remembered is captured once, and never brought back."""
+
+from functools import cache
+from itertools import count
+
+import pytest
+
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.memory_store import StoredMemories
+from agent_memory.domain import memories, signals
+from agent_memory.domain.memories import Domain, Home, Memory, Status
+from agent_memory.domain.ports import MemoryChange, OrderedStore
+from agent_memory.domain.projects import Place
+from agent_memory.services.capture import Capture
+from agent_memory.services.reflection import MAX_CAPTURES, TAG, Reflection
+from tests.contract.stores import TIMEOUT
+from tests.recall_parts import MINUTE, NOW, Stopped, said
+
+PLACE = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
+TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+THRESHOLD = 0.8
+
+
+@cache
+def _secrets() -> Re2Filter:
+    """Making one takes longer than most tests."""
+    return Re2Filter(mode="redact")
+
+
+class Thinking:
+    """Reflection on a store of its own."""
+
+    def __init__(self, store: OrderedStore) -> None:
+        self.log = StoredEventLog(store)
+        self.memories = StoredMemories(store)
+        self.reflection = self._made()
+        self._times = count(NOW - 600 * MINUTE, 1000)
+
+    def _made(self) -> Reflection:
+        capture = Capture(
+            memories=self.memories,
+            log=self.log,
+            secrets=_secrets(),
+            clock=Stopped(),
+            captured=lambda: None,
+        )
+        return Reflection(log=self.log, capture=capture)
+
+    def hear(self, words: str, role: str = "user", session: str = "talk") -> str:
+        """The event's id."""
+        event = said(words, next(self._times), role=role, session=session)
+        self.log.append([event]).result(TIMEOUT)
+        return event.event_id
+
+    def look_back(self, threshold: float = THRESHOLD, session: str = "talk") -> list[Memory]:
+        return self.reflection.session(session, PLACE, threshold)
+
+    def change(self, memory: Memory, status: Status) -> Memory:
+        changed = memories.changed(memory, NOW, status=status)
+        assert self.memories.write([MemoryChange(memory, changed, None)]) == [True]
+        return changed
+
+
+@pytest.fixture
+def thinking(store: OrderedStore) -> Thinking:
+    return Thinking(store)
+
+
+class TestLookingBack:
+    def test_what_was_marked_is_captured_with_where_it_was_said(self, thinking: Thinking) -> None:
+        thinking.hear("Good morning.")
+        event = thinking.hear("[decision] Use PostgreSQL because of JSONB support")
+        (found,) = thinking.look_back()
+        assert (found.namespace, found.summary) == ("decisions", "Use PostgreSQL")
+        assert (found.event_id, found.session_id) == (event, "talk")
+        assert (found.domain, found.commit) == (PLACE.domain, PLACE.commit)
+        assert TAG in found.tags
+        assert thinking.memories.get(found.key) == found
+
+    def test_once(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] Use PostgreSQL")
+        assert len(thinking.look_back()) == 1
+        assert thinking.look_back() == []
+        thinking.hear("[decision] Use PostgreSQL")
+        assert thinking.look_back() == []
+
+    def test_only_with_enough_confidence(self, thinking: Thinking) -> None:
+        words = "We decided to keep the queue in memory."
+        (signal,) = signals.detect(words)
+        assert not signal.marked
+        thinking.hear(words)
+        assert thinking.look_back(signal.confidence + 0.01) == []
+        assert len(thinking.look_back(signal.confidence)) == 1
+
+    def test_an_agents_word_counts_for_less(self, thinking: Thinking) -> None:
+        """It says so of plans that nobody has agreed to."""
+        words = "We decided to keep the queue in memory."
+        (signal,) = signals.detect(words)
+        thinking.hear(words, role="assistant")
+        assert thinking.look_back(signal.confidence) == []
+        assert len(thinking.look_back(signal.confidence - 0.15)) == 1
+
+    def test_but_its_markers_count(self, thinking: Thinking) -> None:
+        thinking.hear("[learned] The index is rebuilt at night", role="assistant")
+        assert [each.namespace for each in thinking.look_back()] == ["learnings"]
+
+    def test_tools_say_nothing(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] Use PostgreSQL", role="tool")
+        assert thinking.look_back() == []
+
+    def test_each_session_is_its_own(self, thinking: Thinking) -> None:
+        thinking.hear("[decision] Use PostgreSQL", session="other")
+        assert thinking.look_back() == []
+
+    def test_an_empty_session(self, thinking: Thinking) -> None:
+        assert thinking.look_back() == []
+
+    def test_no_more_than_anyone_reads(self, thinking: Thinking) -> None:
+        for number in range(MAX_CAPTURES + 5):
+            thinking.hear(f"[decision] Use port {8000 + number} for the service")
+        assert len(thinking.look_back()) == MAX_CAPTURES
+
+    def test_what_was_captured_before_takes_no_place(self, thinking: Thinking) -> None:
+        for number in range(MAX_CAPTURES):
+            thinking.hear(f"[decision] Use port {8000 + number} for the service")
+        thinking.look_back()
+        thinking.hear("[decision] Use PostgreSQL")
+        assert [each.summary for each in thinking.look_back()] == ["Use PostgreSQL"]
+
+    def test_the_latest_of_a_long_session(self, thinking: Thinking) -> None:
+        """What came before was looked at by the compactions before."""
+        events = [
+            said(f"Line {number}", NOW - 600 * MINUTE + number, session="long")
+            for number in range(450)
+        ]
+        events[0] = said("[decision] Use MySQL", events[0].at_ms, session="long")
+        events[-1] = said("[decision] Use PostgreSQL", events[-1].at_ms, session="long")
+        thinking.log.append(events).result(TIMEOUT)
+        found = thinking.look_back(session="long")
+        assert [each.summary for each in found] == ["Use PostgreSQL"]
+
+
+class TestWhatIsGone:
+    @pytest.mark.parametrize("status", [Status.ARCHIVED, Status.TOMBSTONE])
+    def test_it_is_not_revived(self, thinking: Thinking, status: Status) -> None:
+        thinking.hear("[decision] Use PostgreSQL")
+        (found,) = thinking.look_back()
+        changed = thinking.change(found, status)
+        assert thinking.look_back() == []
+        assert thinking.memories.get(found.key) == changed
+
+    @pytest.mark.parametrize("status", [Status.ARCHIVED, Status.TOMBSTONE])
+    def test_nor_by_what_an_agent_tells(self, thinking: Thinking, status: Status) -> None:
+        (found,) = thinking.reflection.told("", ("Use JWT",), PLACE)
+        changed = thinking.change(found, status)
+        assert thinking.reflection.told("", ("Use JWT",), PLACE) == []
+        assert thinking.memories.get(found.key) == changed
+
+
+class TestWhatAnAgentTells:
+    def test_its_decisions_and_its_summary(self, thinking: Thinking) -> None:
+        kept = thinking.reflection.told(
+            "User implemented authentication", ("Use JWT", "Store tokens in cookies"), PLACE
+        )
+        assert [(each.namespace, each.summary) for each in kept] == [
+            ("decisions", "Use JWT"),
+            ("decisions", "Store tokens in cookies"),
+            ("progress", "User implemented authentication"),
+        ]
+        assert all(TAG in each.tags for each in kept)
+        assert thinking.reflection.told("", ("Use JWT",), PLACE) == []
+
+    def test_a_long_one_is_a_summary_and_its_content(self, thinking: Thinking) -> None:
+        words = "They spoke of the lamp.\n" * 500
+        (kept,) = thinking.reflection.told(words, (), PLACE)
+        assert len(kept.summary) <= memories.MAX_SUMMARY_CHARS
+        assert kept.summary.endswith("...")
+        assert kept.content.strip() == words.strip()
+
+    @pytest.mark.parametrize("words", ["", "  \n", "<memory_context>old</memory_context>"])
+    def test_nothing_is_no_memory(self, thinking: Thinking, words: str) -> None:
+        assert thinking.reflection.told(words, (words,), PLACE) == []
+
+    def test_what_we_said_is_not_kept(self, thinking: Thinking) -> None:
+        (kept,) = thinking.reflection.told("Done. <auto_captured>x</auto_captured>", (), PLACE)
+        assert kept.summary == "Done."
+
+    def test_strange_words(self, thinking: Thinking) -> None:
+        kept = thinking.reflection.told("a \ud800 b \0 c", ("\x07 bell", "\u2028"), PLACE)
+        assert all(each.summary.encode() for each in kept)
+
+    def test_secrets_are_redacted(self, thinking: Thinking) -> None:
+        (kept,) = thinking.reflection.told(f"The key is {TOKEN}", (), PLACE)
+        assert TOKEN not in f"{kept.summary} {kept.content}"
+        thinking.hear(f"[decision] Use the key {TOKEN} for the shop")
+        (heard,) = thinking.look_back()
+        assert TOKEN not in f"{heard.summary} {heard.content}"

@@ -1,0 +1,353 @@
+"""The spool: what hooks were told while no daemon answered, each whole, private, and once."""
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from stat import S_IMODE
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.spool import folder as spool_folder
+from agent_memory.adapters.spool.folder import SpoolFolder
+from agent_memory.domain import transcripts
+from agent_memory.domain.errors import (
+    AgentMemoryError,
+    ContentBlocked,
+    InvalidInput,
+    Overloaded,
+    StorageFailed,
+)
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.ports import Spool
+from agent_memory.domain.tools import Use
+from agent_memory.services.spooling import Spooling
+
+AT = 1_780_000_000_000
+TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+
+# A new implementation of the port is one line here.
+SPOOLS: dict[str, Callable[[Path], Spool]] = {"folder": SpoolFolder}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "spool"
+
+
+@pytest.fixture(params=sorted(SPOOLS))
+def spool(request: pytest.FixtureRequest, place: Path) -> Spool:
+    return SPOOLS[request.param](place)
+
+
+def told(text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1") -> Told:
+    return Told(moment=Moment.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
+
+
+WHOLE = Told(
+    moment=Moment.TOOL_FAILURE,
+    session="s1/a1",
+    at_ms=AT,
+    nonce="n1",
+    given="toolu_1",
+    text="it broke \ud800 \N{ROCKET}\n",
+    use=Use(name="Write", asked="/x", written="new", file="/x"),
+    folder="/home/ada/\udc80",
+    branch="main",
+    decisions=("one", "two"),
+    about={"agent": "claude-code", "model": "m"},
+)
+
+
+def kept(spool: Spool) -> list[Told | None]:
+    return [spool.get(name) for name in spool.waiting()]
+
+
+class TestAnySpool:
+    def test_nothing_waits_at_first(self, spool: Spool) -> None:
+        assert spool.waiting() == []
+
+    def test_all_that_was_told_is_kept(self, spool: Spool) -> None:
+        spool.put(WHOLE)
+        assert kept(spool) == [WHOLE]
+
+    def test_the_oldest_first(self, spool: Spool) -> None:
+        for number in (5, 1, 12, 3):
+            spool.put(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        assert [each and each.text for each in kept(spool)] == ["1", "3", "5", "12"]
+
+    def test_the_same_delivery_twice_is_there_once(self, spool: Spool) -> None:
+        spool.put(told())
+        spool.put(told())
+        assert kept(spool) == [told()]
+
+    def test_the_same_words_twice_are_two(self, spool: Spool) -> None:
+        spool.put(told(nonce="n1"))
+        spool.put(told(nonce="n2"))
+        assert len(spool.waiting()) == 2
+
+    def test_what_is_removed_is_gone(self, spool: Spool) -> None:
+        spool.put(told())
+        (name,) = spool.waiting()
+        spool.remove(name)
+        assert (spool.waiting(), spool.get(name)) == ([], None)
+        spool.remove(name)
+
+    def test_many_at_once(self, spool: Spool) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: spool.put(told(str(n), nonce=f"n{n}")), range(40)))
+        assert {each.text for each in kept(spool) if each} == {str(n) for n in range(40)}
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+    @given(
+        moment=st.sampled_from(list(Moment)),
+        words=st.lists(st.text(alphabet=st.characters(), max_size=20), min_size=9, max_size=9),
+        about=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
+    )
+    def test_anything_that_can_be_told(
+        self, spool: Spool, moment: Moment, words: list[str], about: dict[str, str]
+    ) -> None:
+        session, given, text, name, asked, written, folder, branch, decision = words
+        use = Use(name=name, asked=asked, written=written)
+        whole = Told(
+            moment=moment, session=session, at_ms=AT, nonce="n", given=given, text=text, use=use,
+            folder=folder, branch=branch, decisions=(decision,), about=about,
+        )  # fmt: skip
+        spool.put(whole)
+        assert kept(spool) == [whole]
+
+
+class TestFolder:
+    def test_only_the_user_may_read_it(self, place: Path) -> None:
+        SpoolFolder(place).put(told())
+        assert S_IMODE(place.stat().st_mode) == 0o700
+        assert [S_IMODE(each.stat().st_mode) for each in place.iterdir()] == [0o600]
+
+    def test_nothing_is_left_beside_what_waits(self, place: Path) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        assert [each.name for each in place.iterdir()] == spool.waiting()
+
+    def test_another_process_finds_it(self, place: Path) -> None:
+        SpoolFolder(place).put(told())
+        assert kept(SpoolFolder(place)) == [told()]
+
+    def test_a_half_written_one_is_not_there(self, place: Path) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        (name,) = spool.waiting()
+        (place / f".{name}.part").write_bytes(b'{"moment": "us')
+        (place / "something else").write_bytes(b"")
+        assert spool.waiting() == [name]
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            b"",
+            b"{",
+            b"\xff\xfe\x00",
+            b"[]",
+            b"null",
+            b"{}",
+            b'{"moment": "user-prompt"}',
+            b"[" * 100_000,
+        ],
+    )
+    def test_what_cannot_be_read_is_set_aside(self, place: Path, damage: bytes) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        (name,) = spool.waiting()
+        (place / name).write_bytes(damage)
+        assert spool.get(name) is None
+        assert spool.waiting() == []
+        assert [each.read_bytes() for each in place.iterdir()] == [damage]
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"moment": "tea-time"},
+            {"session": 7},
+            {"at_ms": "late"},
+            {"text": None},
+            {"nonce": []},
+            {"use": None},
+            {"use": {"name": 1}},
+            {"use": {"nom": "Write"}},
+            {"decisions": None},
+            {"decisions": [1]},
+            {"about": None},
+            {"about": {"agent": 1}},
+            {"folder": {}},
+            {"from_a_newer_version": True},
+        ],
+    )
+    def test_so_is_what_says_something_else(self, place: Path, changed: dict[str, Any]) -> None:
+        """Else it would fail at every drain, and hold up what is behind it."""
+        spool = SpoolFolder(place)
+        spool.put(WHOLE)
+        (name,) = spool.waiting()
+        found = json.loads((place / name).read_bytes())
+        (place / name).write_text(json.dumps({**found, **changed}))
+        assert spool.get(name) is None
+        assert spool.waiting() == []
+
+    def test_a_full_one_takes_no_more_and_says_what_to_do(self, place: Path) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        with (place / "large").open("wb") as file:
+            file.truncate(spool_folder.MAX_BYTES)
+        with pytest.raises(Overloaded, match=r"full.*memory-daemon start"):
+            spool.put(told(nonce="n2"))
+        assert kept(spool) == [told()]
+        (place / "large").unlink()
+        spool.put(told(nonce="n2"))
+
+    def test_a_folder_that_cannot_be_written_to(self, place: Path) -> None:
+        place.parent.mkdir(parents=True)
+        place.write_text("a file is in the way")
+        with pytest.raises(StorageFailed, match="spool"):
+            SpoolFolder(place).put(told())
+
+    def test_no_link_is_followed(self, place: Path, tmp_path: Path) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        (name,) = spool.waiting()
+        spool.remove(name)
+        target = tmp_path / "elsewhere"
+        (place / f".{name}.part").symlink_to(target)
+        with pytest.raises(StorageFailed):
+            spool.put(told())
+        assert not target.exists()
+
+
+@pytest.fixture(scope="module")
+def secrets() -> Re2Filter:
+    return Re2Filter(mode="redact")
+
+
+class Drained:
+    """What was recorded, and what was refused."""
+
+    def __init__(self) -> None:
+        self.told: list[Told] = []
+        self.refused: list[AgentMemoryError] = []
+
+    def of(self, spooling: Spooling) -> int:
+        return spooling.drain(self.told.append, self.refused.append)
+
+
+class TestKeeping:
+    def test_no_secret_gets_to_the_disk(
+        self, spool: Spool, place: Path, secrets: Re2Filter
+    ) -> None:
+        words = f"the key is {TOKEN}"
+        Spooling(spool=spool, secrets=secrets).keep(
+            replace(
+                WHOLE,
+                text=words,
+                use=Use(name="Write", asked=words, written=words, file=f"/x/{TOKEN}"),
+                decisions=(words,),
+                about={"model": words},
+            )
+        )
+        assert [each for each in place.iterdir() if TOKEN.encode() in each.read_bytes()] == []
+        (found,) = kept(spool)
+        assert found is not None
+        assert found.text.startswith("the key is ")
+
+    def test_what_may_not_be_kept_is_not(self, spool: Spool) -> None:
+        with pytest.raises(ContentBlocked):
+            Spooling(spool=spool, secrets=Re2Filter(mode="block")).keep(told(TOKEN))
+        assert spool.waiting() == []
+
+    def test_a_long_text_is_cut(self, spool: Spool, secrets: Re2Filter) -> None:
+        Spooling(spool=spool, secrets=secrets).keep(told("word " * (1 << 19)))
+        (found,) = kept(spool)
+        assert found is not None
+        assert found.text.endswith(transcripts.CUT)
+
+    def test_what_we_said_ourselves_goes_before_it_is_cut(
+        self, spool: Spool, secrets: Re2Filter
+    ) -> None:
+        """A marker without its end would only be a word."""
+        ours = f"<memory_context>{'injected ' * (1 << 17)}</memory_context>"
+        Spooling(spool=spool, secrets=secrets).keep(told(f"before {ours} after"))
+        (found,) = kept(spool)
+        assert found is not None
+        assert found.said.split() == ["before", "after"]
+
+
+class TestDraining:
+    def test_the_oldest_first_and_each_once(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in (3, 1, 2):
+            spooling.keep(told(f"words {number}", at_ms=AT + number, nonce=f"n{number}"))
+        drained = Drained()
+        assert drained.of(spooling) == 3
+        assert [each.text for each in drained.told] == ["words 1", "words 2", "words 3"]
+        assert drained.of(spooling) == 0
+        assert spool.waiting() == []
+
+    @pytest.mark.parametrize("error", [InvalidInput("no session"), ContentBlocked("a secret")])
+    def test_what_nobody_would_ever_record_holds_up_nothing(
+        self, spool: Spool, secrets: Re2Filter, error: AgentMemoryError
+    ) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        found: list[str] = []
+        refused: list[AgentMemoryError] = []
+
+        def record(each: Told) -> None:
+            if each.text == "1":
+                raise error
+            found.append(each.text)
+
+        assert spooling.drain(record, refused.append) == 2
+        assert (found, refused, spool.waiting()) == (["0", "2"], [error], [])
+
+    def test_what_could_not_be_stored_stays(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+
+        def record(each: Told) -> None:
+            if each.text == "1":
+                raise StorageFailed("the disk is full")
+
+        with pytest.raises(StorageFailed):
+            spooling.drain(record, lambda _: None)
+        assert [each and each.text for each in kept(spool)] == ["1", "2"]
+
+    def test_two_drains_at_once_record_each_once(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(20):
+            spooling.keep(told(str(number), nonce=f"n{number}"))
+        drained = Drained()
+        together = threading.Barrier(4)
+
+        def drain() -> int:
+            together.wait()
+            return drained.of(spooling)
+
+        with ThreadPoolExecutor(4) as pool:
+            counts = [each.result() for each in [pool.submit(drain) for _ in range(4)]]
+        assert sum(counts) == 20
+        assert len({each.nonce for each in drained.told}) == len(drained.told) == 20
+
+    def test_a_damaged_one_holds_up_nothing(
+        self, place: Path, spool: Spool, secrets: Re2Filter
+    ) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        spooling.keep(told("kept", nonce="n2"))
+        (place / f"{AT - 1:013}-damaged.json").write_text("{")
+        drained = Drained()
+        assert drained.of(spooling) == 1
+        assert [each.text for each in drained.told] == ["kept"]
+        assert (place / f"{AT - 1:013}-damaged.json.damaged").read_text() == "{"

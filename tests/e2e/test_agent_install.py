@@ -1,0 +1,189 @@
+"""`memory install` and `memory uninstall`: through the real command, for the caller's own home."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent_memory import __version__
+from tests.launching import LAUNCHER, Home
+from tests.memory_commands import CONFIG, INVALID, OK, USAGE, Memory, assert_refused
+
+AGENTS = ("claude-code", "codex", "gemini", "cursor")
+HOOKS = {
+    "claude-code": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/hooks.json",
+}
+agents = pytest.mark.parametrize("agent", AGENTS)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with Home() as found:
+        found.started()
+        yield found
+
+
+class Ada:
+    """A user with a home of her own and one project, at a daemon that has another home."""
+
+    def __init__(self, home: Home, base: Path) -> None:
+        self.home, self.project = base / "ada", base / "app"
+        self.home.mkdir()
+        (self.project / ".git").mkdir(parents=True)
+        self._memory = Memory(home, self.project)
+        self.environ = {"HOME": str(self.home)}
+
+    def __call__(self, *words: str) -> Any:
+        return self._memory(*words, env=self.environ)
+
+    def said(self, *words: str) -> str:
+        answer = self(*words)
+        assert (answer.code, answer.errors) == (OK, ""), answer
+        text: str = answer.text
+        return text
+
+    def told(self, *words: str) -> Any:
+        return json.loads(self.said(*words, "--format", "json"))
+
+    def hooks(self, agent: str) -> Path:
+        return self.home / HOOKS[agent]
+
+    def command(self, agent: str) -> str:
+        """What is run at the first event."""
+        events = json.loads(self.hooks(agent).read_text())["hooks"]
+        entry = next(iter(events.values()))[0]
+        found: str = (entry if agent == "cursor" else entry["hooks"][0])["command"]
+        return found
+
+
+@pytest.fixture
+def ada(home: Home, tmp_path: Path) -> Ada:
+    return Ada(home, tmp_path)
+
+
+@agents
+class TestEachAgent:
+    def test_it_is_installed_and_taken_out_again(self, ada: Ada, agent: str) -> None:
+        said = ada.said("install", agent)
+        assert f"Created {ada.hooks(agent)}" in said
+        assert "Start a new" in said
+        assert "Nothing to change" in ada.said("install", agent)
+        assert f"Removed {ada.hooks(agent)}" in ada.said("uninstall", agent)
+        assert [path for path in ada.home.rglob("*") if path.is_file()] == []
+
+    def test_what_it_runs_is_this_installation(self, ada: Ada, home: Home, agent: str) -> None:
+        ada.said("install", agent)
+        words = shlex.split(ada.command(agent))
+        assert words == [
+            *(sys.executable, "-I", "-S", str(LAUNCHER)),
+            *("memory", "hook", "auto", "--agent", agent),
+        ]
+        answer = home.run_words([*words[:5], "--version"])
+        assert (answer.code, answer.text) == (OK, f"memory {__version__}\n")
+
+    def test_a_rehearsal_shows_a_diff(self, ada: Ada, agent: str) -> None:
+        ada.hooks(agent).parent.mkdir()
+        ada.hooks(agent).write_text('{\n  "version": 1\n}\n')
+        said = ada.said("install", agent, "--dry-run")
+        assert said.startswith(f"--- {ada.hooks(agent)}\n+++ {ada.hooks(agent)}\n@@ ")
+        assert '-  "version": 1\n+  "version": 1,\n+  "hooks": {\n' in said
+        assert ada.hooks(agent).read_text() == '{\n  "version": 1\n}\n'
+
+    def test_a_project_has_files_of_its_own(self, ada: Ada, agent: str) -> None:
+        answer = ada("install", agent, "--project")
+        assert (answer.code, answer.text.count("Created")) == (OK, 1)
+        assert "keep it out of commits" in answer.errors
+        assert list(ada.home.iterdir()) == []
+        files = [path.name for path in ada.project.rglob("*.json")]
+        assert len(files) == 1
+        assert (agent == "claude-code") == (files == ["settings.local.json"])
+
+
+class TestForms:
+    def test_json_tells_each_file(self, ada: Ada) -> None:
+        told = ada.told("install", "codex")
+        path = str(ada.hooks("codex"))
+        assert (told["agent"], told["scope"], told["dry_run"]) == ("codex", "user", False)
+        first, second = told["files"]
+        assert (first["path"], first["action"]) == (path, "created")
+        assert first["diff"].startswith(f"--- /dev/null\n+++ {path}\n")
+        assert (second["action"], second["diff"]) == ("unchanged", "")
+        assert "/hooks" in told["next"]
+        assert (
+            yaml.safe_load(ada.said("uninstall", "codex", "--format", "yaml"))["files"][0]["action"]
+            == "removed"
+        )
+
+    def test_without_an_agent_all_are_listed(self, ada: Ada) -> None:
+        (ada.home / ".codex").mkdir()
+        ada.said("install", "gemini")
+        ada("install", "cursor", "--project")
+        said = ada.said("install")
+        assert "claude-code  Claude Code  (no " in said
+        assert "codex        Codex\n             user: not installed\n" in said
+        assert "gemini       Gemini CLI\n             user: installed\n" in said
+        assert "             project: installed\n" in said
+        states = {each["agent"]: each for each in ada.told("install")}
+        assert list(states) == list(AGENTS)
+        assert [states[agent]["present"] for agent in AGENTS] == [False, True, True, False]
+        assert [each["standing"] for each in states["cursor"]["scopes"]] == ["absent", "installed"]
+
+    def test_one_of_another_installation_is_told_and_repaired(self, ada: Ada) -> None:
+        ada.said("install", "claude-code")
+        settings = ada.hooks("claude-code")
+        settings.write_text(
+            settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
+        )
+        assert "`memory install claude-code --user` repairs it" in ada.said("install")
+        assert f"Changed {settings}" in ada.said("install", "claude-code")
+        assert "/gone" not in settings.read_text()
+
+    def test_moved_configuration_is_honoured(self, ada: Ada) -> None:
+        ada.environ |= {"CLAUDE_CONFIG_DIR": str(ada.home / "c"), "CODEX_HOME": "../ada/x"}
+        ada.environ["GEMINI_CLI_HOME"] = str(ada.home / "g")
+        for agent in AGENTS[:3]:
+            ada.said("install", agent)
+        assert sorted(
+            str(path.relative_to(ada.home)) for path in ada.home.rglob("*") if path.is_file()
+        ) == ["c/settings.json", "g/.gemini/settings.json", "x/hooks.json"]
+
+    def test_help_tells_of_the_server(self, ada: Ada) -> None:
+        assert "and the MCP server, where this version has one" in " ".join(
+            ada.said("install", "--help").split()
+        )
+
+
+class TestRefusals:
+    def test_an_unknown_agent(self, ada: Ada) -> None:
+        assert_refused(ada("install", "clod"), USAGE, "claude-code", "codex", "gemini", "cursor")
+
+    def test_none_to_uninstall(self, ada: Ada) -> None:
+        assert_refused(ada("uninstall"), USAGE, "AGENT")
+
+    def test_both_levels(self, ada: Ada) -> None:
+        answer = ada("install", "codex", "--user", "--project")
+        assert_refused(answer, USAGE, "--user and --project")
+
+    def test_json_with_comments_is_left_as_it_is(self, ada: Ada) -> None:
+        text = '{\n  // mine\n  "a": 1\n}\n'
+        ada.hooks("gemini").parent.mkdir()
+        ada.hooks("gemini").write_text(text)
+        answer = ada("install", "gemini")
+        assert_refused(answer, CONFIG, str(ada.hooks("gemini")), "comment at line 2", "nothing was")
+        assert ada.hooks("gemini").read_text() == text
+
+    def test_a_folder_that_cannot_be_written(self, ada: Ada) -> None:
+        (ada.home / ".cursor").write_text("")
+        assert_refused(ada("install", "cursor"), CONFIG, f"cannot write {ada.hooks('cursor')}")
+
+    def test_a_home_as_project(self, ada: Ada) -> None:
+        ada.environ["HOME"] = str(ada.project)
+        assert_refused(ada("install", "codex", "--project"), INVALID, "--user")

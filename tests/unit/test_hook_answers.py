@@ -1,0 +1,393 @@
+"""Answers to hooks: the shape that belongs to the question, what stands in it, what is wanted."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory import config
+from agent_memory.domain import contexts, memories, transcripts
+from agent_memory.domain.contexts import Wanted
+from agent_memory.domain.documents import Document, Kind, Owner
+from agent_memory.domain.events import Millis
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.memories import Domain, Memory
+from agent_memory.domain.queries import Hit
+from agent_memory.domain.segments import estimate_tokens
+from agent_memory.domain.signals import Signal
+from agent_memory.interfaces.hooks import inputs, outputs, preferences
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from tests.hook_inputs import SAMPLES, encoded
+
+AT = Millis(1_772_000_000_000)
+TAKES = {Moment.SESSION_START, Moment.PROMPT, Moment.TOOL}
+
+SECTIONS = {
+    Moment.SESSION_START: "session_start",
+    Moment.PROMPT: "user_prompt",
+    Moment.TOOL: "post_tool_use",
+    Moment.TOOL_FAILURE: "post_tool_use",
+    Moment.COMPACTION: "pre_compact",
+    Moment.ANSWER: "stop",
+    Moment.STOP: "stop",
+    Moment.SESSION_END: "stop",
+}
+NOTHING = frozenset({Moment.OTHER, Moment.BEFORE_TOOL})
+
+
+def asked(sample: str) -> Question:
+    return inputs.read(
+        Delivery(
+            name="auto",
+            agent="",
+            folder="/",
+            environ={},
+            nonce="n",
+            at_ms=AT,
+            data=encoded(SAMPLES[sample]),
+        )
+    )
+
+
+def answer(sample: str, context: str) -> Any:
+    said = outputs.answer(asked(sample), context)
+    assert said.endswith(b"\n")
+    assert said.count(b"\n") == 1
+    return json.loads(said)
+
+
+def hit(uri: str, summary: str = "Use JWT tokens for authentication", score: float = 0.88) -> Hit:
+    document = Document(
+        kind=Kind.MEMORY,
+        id="decisions:abc:0",
+        owner=Owner("m"),
+        at_ms=AT,
+        title=summary,
+        text=summary,
+        namespace="decisions",
+    )
+    return Hit(document=document, score=score, parts={}, uri=uri)
+
+
+def signal(summary: str, reason: str = "", namespace: str = "decisions") -> Signal:
+    return Signal(
+        namespace=namespace,
+        summary=summary,
+        content=summary,
+        reason=reason,
+        confidence=0.98,
+        marked=True,
+    )
+
+
+def memory(summary: str) -> Memory:
+    return Memory(
+        digest=memories.digest_of("decisions", summary, "", ""),
+        namespace="decisions",
+        domain=Domain("project:my-project"),
+        summary=summary,
+        content="",
+        created_ms=AT,
+        updated_ms=AT,
+    )
+
+
+class TestShapes:
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_context_goes_only_where_an_agent_takes_it(self, sample: str) -> None:
+        question = asked(sample)
+        said = answer(sample, "<related_memories/>")
+        match question.contract:
+            case Contract.SIMPLE:
+                ended = question.told.moment is Moment.SESSION_END
+                assert said == {
+                    "additionalContext": "<related_memories/>",
+                    "suppressSystemPrompt": ended,
+                }
+            case Contract.AGENT if question.told.moment in TAKES:
+                told = {
+                    "hookEventName": sample.split("/")[1],
+                    "additionalContext": "<related_memories/>",
+                }
+                assert said == {"hookSpecificOutput": told}
+            case _:
+                assert said == {}
+
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_nothing_to_say(self, sample: str) -> None:
+        simple = {"additionalContext": "", "suppressSystemPrompt": sample == "004/Stop"}
+        assert answer(sample, "") == (simple if sample.startswith("004/") else {})
+
+    @pytest.mark.parametrize("event", ["Stop", "SubagentStop", "SessionEnd", "PreCompact"])
+    def test_a_stop_is_never_given_context(self, event: str) -> None:
+        """It would make the agent go on."""
+        assert answer(f"claude-code/{event}", "x") == {}
+
+    def test_what_an_agent_would_put_into_a_file_is_left_out(self) -> None:
+        longest = "x" * outputs.MAX_CONTEXT_CHARS
+        assert answer("claude-code/SessionStart", longest) != {}
+        assert answer("claude-code/SessionStart", longest + "x") == {}
+
+    @given(st.text(alphabet=st.characters(), min_size=1, max_size=200))
+    def test_any_context_is_valid_json_in_ascii(self, context: str) -> None:
+        for sample in ("claude-code/UserPromptSubmit", "004/UserPromptSubmit"):
+            said = outputs.answer(asked(sample), context)
+            found = json.loads(said.decode("ascii"))
+            assert context in (
+                found.get("additionalContext"),
+                found.get("hookSpecificOutput", {}).get("additionalContext"),
+            )
+
+
+class TestFailures:
+    @pytest.mark.parametrize("contract", [Contract.AGENT, Contract.SILENT])
+    def test_an_agent_gets_an_empty_answer(self, contract: Contract) -> None:
+        assert json.loads(outputs.failure(contract, "it broke")) == {}
+
+    def test_the_simpler_contract_gets_a_comment(self) -> None:
+        assert json.loads(outputs.failure(Contract.SIMPLE, "it broke")) == {
+            "additionalContext": "<!-- hook error: it broke -->",
+            "suppressSystemPrompt": False,
+        }
+        assert json.loads(outputs.failure(Contract.SIMPLE, ""))["additionalContext"] == ""
+
+    @given(st.text(alphabet=st.sampled_from("-> <!a\n\ud800"), min_size=1, max_size=20))
+    def test_a_reason_cannot_end_the_comment(self, reason: str) -> None:
+        said = json.loads(outputs.failure(Contract.SIMPLE, reason))["additionalContext"]
+        assert said.index("-->") == len(said) - 3
+        assert "\n" not in said
+
+
+class TestRelated:
+    def test_as_it_is_specified(self) -> None:
+        uri = "subcog://project:my-project/decisions/auth-jwt:0"
+        assert contexts.related([hit(uri)]).splitlines() == [
+            "<related_memories>",
+            f'  <memory uri="{uri}" relevance="0.88">',
+            "    <summary>Use JWT tokens for authentication</summary>",
+            "  </memory>",
+            "</related_memories>",
+        ]
+
+    def test_none_is_nothing(self) -> None:
+        assert contexts.related([]) == ""
+
+
+class TestSuggested:
+    def test_as_it_is_specified(self) -> None:
+        said = contexts.suggested([signal("Use PostgreSQL for the database", "JSONB support")])
+        assert said.splitlines() == [
+            "<capture_detected>",
+            '  <signal type="decision">',
+            "    <summary>Use PostgreSQL for the database</summary>",
+            "    <reason>JSONB support</reason>",
+            "    <action>Confirm to capture this decision</action>",
+            "  </signal>",
+            "</capture_detected>",
+        ]
+
+    @pytest.mark.parametrize(
+        ("namespace", "kind"),
+        [
+            ("decisions", "decision"),
+            ("learnings", "learning"),
+            ("blockers", "blocker"),
+            ("patterns", "pattern"),
+            ("progress", "progress"),
+            ("retrospective", "retrospective"),
+        ],
+    )
+    def test_each_kind_in_the_singular(self, namespace: str, kind: str) -> None:
+        said = contexts.suggested([signal("x", namespace=namespace)])
+        assert f'type="{kind}"' in said
+        assert "<reason>" not in said
+
+    def test_none_is_nothing(self) -> None:
+        assert contexts.suggested([]) == ""
+
+
+class TestCaptured:
+    def test_as_it_is_specified(self) -> None:
+        kept = memory("Use JWT")
+        said = contexts.captured([kept], "auto-saved before context compaction")
+        assert said.splitlines() == [
+            "<auto_captured>",
+            f'  <memory uri="{kept.urn}">',
+            "    <summary>Use JWT</summary>",
+            "    <captured>auto-saved before context compaction</captured>",
+            "  </memory>",
+            "</auto_captured>",
+        ]
+
+    def test_none_is_nothing(self) -> None:
+        assert contexts.captured([], "note") == ""
+
+
+class TestGuidance:
+    @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
+    def test_it_is_told_even_where_nothing_is_known(self, detail: str) -> None:
+        text = contexts.build(Wanted(project="shop", guidance=detail), []).text
+        assert "<project>shop</project>" in text
+        assert text.count("<guidance>") == len(contexts.GUIDANCE[detail])
+
+    def test_more_detail_is_more_text(self) -> None:
+        sizes = [
+            contexts.build(Wanted(guidance=detail), []).tokens
+            for detail in ("minimal", "standard", "detailed")
+        ]
+        assert sizes == sorted(set(sizes))
+
+    def test_memories_leave_room_for_it(self) -> None:
+        hits = [hit(f"subcog://project:x/decisions/{n}:0", "word " * 50) for n in range(50)]
+        built = contexts.build(Wanted(guidance="detailed", tokens=1_000), hits)
+        assert 0 < len(built.hits) < 50
+        assert built.text.count("<guidance>") == len(contexts.GUIDANCE["detailed"])
+        assert built.tokens <= 1_000
+
+    @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
+    def test_where_it_does_not_fit_nothing_is_told(self, detail: str) -> None:
+        assert contexts.build(Wanted(guidance=detail, tokens=5), []).text == ""
+
+    @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
+    def test_it_tells_facts_and_gives_no_orders(self, detail: str) -> None:
+        """Orders in what a tool brings can look like an attack."""
+        for each in contexts.GUIDANCE[detail]:
+            assert not each.lower().startswith(("use ", "always", "never", "you "))
+
+
+class TestWhateverIsQuoted:
+    @given(words=st.text(alphabet=st.characters() | st.sampled_from("<>&\"'/"), max_size=60))
+    def test_it_is_well_formed_and_is_taken_out_again(self, words: str) -> None:
+        """In one piece: what we say must be known again when it comes back."""
+        quoted = f"</memory_context> </related_memories> {words}"
+        said = [
+            contexts.build(
+                Wanted(project=words, branch=words, guidance="minimal"), [hit("u", quoted)]
+            ).text,
+            contexts.related([hit(words, quoted)]),
+            contexts.suggested([signal(quoted, words)]),
+            contexts.captured([memory('Use <b> & "JWT"')], quoted),
+        ]
+        for text in filter(None, said):
+            ET.fromstring(text)  # noqa: S314
+            assert transcripts.own_words(f"before\n{text}\nafter") == "before\n\nafter"
+
+    @given(
+        tokens=st.integers(1, 3_000),
+        detail=st.sampled_from(["", *contexts.GUIDANCE]),
+        summaries=st.lists(st.text(max_size=300), max_size=8),
+    )
+    def test_it_never_exceeds_its_budget(
+        self, tokens: int, detail: str, summaries: list[str]
+    ) -> None:
+        hits = [hit(f"u{n}", each) for n, each in enumerate(summaries)]
+        built = contexts.build(Wanted(project="p", guidance=detail, tokens=tokens), hits)
+        assert estimate_tokens(built.text) <= tokens
+
+
+class TestWanted:
+    @pytest.mark.parametrize("moment", list(Moment))
+    def test_by_default_all_that_is_recorded(self, moment: Moment) -> None:
+        assert preferences.wanted(moment, config.Hooks()) is (moment not in NOTHING)
+
+    @pytest.mark.parametrize("moment", list(Moment))
+    def test_nothing_where_hooks_are_off(self, moment: Moment) -> None:
+        assert not preferences.wanted(moment, config.Hooks(enabled=False))
+
+    @pytest.mark.parametrize("moment", sorted(SECTIONS))
+    def test_each_has_its_own_switch(self, moment: Moment) -> None:
+        name = f"hooks.{SECTIONS[moment]}.enabled".upper().replace(".", "__")
+        chosen = config.load({f"MEMORY_{name}": "false"}).settings.hooks
+        off = {each for each in Moment if not preferences.wanted(each, chosen)}
+        same = {each for each, section in SECTIONS.items() if section == SECTIONS[moment]}
+        assert off == same | NOTHING
+
+    @pytest.mark.parametrize("moment", [Moment.SUBAGENT_START, Moment.SUBAGENT_STOP])
+    def test_a_subagents_ends_are_wanted_with_the_rest(self, moment: Moment) -> None:
+        stopped = config.Hooks(stop=config.StopHook(enabled=False))
+        assert preferences.wanted(moment, stopped)
+
+
+def told(folder: str) -> Told:
+    return Told(moment=Moment.STOP, session="s", at_ms=0, nonce="n", folder=folder)
+
+
+class TestFolders:
+    def test_the_agents_else_the_callers_else_the_root(self, tmp_path: Path) -> None:
+        here, gone = str(tmp_path), str(tmp_path / "gone")
+        assert preferences.folder(told(here), "/usr") == here
+        assert preferences.folder(told(gone), here) == here
+        assert preferences.folder(told(gone), gone) == "/"
+
+    @pytest.mark.parametrize("name", ["/nul\0byte", "/\ud800", "/" + "x" * 10_000, ""])
+    def test_strange_ones_are_not_there(self, name: str) -> None:
+        assert preferences.folder(told(name), "/") == "/"
+
+
+class TestSettings:
+    OFF = "[hooks]\nenabled = false\n"
+    BROKEN = "[hooks\nenabled"
+
+    @pytest.fixture
+    def environ(self, tmp_path: Path) -> dict[str, str]:
+        return {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "project"
+        (folder / ".git").mkdir(parents=True)
+        (folder / "src" / "deep").mkdir(parents=True)
+        return folder
+
+    def enabled(self, environ: dict[str, str], folder: Path) -> bool:
+        return preferences.settings(environ, str(folder)).hooks.enabled
+
+    def configure(self, environ: dict[str, str], text: str) -> None:
+        file = config.folders(environ).config_file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def test_the_projects_file_counts_in_its_subfolders(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        (project / "memory.toml").write_text(self.OFF)
+        assert not self.enabled(environ, project / "src" / "deep")
+
+    def test_the_environment_rules_over_files(self, environ: dict[str, str], project: Path) -> None:
+        (project / "memory.toml").write_text("[hooks]\nenabled = true\n")
+        assert not self.enabled({**environ, "MEMORY_HOOKS__ENABLED": "false"}, project)
+
+    @pytest.mark.parametrize("broken", [BROKEN, "[hooks]\nenabled = 7\n", "[hooks]\nnope = 1\n"])
+    def test_a_broken_project_leaves_the_users_wish(
+        self, environ: dict[str, str], project: Path, broken: str
+    ) -> None:
+        (project / "memory.toml").write_text(broken)
+        assert self.enabled(environ, project)
+        self.configure(environ, self.OFF)
+        assert not self.enabled(environ, project)
+
+    def test_a_broken_file_of_the_user_leaves_the_projects_wish(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        self.configure(environ, self.BROKEN)
+        assert self.enabled(environ, project)
+        (project / "memory.toml").write_text(self.OFF)
+        assert not self.enabled(environ, project)
+
+    def test_both_broken_leave_the_environments_wish(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        self.configure(environ, self.BROKEN)
+        (project / "memory.toml").write_text(self.BROKEN)
+        assert self.enabled(environ, project)
+        assert not self.enabled({**environ, "MEMORY_HOOKS__ENABLED": "false"}, project)
+
+    def test_a_broken_environment_leaves_the_files(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        (project / "memory.toml").write_text(self.OFF)
+        assert not self.enabled({**environ, "MEMORY_HTTP__PORT": "many"}, project)

@@ -1,0 +1,461 @@
+"""Events of hooks: what is recorded of each happening, under which id, and what never is."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.domain import hooks, tools, transcripts
+from agent_memory.domain.contexts import GUIDANCE
+from agent_memory.domain.events import MAX_TEXT_BYTES, Event, EventRole, EventType
+from agent_memory.domain.fields import Fields
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.transcripts import OWN_MARKERS, Kind
+from agent_memory.interfaces.hooks import inputs
+from agent_memory.interfaces.hooks.inputs import Delivery
+from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, CODEX, FOLDER, SAMPLES, SESSION, encoded
+
+AT = 1_780_000_000_000
+
+USER = (EventType.USER_MESSAGE, EventRole.USER)
+ANSWER = (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT)
+RESULT = (EventType.TOOL_RESULT, EventRole.TOOL)
+START = (EventType.SESSION_START, EventRole.SYSTEM)
+STOP = (EventType.ASSISTANT_STOP, EventRole.SYSTEM)
+END = (EventType.SESSION_END, EventRole.SYSTEM)
+
+RECORDED = {
+    "claude-code/SessionStart": [START],
+    "claude-code/SessionStart/compact": [START],
+    "claude-code/UserPromptSubmit": [USER],
+    "claude-code/PreToolUse": [],
+    "claude-code/PostToolUse/Read": [RESULT],
+    "claude-code/PostToolUse/Edit": [RESULT],
+    "claude-code/PostToolUse/Write": [RESULT],
+    "claude-code/PostToolUse/Bash": [RESULT],
+    "claude-code/PostToolUse/Grep": [RESULT],
+    "claude-code/PostToolUse/mcp": [RESULT],
+    "claude-code/PostToolUseFailure": [RESULT],
+    "claude-code/Stop": [ANSWER, STOP],
+    "claude-code/SubagentStart": [(EventType.SUBAGENT_START, EventRole.SYSTEM)],
+    "claude-code/SubagentStop": [ANSWER, (EventType.SUBAGENT_STOP, EventRole.SYSTEM)],
+    "claude-code/PreCompact": [],
+    "claude-code/PostCompact": [],
+    "claude-code/SessionEnd": [END],
+    "claude-code/Notification": [],
+    "codex/SessionStart": [START],
+    "codex/UserPromptSubmit": [USER],
+    "codex/PreToolUse": [],
+    "codex/PostToolUse": [RESULT],
+    "codex/Stop": [ANSWER, STOP],
+    "codex/SubagentStart": [(EventType.SUBAGENT_START, EventRole.SYSTEM)],
+    "codex/SubagentStop": [ANSWER, (EventType.SUBAGENT_STOP, EventRole.SYSTEM)],
+    "codex/PreCompact": [],
+    "codex/PostCompact": [],
+    "codex/SessionEnd": [END],
+    "gemini/SessionStart": [START],
+    "gemini/BeforeAgent": [USER],
+    "gemini/BeforeTool": [],
+    "gemini/AfterTool": [RESULT],
+    "gemini/AfterTool/error": [RESULT],
+    "gemini/AfterAgent": [ANSWER, STOP],
+    "gemini/PreCompress": [],
+    "gemini/SessionEnd": [END],
+    "cursor/beforeSubmitPrompt": [USER],
+    "cursor/afterAgentResponse": [ANSWER],
+    "cursor/afterFileEdit": [RESULT],
+    "cursor/beforeShellExecution": [],
+    "cursor/afterShellExecution": [RESULT],
+    "cursor/afterMCPExecution": [RESULT],
+    "cursor/stop": [STOP],
+    "004/SessionStart": [START],
+    "004/UserPromptSubmit": [USER],
+    "004/PostToolUse": [RESULT],
+    "004/PreCompact": [],
+    "004/Stop": [END],
+}
+
+
+def told(sample: str, nonce: str = "n1", **more: Any) -> Told:
+    delivery = Delivery(
+        name="auto",
+        agent="",
+        folder="/work",
+        environ={},
+        nonce=nonce,
+        at_ms=AT,
+        data=encoded(SAMPLES[sample], **more),
+    )
+    return inputs.read(delivery).told
+
+
+def events(found: Told, *, project: str = "lighthouse", branch: str = "main") -> list[Event]:
+    return hooks.events(found, project=project, branch=branch)
+
+
+def only(found: Told) -> Event:
+    (event,) = events(found)
+    return event
+
+
+class TestKinds:
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_every_event_of_every_agent(self, sample: str) -> None:
+        found = events(told(sample))
+        assert [(each.type, each.role) for each in found] == RECORDED[sample]
+        assert len({each.event_id for each in found}) == len(found)
+
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_each_is_of_its_session_place_and_time(self, sample: str) -> None:
+        found = told(sample)
+        for event in events(found):
+            assert (event.session_id, event.at_ms) == (found.session, found.at_ms)
+            assert event.metadata["project"] == "lighthouse"
+            assert event.metadata["branch"] == "main"
+            assert event.metadata["cwd"] == found.folder
+
+    def test_a_subagents_events_are_of_its_own_session(self) -> None:
+        for sample in ("claude-code/SubagentStart", "claude-code/SubagentStop"):
+            for event in events(told(sample)):
+                assert event.session_id == f"{SESSION}/{AGENT_ID}"
+                assert event.metadata["agent_type"] == "Explore"
+
+    def test_what_is_not_known_is_no_metadata(self) -> None:
+        event = only(replace(told("004/UserPromptSubmit"), folder=""))
+        bare = hooks.events(replace(told("004/UserPromptSubmit"), folder=""), project="", branch="")
+        assert event.metadata == {"project": "lighthouse", "branch": "main"}
+        assert bare[0].metadata == {}
+
+    def test_nothing_said_is_no_message(self) -> None:
+        assert events(told("claude-code/UserPromptSubmit", prompt=" \n")) == []
+        stopped = events(told("claude-code/Stop", last_assistant_message=""))
+        assert [each.type for each in stopped] == [EventType.ASSISTANT_STOP]
+
+
+class TestTools:
+    def test_name_file_question_and_result(self) -> None:
+        event = only(told("claude-code/PostToolUse/Read"))
+        assert event.text == f"Read: {FOLDER}/src/dimmer.py\ndef dim(volt):\n    return volt * 0.93"
+        assert event.metadata["tool_name"] == "Read"
+        assert event.metadata["file_path"] == f"{FOLDER}/src/dimmer.py"
+        assert "error" not in event.metadata
+
+    @pytest.mark.parametrize(
+        ("tool", "given", "text"),
+        [
+            ("Edit", {}, f"Edit: {FOLDER}/src/dimmer.py\nreturn max(volt * 0.93, LOWEST)"),
+            ("Write", {}, f"Write: {FOLDER}/docs/lamp.md\n# The lamp\n\nLowest voltage: 11."),
+            (
+                "Edit",
+                {
+                    "tool_name": "MultiEdit",
+                    "tool_input": {
+                        "file_path": "/x",
+                        "edits": [
+                            {"old_string": "1", "new_string": "one"},
+                            {"old_string": "2", "new_string": "two"},
+                        ],
+                    },
+                },
+                "MultiEdit: /x\none\ntwo",
+            ),
+        ],
+    )
+    def test_what_was_written_is_told_once(
+        self, tool: str, given: dict[str, Any], text: str
+    ) -> None:
+        """And the file as it was is not."""
+        assert only(told(f"claude-code/PostToolUse/{tool}", **given)).text == text
+
+    @pytest.mark.parametrize(
+        "response",
+        [
+            {"type": "image", "file": {"base64": "iVBORw0KGgo" * 99, "type": "image/png"}},
+            {"stdout": "data:image/png;base64," + "iVBORw0KGgo" * 99, "isImage": True},
+            {"type": "pdf", "file": {"filePath": "/x.pdf", "base64": "iVBORw0KGgo" * 99}},
+            [{"type": "image", "source": {"type": "base64", "data": "iVBORw0KGgo" * 99}}],
+        ],
+    )
+    def test_pictures_are_not_text(self, response: object) -> None:
+        text = only(told("claude-code/PostToolUse/Read", tool_response=response)).text
+        assert "iVBOR" not in text
+        assert text.startswith("Read: ")
+
+    def test_a_command_and_its_output(self) -> None:
+        assert (
+            only(told("claude-code/PostToolUse/Bash")).text == "Bash: make test\n4 passed in 0.31s"
+        )
+        assert only(told("cursor/afterShellExecution")).text == "Shell: npm test\n9 passing"
+
+    @pytest.mark.parametrize("sample", ["claude-code/PostToolUseFailure", "gemini/AfterTool/error"])
+    def test_a_failure_says_so(self, sample: str) -> None:
+        event = only(told(sample))
+        assert event.metadata["error"] == "true"
+        assert ":" in event.text
+
+    @pytest.mark.parametrize(
+        ("name", "also"),
+        [
+            ("read_file", "Read"),
+            ("write_file", "Write"),
+            ("replace", "Edit"),
+            ("MultiEdit", "Edit"),
+        ],
+    )
+    def test_other_agents_names_of_a_tool_mean_the_same(self, name: str, also: str) -> None:
+        use = tools.use(name, Fields({"absolute_path": "/x/hours.txt"}))
+        assert use.names == {name, also}
+        assert use.file == "/x/hours.txt"
+        assert tools.use("Read", Fields({})).names == {"Read"}
+
+    def test_a_tool_that_gave_nothing_back_was_still_run(self) -> None:
+        event = only(told("claude-code/PostToolUse/Bash", tool_response={}))
+        assert event.text == "Bash: make test"
+
+    @pytest.mark.parametrize(
+        ("response", "text"),
+        [
+            ("plain", "plain"),
+            ("", ""),
+            (None, ""),
+            (7, ""),
+            ([], ""),
+            ({}, ""),
+            ([{"type": "text", "text": "a"}, {"type": "image", "source": {}}], "a\n[image]"),
+            ([{}], "[something]"),
+            ({"stdout": "out", "stderr": "err", "interrupted": False}, "out\nerr"),
+            ({"type": "text", "file": {"filePath": "/x", "content": "words"}}, "words"),
+            ({"mode": "content", "content": "a:1:x", "filenames": [], "numLines": 1}, "a:1:x"),
+            ({"filenames": ["a", 7, "b"], "durationMs": 3}, "a\nb"),
+            ({"llmContent": "said", "returnDisplay": "shown"}, "said"),
+            ({"llmContent": [{"text": "said"}], "returnDisplay": "x"}, "said"),
+            ({"content": [{"type": "text", "text": "High water"}]}, "High water"),
+            ({"oldTodos": [], "newTodos": ["x"]}, '{"oldTodos": [], "newTodos": ["x"]}'),
+            ({"originalFile": "x", "structuredPatch": [], "filePath": "/x"}, ""),
+            ({"content": [{"type": "text", "text": "199"}], "agentId": "a1"}, "199"),
+        ],
+    )
+    def test_the_text_of_a_result(self, response: object, text: str) -> None:
+        assert tools.result(response) == text
+
+    @given(st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda each: st.lists(each, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["content", "text", "file", "llmContent", "filenames", "error"])
+            | st.text(max_size=5),
+            each,
+            max_size=3,
+        ),
+        max_leaves=10,
+    ))  # fmt: skip
+    def test_any_result_has_a_text(self, response: object) -> None:
+        assert isinstance(tools.result(response), str)
+
+
+class TestIds:
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_the_same_delivery_twice_is_one(self, sample: str) -> None:
+        assert events(told(sample, "n")) == events(told(sample, "n"))
+
+    @pytest.mark.parametrize(
+        "sample",
+        [
+            "claude-code/UserPromptSubmit",
+            "claude-code/PostToolUse/Bash",
+            "claude-code/PostToolUseFailure",
+            "claude-code/Stop",
+            "claude-code/SubagentStart",
+            "codex/UserPromptSubmit",
+            "codex/PostToolUse",
+            "codex/Stop",
+            "codex/SubagentStop",
+            "cursor/beforeSubmitPrompt",
+            "cursor/afterAgentResponse",
+            "cursor/stop",
+        ],
+    )
+    def test_what_the_agent_names_is_one_however_often_it_is_told(self, sample: str) -> None:
+        one, two = events(told(sample, "n1")), events(told(sample, "n2"))
+        assert [each.event_id for each in one] == [each.event_id for each in two]
+
+    @pytest.mark.parametrize(
+        "sample",
+        [
+            "claude-code/SessionStart",
+            "claude-code/SessionEnd",
+            "gemini/BeforeAgent",
+            "gemini/AfterTool",
+            "gemini/AfterAgent",
+            "cursor/afterShellExecution",
+            "004/UserPromptSubmit",
+            "004/PostToolUse",
+            "004/Stop",
+        ],
+    )
+    def test_the_same_words_without_a_name_are_two(self, sample: str) -> None:
+        one, two = events(told(sample, "n1")), events(told(sample, "n2"))
+        assert {each.event_id for each in one}.isdisjoint({each.event_id for each in two})
+
+    def test_a_turn_that_ends_twice_with_other_words_is_two_answers(self) -> None:
+        one = events(told("claude-code/Stop"))
+        two = events(told("claude-code/Stop", last_assistant_message="Done now."))
+        assert {each.event_id for each in one}.isdisjoint({each.event_id for each in two})
+
+    def test_another_session_is_another_event(self) -> None:
+        one = only(told("claude-code/PostToolUse/Bash"))
+        two = only(told("claude-code/PostToolUse/Bash", session_id="other"))
+        inner = only(told("claude-code/PostToolUse/Bash", agent_id="a1"))
+        assert len({one.event_id, two.event_id, inner.event_id}) == 3
+
+    def test_they_are_those_of_transcripts(self) -> None:
+        prompt = only(told("claude-code/UserPromptSubmit"))
+        given = CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]
+        assert prompt.event_id == transcripts.event_id(SESSION, Kind.PROMPT, given)
+        tool = only(told("claude-code/PostToolUse/Bash"))
+        assert tool.event_id == transcripts.event_id(SESSION, Kind.TOOL, "toolu_04Bash")
+        turn = only(told("codex/UserPromptSubmit"))
+        assert turn.event_id == transcripts.event_id(
+            CODEX["Stop"]["session_id"], Kind.PROMPT, "turn-1"
+        )
+        start = only(told("claude-code/SubagentStart"))
+        assert start.event_id == transcripts.event_id(
+            f"{SESSION}/{AGENT_ID}", Kind.SUBAGENT_START, ""
+        )
+
+
+class TestLongAndStrangeTexts:
+    @pytest.mark.parametrize("letter", ["x", "\N{ROCKET}"])
+    def test_what_is_too_long_is_cut_and_says_so(self, letter: str) -> None:
+        event = only(told("claude-code/UserPromptSubmit", prompt=letter * (2 << 20)))
+        assert event.text.endswith(transcripts.CUT)
+        assert len(event.text.encode()) <= MAX_TEXT_BYTES
+
+    def test_metadata_too(self) -> None:
+        long = "/" + "x" * 100_000
+        event = only(told("claude-code/PostToolUse/Read", tool_input={"file_path": long}))
+        assert len(event.metadata["file_path"]) <= hooks.MAX_ABOUT_CHARS
+
+    def test_lone_surrogates_are_replaced(self) -> None:
+        event = only(told("claude-code/UserPromptSubmit", prompt="a \ud800 b"))
+        assert event.text == "a ? b"
+        named = only(told("claude-code/UserPromptSubmit", cwd="/a\udc80b", model="m\udfff"))
+        assert named.metadata["cwd"] == "/a?b"
+
+    @given(
+        sample=st.sampled_from(sorted(SAMPLES)),
+        words=st.text(alphabet=st.characters(), max_size=200),
+        nonce=st.text(min_size=1, max_size=8),
+    )
+    def test_any_words_become_valid_events(self, sample: str, words: str, nonce: str) -> None:
+        found = told(
+            sample,
+            nonce,
+            prompt=words,
+            last_assistant_message=words,
+            tool_response=words,
+            cwd=f"/{words}",
+        )
+        for event in events(found, project=words, branch=words):
+            for each in (event.text, *event.metadata.values()):
+                assert each.encode().decode() == each
+
+
+def _marked(name: str, size: int = 0) -> str:
+    inside = "\n".join(GUIDANCE["detailed"]) + " injected" * size
+    return f"<{name}>\n  <summary>{inside}</summary>\n</{name}>"
+
+
+class TestWhatWeSaidOurselves:
+    @pytest.mark.parametrize("name", OWN_MARKERS)
+    @pytest.mark.parametrize(
+        ("sample", "field"),
+        [
+            ("claude-code/UserPromptSubmit", "prompt"),
+            ("claude-code/Stop", "last_assistant_message"),
+            ("claude-code/SubagentStop", "last_assistant_message"),
+            ("claude-code/PostToolUse/Bash", "tool_response"),
+            ("claude-code/PostToolUseFailure", "error"),
+            ("gemini/AfterAgent", "prompt_response"),
+            ("cursor/afterAgentResponse", "text"),
+            ("cursor/afterShellExecution", "output"),
+            ("004/PostToolUse", "tool_output"),
+        ],
+    )
+    def test_it_is_not_recorded(self, name: str, sample: str, field: str) -> None:
+        given = f"before {_marked(name)} after"
+        spoken = events(told(sample, **{field: given}))[0]
+        assert "before  after" in spoken.text
+        assert "injected" not in spoken.text
+        assert "memory recall" not in spoken.text
+
+    def test_a_prompt_of_nothing_else_is_none(self) -> None:
+        assert events(told("claude-code/UserPromptSubmit", prompt=_marked("memory_context"))) == []
+
+    @pytest.mark.parametrize("size", [0, 600, 1100, 10_000])
+    def test_nor_is_what_was_written_into_a_file(self, size: int) -> None:
+        """However long it is: what is cut must not lose the end of a marker."""
+        content = f"# Notes\n{_marked('memory_context', size)}\nThe end."
+        event = only(
+            told(
+                "claude-code/PostToolUse/Write",
+                tool_input={"file_path": "/x/notes.md", "content": content},
+                tool_response={"type": "create", "filePath": "/x/notes.md"},
+            )
+        )
+        assert "injected" not in event.text
+        assert "memory_context" not in event.text
+
+    @pytest.mark.parametrize("size", [0, 1100])
+    def test_nor_is_what_cursor_wrote(self, size: int) -> None:
+        edits = [{"old_string": "", "new_string": f"New. {_marked('memory_context', size)}"}]
+        event = only(told("cursor/afterFileEdit", file_path="/x", edits=edits))
+        assert event.text == "Edit: /x\nNew."
+
+    @pytest.mark.parametrize("size", [0, 300, 10_000])
+    def test_nor_what_a_tool_was_asked(self, size: int) -> None:
+        asked = f"{_marked('memory_context', size)} Count the steps."
+        event = only(
+            told(
+                "claude-code/PostToolUse/Bash",
+                tool_name="Task",
+                tool_input={"prompt": asked, "subagent_type": "Explore"},
+                tool_response={"content": [{"type": "text", "text": "199"}]},
+            )
+        )
+        assert event.text == "Task: Count the steps.\n199"
+
+    def test_nor_what_stands_in_a_structured_result(self) -> None:
+        response = {"rows": [_marked("related_memories", 2_000)], "count": 1}
+        event = only(told("claude-code/PostToolUse/Bash", tool_response=response))
+        assert "injected" not in event.text
+
+    @given(
+        words=st.lists(
+            st.sampled_from(
+                [
+                    *(f"<{name}>" for name in OWN_MARKERS),
+                    *(f"</{name}>" for name in OWN_MARKERS),
+                    "word",
+                    "\n",
+                ]
+            ),
+            max_size=12,
+        )
+    )
+    def test_a_closed_marker_never_stays(self, words: list[str]) -> None:
+        found = tools.use("Write", Fields({"content": " ".join(words)})).told("")
+        for name in OWN_MARKERS:
+            opened = found.find(f"<{name}>")
+            assert opened < 0 or found.find(f"</{name}>", opened) < 0
+
+
+class TestMoments:
+    @pytest.mark.parametrize("moment", list(Moment))
+    def test_each_is_decided(self, moment: Moment) -> None:
+        found = Told(moment=moment, session="s", at_ms=AT, nonce="n", text="words")
+        recorded = hooks.events(found, project="p", branch="b")
+        silent = {Moment.BEFORE_TOOL, Moment.COMPACTION, Moment.OTHER}
+        assert bool(recorded) is (moment not in silent)

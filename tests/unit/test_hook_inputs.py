@@ -1,0 +1,387 @@
+"""Inputs of hooks: which moment each event of each agent is, and what of it is taken."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.hooks import Moment, Told
+from agent_memory.interfaces.hooks import inputs
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from tests import hook_inputs
+from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPLE, encoded
+
+AT = 1_780_000_000_000
+
+MOMENTS = {
+    "claude-code/SessionStart": Moment.SESSION_START,
+    "claude-code/SessionStart/compact": Moment.SESSION_START,
+    "claude-code/UserPromptSubmit": Moment.PROMPT,
+    "claude-code/PreToolUse": Moment.BEFORE_TOOL,
+    "claude-code/PostToolUse/Read": Moment.TOOL,
+    "claude-code/PostToolUse/Edit": Moment.TOOL,
+    "claude-code/PostToolUse/Write": Moment.TOOL,
+    "claude-code/PostToolUse/Bash": Moment.TOOL,
+    "claude-code/PostToolUse/Grep": Moment.TOOL,
+    "claude-code/PostToolUse/mcp": Moment.TOOL,
+    "claude-code/PostToolUseFailure": Moment.TOOL_FAILURE,
+    "claude-code/Stop": Moment.STOP,
+    "claude-code/SubagentStart": Moment.SUBAGENT_START,
+    "claude-code/SubagentStop": Moment.SUBAGENT_STOP,
+    "claude-code/PreCompact": Moment.COMPACTION,
+    "claude-code/PostCompact": Moment.OTHER,
+    "claude-code/SessionEnd": Moment.SESSION_END,
+    "claude-code/Notification": Moment.OTHER,
+    "codex/SessionStart": Moment.SESSION_START,
+    "codex/UserPromptSubmit": Moment.PROMPT,
+    "codex/PreToolUse": Moment.BEFORE_TOOL,
+    "codex/PostToolUse": Moment.TOOL,
+    "codex/Stop": Moment.STOP,
+    "codex/SubagentStart": Moment.SUBAGENT_START,
+    "codex/SubagentStop": Moment.SUBAGENT_STOP,
+    "codex/PreCompact": Moment.COMPACTION,
+    "codex/PostCompact": Moment.OTHER,
+    "codex/SessionEnd": Moment.SESSION_END,
+    "gemini/SessionStart": Moment.SESSION_START,
+    "gemini/BeforeAgent": Moment.PROMPT,
+    "gemini/BeforeTool": Moment.BEFORE_TOOL,
+    "gemini/AfterTool": Moment.TOOL,
+    "gemini/AfterTool/error": Moment.TOOL_FAILURE,
+    "gemini/AfterAgent": Moment.STOP,
+    "gemini/PreCompress": Moment.COMPACTION,
+    "gemini/SessionEnd": Moment.SESSION_END,
+    "cursor/beforeSubmitPrompt": Moment.PROMPT,
+    "cursor/afterAgentResponse": Moment.ANSWER,
+    "cursor/afterFileEdit": Moment.TOOL,
+    "cursor/beforeShellExecution": Moment.OTHER,
+    "cursor/afterShellExecution": Moment.TOOL,
+    "cursor/afterMCPExecution": Moment.TOOL,
+    "cursor/stop": Moment.STOP,
+    "004/SessionStart": Moment.SESSION_START,
+    "004/UserPromptSubmit": Moment.PROMPT,
+    "004/PostToolUse": Moment.TOOL,
+    "004/PreCompact": Moment.COMPACTION,
+    "004/Stop": Moment.SESSION_END,
+}
+
+
+def delivered(
+    data: bytes, name: str = "auto", *, agent: str = "", folder: str = "/work"
+) -> Delivery:
+    return Delivery(
+        name=name, agent=agent, folder=folder, environ={}, nonce="n0nce", at_ms=AT, data=data
+    )
+
+
+def asked(found: hook_inputs.Input, name: str = "auto", *, agent: str = "") -> Question:
+    return inputs.read(delivered(encoded(found), name, agent=agent))
+
+
+def told(found: hook_inputs.Input, **more: Any) -> Told:
+    return asked({**found, **more}).told
+
+
+class TestEveryAgentsEvents:
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_each_is_its_moment(self, sample: str) -> None:
+        assert asked(SAMPLES[sample]).told.moment is MOMENTS[sample]
+
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_each_is_answered_as_its_agent_expects(self, sample: str) -> None:
+        agent = sample.partition("/")[0]
+        expected = {"004": Contract.SIMPLE, "cursor": Contract.SILENT}.get(agent, Contract.AGENT)
+        question = asked(SAMPLES[sample])
+        assert question.contract is expected
+        assert question.event == sample.split("/")[1]
+
+    @pytest.mark.parametrize("sample", sorted(SAMPLES))
+    def test_the_agent_is_known_by_what_it_sends(self, sample: str) -> None:
+        agent = sample.partition("/")[0]
+        assert asked(SAMPLES[sample]).told.about["agent"] == ("" if agent == "004" else agent)
+
+    def test_who_calls_may_be_told(self) -> None:
+        assert asked(CLAUDE_CODE["Stop"], agent="codex").told.about["agent"] == "codex"
+
+    @pytest.mark.parametrize("event", ["Elicitation", "WorktreeCreate", "x" * 10_000, "stop!"])
+    def test_an_event_that_nobody_knows_yet_is_nothing(self, event: str) -> None:
+        question = asked({**CLAUDE_CODE["Stop"], "hook_event_name": event})
+        assert (question.told.moment, question.contract) == (Moment.OTHER, Contract.AGENT)
+
+
+class TestWhichContractRules:
+    @pytest.mark.parametrize("name", inputs.NAMES)
+    def test_the_events_name_rules_over_the_subcommand(self, name: str) -> None:
+        question = asked(CLAUDE_CODE["UserPromptSubmit"], name)
+        assert question.told.moment is Moment.PROMPT
+        assert question.contract is Contract.AGENT
+
+    @pytest.mark.parametrize("name", inputs.NAMES)
+    def test_the_simpler_name_rules_over_the_subcommand(self, name: str) -> None:
+        question = asked(SIMPLE["UserPromptSubmit"], name)
+        assert (question.told.moment, question.contract) == (Moment.PROMPT, Contract.SIMPLE)
+
+    def test_with_both_names_it_is_the_agents_contract(self) -> None:
+        question = asked({**CLAUDE_CODE["Stop"], "hook": "SessionStart"})
+        assert (question.told.moment, question.contract) == (Moment.STOP, Contract.AGENT)
+
+    @pytest.mark.parametrize(
+        ("name", "moment"),
+        [
+            ("session-start", Moment.SESSION_START),
+            ("user-prompt", Moment.PROMPT),
+            ("post-tool", Moment.TOOL),
+            ("post-tool-failure", Moment.TOOL_FAILURE),
+            ("pre-tool", Moment.BEFORE_TOOL),
+            ("pre-compact", Moment.COMPACTION),
+            ("stop", Moment.SESSION_END),
+            ("session-end", Moment.SESSION_END),
+            ("subagent-start", Moment.SUBAGENT_START),
+            ("subagent-stop", Moment.SUBAGENT_STOP),
+            ("auto", Moment.OTHER),
+        ],
+    )
+    @pytest.mark.parametrize("hook", [{}, {"hook": "Unheard"}, {"hook": 7}])
+    def test_where_the_input_names_none_the_subcommand_counts(
+        self, name: str, moment: Moment, hook: dict[str, Any]
+    ) -> None:
+        question = asked({"session_id": "s", **hook}, name)
+        assert (question.told.moment, question.contract) == (moment, Contract.SIMPLE)
+
+    @pytest.mark.parametrize("name", ["", "nonsense", "answer", "other", "Stop"])
+    def test_an_unknown_hook_is_refused_with_those_there_are(self, name: str) -> None:
+        with pytest.raises(InvalidInput, match=r"session-start.*auto"):
+            asked(CLAUDE_CODE["Stop"], name)
+
+    def test_an_unknown_agent_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="claude-code, codex, gemini, cursor"):
+            asked(CLAUDE_CODE["Stop"], agent="emacs")
+
+    @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"null", b'"hook"', b"[" * 100_000])
+    def test_what_is_no_object_is_refused(self, data: bytes) -> None:
+        with pytest.raises(InvalidInput):
+            inputs.read(delivered(data, "stop"))
+
+    def test_a_byte_order_mark_and_bytes_that_are_no_text_are_read(self) -> None:
+        data = b"\xef\xbb\xbf" + b'{"hook": "UserPromptSubmit", "prompt": "caf\xe9"}'
+        assert inputs.read(delivered(data)).told.text == "caf\N{REPLACEMENT CHARACTER}"
+
+    def test_what_cannot_be_read_still_has_its_contract(self) -> None:
+        assert inputs.contract_of(b'{"hook": "Stop", broken') is Contract.SIMPLE
+        assert inputs.contract_of(b'{"hook_event_name": "Stop", "hook": 1, bro') is Contract.AGENT
+        assert inputs.contract_of(b"") is Contract.AGENT
+
+
+class TestSessions:
+    @pytest.mark.parametrize("found", [CLAUDE_CODE["SubagentStop"], CLAUDE_CODE["SubagentStart"]])
+    def test_a_subagent_has_its_own(self, found: hook_inputs.Input) -> None:
+        assert told(found).session == f"{hook_inputs.SESSION}/{hook_inputs.AGENT_ID}"
+
+    def test_so_do_its_tools(self) -> None:
+        found = told(CLAUDE_CODE["PostToolUse/Bash"], agent_id="a1", agent_type="Explore")
+        assert found.session == f"{hook_inputs.SESSION}/a1"
+        assert found.about["agent_type"] == "Explore"
+
+    def test_a_conversation_is_a_session(self) -> None:
+        for found in CURSOR.values():
+            assert told(found).session == CURSOR["stop"]["conversation_id"]
+
+
+class TestPlaceAndTime:
+    def test_the_folder_is_the_agents(self) -> None:
+        assert told(CLAUDE_CODE["Stop"]).folder == hook_inputs.FOLDER
+        assert told(SIMPLE["SessionStart"]).folder == "/home/ada/projects/lighthouse"
+
+    def test_cursor_has_roots_in_its_place(self) -> None:
+        assert told(CURSOR["stop"]).folder == "/home/ada/projects/ferry"
+
+    @pytest.mark.parametrize("cwd", ["", "relative/path", 7, None, ["/x"], "/with\0nul"])
+    def test_without_one_it_is_where_the_hook_ran(self, cwd: object) -> None:
+        assert told(CLAUDE_CODE["Stop"], cwd=cwd).folder == "/work"
+
+    @pytest.mark.parametrize("roots", [[], [7], "x", None, {}])
+    def test_strange_roots_are_none(self, roots: object) -> None:
+        assert told(CURSOR["stop"], workspace_roots=roots).folder == "/work"
+
+    def test_a_branch_is_taken_where_it_is_told(self) -> None:
+        assert told(SIMPLE["SessionStart"]).branch == "feature/auth"
+        assert told(CLAUDE_CODE["SessionStart"]).branch == ""
+
+    def test_the_time_is_the_agents_or_that_of_the_call(self) -> None:
+        assert told(CLAUDE_CODE["Stop"]).at_ms == AT
+        assert told(SIMPLE["SessionStart"]).at_ms == 1_737_367_200_000
+        assert told(GEMINI["BeforeAgent"]).at_ms == 1_794_823_200_000
+        assert told(GEMINI["BeforeAgent"], timestamp="yesterday").at_ms == AT
+
+
+class TestIds:
+    @pytest.mark.parametrize(
+        ("found", "given"),
+        [
+            (CLAUDE_CODE["PostToolUse/Bash"], "toolu_04Bash"),
+            (CLAUDE_CODE["PostToolUseFailure"], "toolu_07Fail"),
+            (CLAUDE_CODE["UserPromptSubmit"], CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]),
+            (CODEX["UserPromptSubmit"], "turn-1"),
+            (CODEX["PostToolUse"], "call_1"),
+            (CURSOR["beforeSubmitPrompt"], CURSOR["stop"]["generation_id"]),
+            (GEMINI["BeforeAgent"], ""),
+            # One turn has many of them, so its id is none of theirs.
+            (CURSOR["afterShellExecution"], ""),
+            (CODEX["PreCompact"], ""),
+            (SIMPLE["UserPromptSubmit"], ""),
+        ],
+    )
+    def test_they_are_the_agents_own(self, found: hook_inputs.Input, given: str) -> None:
+        assert told(found).given == given
+        assert told(found).nonce == "n0nce"
+
+    @pytest.mark.parametrize("found", [CLAUDE_CODE["Stop"], CODEX["Stop"], CURSOR["stop"]])
+    def test_a_turn_may_end_twice_with_other_words(self, found: hook_inputs.Input) -> None:
+        """What makes them two is in the id: the spool cleans the words."""
+        first, again, other = told(found), told(found), told(found, last_assistant_message="Or so.")
+        assert first.given == again.given != other.given
+        turn = found.get("prompt_id") or found.get("turn_id") or found["generation_id"]
+        assert turn in first.given
+
+
+class TestTexts:
+    @pytest.mark.parametrize(
+        ("sample", "text"),
+        [
+            ("claude-code/UserPromptSubmit", "Why does the lamp of the lighthouse flicker?"),
+            ("claude-code/Stop", "The dimmer drops below the lamp's voltage: 0.93 is too low."),
+            ("claude-code/SubagentStop", "Three callers use dim: two with a battery."),
+            ("claude-code/PostToolUse/Read", "def dim(volt):\n    return volt * 0.93\n"),
+            ("claude-code/PostToolUse/Bash", "4 passed in 0.31s"),
+            ("claude-code/PostToolUse/Grep", "src/dimmer.py\nsrc/lamp.py"),
+            ("claude-code/PostToolUse/mcp", "High water at 16:40"),
+            (
+                "claude-code/PostToolUseFailure",
+                "Command failed with exit code 2: no rule to make target 'deploy'",
+            ),
+            ("claude-code/SessionStart", ""),
+            ("claude-code/PreCompact", ""),
+            ("codex/UserPromptSubmit", "Which lock gates leak?"),
+            ("codex/PostToolUse", "gate 7: leak\n"),
+            ("codex/Stop", "Only gate 7 leaks."),
+            ("gemini/BeforeAgent", "Is the mill open on Sunday?"),
+            ("gemini/AfterTool", "Closed on Sundays"),
+            ("gemini/AfterAgent", "No, it is closed on Sundays."),
+            ("cursor/beforeSubmitPrompt", "When does the ferry leave?"),
+            ("cursor/afterAgentResponse", "Every hour, at twenty past."),
+            ("cursor/afterShellExecution", "9 passing"),
+            ("cursor/stop", ""),
+            ("004/PostToolUse", "pub fn authenticate(...) { ... }"),
+            ("004/PreCompact", "User implemented authentication using JWT..."),
+            ("004/Stop", ""),
+        ],
+    )
+    def test_what_was_said(self, sample: str, text: str) -> None:
+        assert asked(SAMPLES[sample]).told.text == text
+
+    def test_an_edit_gives_back_nothing_of_the_file(self) -> None:
+        found = asked(CLAUDE_CODE["PostToolUse/Edit"]).told
+        assert "originalFile" not in found.text
+        assert found.use.written == "return max(volt * 0.93, LOWEST)"
+        assert found.use.file == f"{hook_inputs.FOLDER}/src/dimmer.py"
+
+    def test_a_failure_of_gemini_is_one(self) -> None:
+        found = told(GEMINI["AfterTool/error"])
+        assert found.moment is Moment.TOOL_FAILURE
+        assert "No such file" in found.text
+
+    def test_tools_of_cursor(self) -> None:
+        shell = told(CURSOR["afterShellExecution"]).use
+        assert (shell.name, shell.asked) == ("Shell", "npm test")
+        edit = told(CURSOR["afterFileEdit"]).use
+        assert (edit.name, edit.written) == ("Edit", "minute: 20\n// twenty past")
+        assert edit.file == "/home/ada/projects/ferry/src/timetable.ts"
+        mcp = told(CURSOR["afterMCPExecution"])
+        assert mcp.use.name == "tides_today"
+        assert "High water at 16:40" in mcp.text
+
+    def test_decisions_of_a_conversation(self) -> None:
+        found = told(SIMPLE["PreCompact"])
+        assert found.decisions == ("Use JWT", "Store tokens in httpOnly cookies")
+
+    @pytest.mark.parametrize("value", [None, "Use JWT", {"a": 1}, [7, None, " ", ["x"]]])
+    def test_strange_decisions_are_none(self, value: object) -> None:
+        assert told(SIMPLE["PreCompact"], key_decisions=value).decisions == ()
+
+    def test_no_more_decisions_than_anyone_takes(self) -> None:
+        many = [f"decision {n}" for n in range(10_000)]
+        assert len(told(SIMPLE["PreCompact"], key_decisions=many).decisions) == inputs.MAX_DECISIONS
+
+    def test_what_is_told_about_it(self) -> None:
+        found = told(CLAUDE_CODE["SessionStart"]).about
+        assert (found["source"], found["model"]) == ("startup", "claude-opus-4-5")
+        assert told(CLAUDE_CODE["SessionEnd"]).about["reason"] == "prompt_input_exit"
+
+
+class TestWordsOfTheCommand:
+    @pytest.mark.parametrize(
+        ("words", "name", "agent"),
+        [
+            (["hook", "stop"], "stop", ""),
+            (["hook", "auto", "--agent", "gemini"], "auto", "gemini"),
+            (["hook", "--agent=codex", "auto"], "auto", "codex"),
+            (["--config", "hook.toml", "hook", "--input", "in.json", "stop"], "stop", ""),
+            (["-c", "x", "hook", "pre-compact", "--output", "out.json"], "pre-compact", ""),
+            (["hook"], "", ""),
+            (["hook", "--agent"], "", ""),
+        ],
+    )
+    def test_name_and_agent(self, words: list[str], name: str, agent: str) -> None:
+        found = inputs.delivery(words, folder="/", environ={}, nonce="n", at_ms=0, data=b"")
+        assert (found.name, found.agent) == (name, agent)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda each: (
+        st.lists(each, max_size=3) | st.dictionaries(st.text(max_size=8), each, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+class TestAnythingAtAll:
+    @given(
+        sample=st.sampled_from(sorted(SAMPLES)),
+        name=st.sampled_from(inputs.NAMES),
+        changed=st.dictionaries(
+            st.sampled_from(sorted({field for each in SAMPLES.values() for field in each})),
+            _JSON,
+            max_size=4,
+        ),
+    )
+    def test_fields_of_any_type_are_read_or_taken_as_not_there(
+        self, sample: str, name: str, changed: dict[str, Any]
+    ) -> None:
+        question = inputs.read(delivered(json.dumps({**SAMPLES[sample], **changed}).encode(), name))
+        found = question.told
+        assert found.folder.startswith("/")
+        assert all(isinstance(each, str) for each in (found.session, found.text, found.given))
+
+
+class TestCursor:
+    def test_writes_objects_as_texts(self) -> None:
+        found = told(
+            {
+                "hook_event_name": "afterMCPExecution",
+                "conversation_id": "c",
+                "tool_name": "search",
+                "tool_input": '{"query": "lamp"}',
+                "result_json": '{"content": [{"type": "text", "text": "three lamps"}]}',
+            }
+        )
+        assert (found.use.name, found.use.asked, found.text) == ("search", "lamp", "three lamps")
+
+    def test_the_words_of_other_tools_are_no_objects(self) -> None:
+        words = '{"error": "of the file itself", "name": "lamp"}'
+        found = told(
+            {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": words}
+        )
+        assert found.text == words

@@ -1,0 +1,298 @@
+"""Installing: which files of whom are changed, and what is told of it."""
+
+import json
+import shlex
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.agents.claude_code import ClaudeCode
+from agent_memory.adapters.agents.codex import Codex
+from agent_memory.adapters.agents.cursor import Cursor
+from agent_memory.adapters.agents.files import DiskFiles
+from agent_memory.adapters.agents.gemini import Gemini
+from agent_memory.domain.agents import Agent, Installed, Launcher, Scope, ScopeState, Standing
+from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.services.installing import Installing
+from agent_memory.services.workplaces import Caller
+
+HERE = Launcher(python="/here/bin/python", script="/here/agent_memory/launch.py")
+THERE = Launcher(python="/there/bin/python", script="/there/agent_memory/launch.py")
+agents = pytest.mark.parametrize("agent", list(Agent))
+scopes = pytest.mark.parametrize("scope", list(Scope))
+
+
+def service(launcher: Launcher = HERE) -> Installing:
+    setups = (ClaudeCode(), Codex(), Gemini(), Cursor())
+    return Installing(
+        agents={each.agent: each for each in setups}, files=DiskFiles(), launcher=launcher
+    )
+
+
+class User:
+    """Somebody with a home, in a folder of a repository."""
+
+    def __init__(self, base: Path, **environ: str) -> None:
+        self.home, self.root = base / "home", base / "app"
+        self.folder = self.root / "src"
+        self.home.mkdir()
+        self.folder.mkdir(parents=True)
+        (self.root / ".git").mkdir()
+        self.base = base
+        self.environ = {"HOME": str(self.home), **environ}
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(folder=str(self.folder), environ=self.environ)
+
+    def install(
+        self,
+        agent: Agent = Agent.CLAUDE_CODE,
+        scope: Scope = Scope.USER,
+        *,
+        launcher: Launcher = HERE,
+        mcp: bool = False,
+        dry_run: bool = False,
+    ) -> Installed:
+        return service(launcher).install(agent, scope, self.caller, mcp=mcp, dry_run=dry_run)
+
+    def uninstall(
+        self, agent: Agent = Agent.CLAUDE_CODE, scope: Scope = Scope.USER, *, dry_run: bool = False
+    ) -> Installed:
+        return service().uninstall(agent, scope, self.caller, dry_run=dry_run)
+
+    def standings(self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False) -> list[Standing]:
+        return [each.standing for each in self.scopes(agent, mcp=mcp)]
+
+    def scopes(self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False) -> list[ScopeState]:
+        states = service().state(self.caller, mcp=mcp)
+        return list(next(each for each in states if each.agent is agent).scopes)
+
+    def files(self) -> dict[str, str]:
+        """Everything that is anywhere, by its path."""
+        return {
+            str(path.relative_to(self.base)): path.read_text()
+            for path in sorted(self.base.rglob("*"))
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+@agents
+@scopes
+class TestInstalling:
+    def test_it_writes_the_named_files_and_no_other(
+        self, user: User, agent: Agent, scope: Scope
+    ) -> None:
+        done = user.install(agent, scope, mcp=True)
+        place = {Scope.USER: user.home, Scope.PROJECT: user.root}[scope]
+        assert sorted(user.files()) == sorted(
+            str(Path(change.path).relative_to(user.base)) for change in done.changes
+        )
+        for change in done.changes:
+            assert Path(change.path).is_relative_to(place)
+            assert change.before is None
+            assert stat.S_IMODE(Path(change.path).stat().st_mode) == 0o600
+        written = "".join(user.files().values())
+        assert json.dumps(HERE.hook(agent)) in written
+        assert '"serve"' in written
+
+    def test_the_second_time_nothing_is_written(
+        self, user: User, agent: Agent, scope: Scope
+    ) -> None:
+        user.install(agent, scope, mcp=True)
+        before = {path: path.stat() for path in user.base.rglob("*")}
+        assert user.install(agent, scope, mcp=True).changes == ()
+        assert {path: path.stat() for path in user.base.rglob("*")} == before
+
+    def test_a_rehearsal_writes_nothing(self, user: User, agent: Agent, scope: Scope) -> None:
+        rehearsed = user.install(agent, scope, mcp=True, dry_run=True)
+        assert user.files() == {}
+        assert user.install(agent, scope, mcp=True).changes == rehearsed.changes
+
+    def test_out_again_nothing_is_left(self, user: User, agent: Agent, scope: Scope) -> None:
+        user.install(agent, scope, mcp=True)
+        installed = user.files()
+        rehearsed = user.uninstall(agent, scope, dry_run=True)
+        assert user.files() == installed
+        done = user.uninstall(agent, scope)
+        assert done.changes == rehearsed.changes
+        assert user.files() == {}
+        assert user.uninstall(agent, scope).changes == ()
+
+    def test_its_state_is_told(self, user: User, agent: Agent, scope: Scope) -> None:
+        def standing(*, mcp: bool = False) -> Standing:
+            return next(
+                each.standing for each in user.scopes(agent, mcp=mcp) if each.scope is scope
+            )
+
+        assert standing() is Standing.ABSENT
+        user.install(agent, scope)
+        assert standing() is Standing.INSTALLED
+        assert standing(mcp=True) is Standing.OUTDATED
+        user.install(agent, scope, launcher=THERE)
+        assert standing() is Standing.ELSEWHERE
+        user.install(agent, scope, mcp=True)
+        assert standing(mcp=True) is Standing.INSTALLED
+        user.uninstall(agent, scope)
+        assert standing() is Standing.ABSENT
+
+
+class TestFiles:
+    def test_without_mcp_no_file_of_servers_is_made(self, user: User) -> None:
+        user.install()
+        assert list(user.files()) == ["home/.claude/settings.json"]
+
+    def test_nothing_is_written_if_one_file_cannot_be(self, user: User) -> None:
+        broken = user.home / ".claude.json"
+        broken.write_text("{broken")
+        with pytest.raises(ConfigError, match=r"claude\.json: it is not valid JSON.*nothing was"):
+            user.install(mcp=True)
+        assert user.files() == {"home/.claude.json": "{broken"}
+
+    def test_a_link_of_a_dotfile_manager_stays_one(self, user: User) -> None:
+        real = user.base / "dotfiles.json"
+        real.write_text("{}\n")
+        link = user.home / ".claude" / "settings.json"
+        link.parent.mkdir()
+        link.symlink_to(real)
+        user.install()
+        assert "hooks" in real.read_text()
+        user.uninstall()
+        assert real.read_text() == "{}\n"
+        assert link.is_symlink()
+
+    def test_a_subfolder_installs_at_the_repositorys_root(self, user: User) -> None:
+        user.install(Agent.CURSOR, Scope.PROJECT)
+        assert list(user.files()) == ["app/.cursor/hooks.json"]
+
+    def test_without_a_repository_the_folder_is_the_project(self, user: User) -> None:
+        (user.root / ".git").rmdir()
+        user.install(Agent.CURSOR, Scope.PROJECT)
+        assert list(user.files()) == ["app/src/.cursor/hooks.json"]
+
+    def test_a_home_is_no_project(self, user: User) -> None:
+        user.folder = user.home
+        with pytest.raises(InvalidInput, match="--user"):
+            user.install(Agent.GEMINI, Scope.PROJECT)
+        assert [each.scope for each in user.scopes()] == [Scope.USER]
+
+    def test_a_home_under_version_control_is_no_project_either(self, user: User) -> None:
+        (user.home / ".git").mkdir()
+        user.folder = user.home / "tool"
+        user.folder.mkdir()
+        user.install(Agent.GEMINI, Scope.PROJECT)
+        assert list(user.files()) == ["home/tool/.gemini/settings.json"]
+
+    @pytest.mark.parametrize("home", ["", "relative"])
+    def test_without_a_home_it_is_refused(self, user: User, home: str) -> None:
+        user.environ["HOME"] = home
+        with pytest.raises(InvalidInput, match="HOME"):
+            user.install()
+
+    def test_a_folder_that_cannot_be_made_is_told(self, user: User) -> None:
+        (user.home / ".claude").write_text("")
+        with pytest.raises(ConfigError, match=r"cannot write .*settings\.json: File exists"):
+            user.install()
+
+    def test_moved_configuration_is_found(self, tmp_path: Path) -> None:
+        user = User(tmp_path, CODEX_HOME=str(tmp_path / "codex home"))
+        user.install(Agent.CODEX)
+        assert list(user.files()) == ["codex home/hooks.json"]
+
+
+class TestNotes:
+    def test_a_project_is_told_not_to_commit(self, user: User) -> None:
+        (note,) = user.install(scope=Scope.PROJECT).notes
+        assert "out of commits" in note
+        assert user.install().notes != (note,)
+
+    def test_two_levels_are_told(self, user: User) -> None:
+        user.install(scope=Scope.PROJECT)
+        (note,) = user.install().notes
+        assert "memory uninstall claude-code --project" in note
+
+    def test_hooks_that_are_switched_off_are_told(self, user: User) -> None:
+        settings = user.home / ".claude" / "settings.json"
+        settings.parent.mkdir()
+        settings.write_text('{"disableAllHooks": true}')
+        (note,) = user.install().notes
+        assert "disableAllHooks" in note
+        assert user.scopes()[0].off == "disableAllHooks = true"
+
+    def test_what_a_team_shares_is_left_and_told(self, user: User) -> None:
+        shared = user.root / ".claude" / "settings.json"
+        shared.parent.mkdir()
+        text = json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "memory hook stop"}]}]}})
+        shared.write_text(text)
+        assert user.standings() == [Standing.ABSENT, Standing.ELSEWHERE]
+        for act in (user.install, user.uninstall):
+            done = act(scope=Scope.PROJECT)
+            assert any(str(shared) in note for note in done.notes)
+        assert shared.read_text() == text
+        shared.write_text("{broken")
+        assert not any(str(shared) in note for note in user.install(scope=Scope.PROJECT).notes)
+
+    @agents
+    def test_what_to_do_next_is_told(self, user: User, agent: Agent) -> None:
+        done = user.install(agent)
+        assert done.title in done.advice
+        assert ("trust" in done.advice) == (agent is Agent.CODEX)
+
+
+class TestState:
+    def test_an_agent_seems_to_be_there_where_its_folder_is(self, user: User) -> None:
+        (user.home / ".codex").mkdir()
+        (user.home / ".cursor").write_text("no folder")
+        states = service().state(user.caller, mcp=False)
+        assert {each.agent: each.present for each in states} == {
+            Agent.CLAUDE_CODE: False,
+            Agent.CODEX: True,
+            Agent.GEMINI: False,
+            Agent.CURSOR: False,
+        }
+        assert states[1].folder == str(user.home / ".codex")
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda path: path.write_text("{broken"),
+            lambda path: path.write_text("// mine\n{}"),
+            lambda path: path.mkdir(),
+        ],
+    )
+    def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(
+        self, user: User, spoil: Callable[[Path], object]
+    ) -> None:
+        path = user.home / ".claude" / "settings.json"
+        path.parent.mkdir()
+        spoil(path)
+        first, second = user.scopes()
+        assert str(path) in first.problem
+        assert (first.standing, second.problem) == (Standing.ABSENT, "")
+        assert user.scopes(Agent.CODEX)[0].problem == ""
+
+    def test_what_is_called_is_told(self, user: User) -> None:
+        user.install(mcp=True)
+        hook, server = user.scopes()[0].commands
+        assert shlex.split(hook) == [
+            *(HERE.python, "-I", "-S", HERE.script),
+            *("memory", "hook", "auto", "--agent", "claude-code"),
+        ]
+        assert server.endswith("memory serve")
+
+    def test_part_of_it_is_not_all_of_it(self, user: User) -> None:
+        user.install()
+        path = user.home / ".claude" / "settings.json"
+        settings = json.loads(path.read_text())
+        del settings["hooks"]["Stop"]
+        path.write_text(json.dumps(settings))
+        assert user.standings()[0] is Standing.OUTDATED
+        user.install()
+        assert user.standings()[0] is Standing.INSTALLED
