@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -66,8 +67,12 @@ def play_session(shell: "Shell") -> None:
     subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "First"], check=True)
     os.chdir(project)
     shell("memory", "capture", "learnings", "The thumbnail cache evicts by wall clock, not by use")
-    for line in SESSION.read_text().splitlines():
+    *session, next_one = SESSION.read_text().splitlines()
+    for line in session:
         shell.hook({**json.loads(line), "cwd": str(project), "transcript_path": ""})
+    while "growing pause" not in shell.quietly("memory", "list"):
+        time.sleep(0.05)  # nobody waited for the capture
+    shell.hook({**json.loads(next_one), "cwd": str(project), "transcript_path": ""})
     say("What was marked as a decision was captured when the session ended, so the next one knows.")
     shell("memory", "list")
     os.chdir("/")

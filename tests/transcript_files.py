@@ -199,6 +199,7 @@ class Importing:
             workplaces=Workplaces(
                 repositories=repositories, projects=StoredProjects(store), shared=Shared()
             ),
+            give_way=lambda: None,
         )
 
     def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> Backfilled:

@@ -29,7 +29,11 @@ Later layers win: the defaults below, `~/.config/agent-memory/config.toml` (or t
 - A project's `memory.toml` may set what acts at once; the rest is the user's.
 - `memory config list` shows what is in force and where it comes from.
 """
-ACTS = {"live": "at once", "restart": "when the daemon is next started"}
+ACTS = {
+    "live": "at once",
+    "personal": "at once; not from a project's file",
+    "restart": "when the daemon is next started",
+}
 
 
 def settings() -> str:

@@ -13,7 +13,8 @@ from typing import cast
 
 import structlog
 
-from agent_memory import __version__
+from agent_memory import __version__, relay
+from agent_memory.adapters import priority
 from agent_memory.adapters.agents.claude_code import ClaudeCode as ClaudeCodeSetup
 from agent_memory.adapters.agents.codex import Codex as CodexSetup
 from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
@@ -78,8 +79,8 @@ from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SER
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.interfaces.hooks import inputs
-from agent_memory.interfaces.hooks.handler import Hooks
+from agent_memory.interfaces.hooks.handler import HookHandler
+from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.server import HttpServer, health
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
@@ -161,7 +162,7 @@ class App:
     remembering: Remembering
     backfill: Backfill
     repositories: GitRepositories
-    hooks: Hooks
+    hooks: HookHandler
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
@@ -200,10 +201,12 @@ class App:
         return Runner(PROGRAMS, backend, __version__)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
+        arguments = list(call.arguments)
         at_ms, _, data = given.partition(b"\n")
         return self.hooks.answer(
-            inputs.delivery(
-                call.arguments,
+            Delivery(
+                name=relay.hook_name(arguments),
+                agent=relay.option(arguments, "--agent") or "",
                 folder=str(call.cwd),
                 environ=call.environ,
                 nonce=call.nonce,
@@ -393,8 +396,9 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         },
         ingest=ingest,
         workplaces=workplaces,
+        give_way=priority.lower,
     )
-    hooks = Hooks(
+    hooks = HookHandler(
         recording=Recording(ingest=ingest, workplaces=workplaces),
         briefing=Briefing(context=ContextBuilder(recall=recall), recall=recall),
         reflection=Reflection(log=events, capture=capture),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, app, config, relay
-from agent_memory.domain.agents import Agent, AgentState, ScopeState, Standing, runs_us
+from agent_memory.domain.agents import Agent, AgentState, ScopeState, Standing
 from agent_memory.domain.errors import ConfigError, InvalidInput
 from agent_memory.domain.status import Finding, Health
 from agent_memory.interfaces.hooks.inputs import CHECK
@@ -32,8 +32,8 @@ def findings(
 ) -> Iterator[Finding]:
     yield from _settings(environ, config_file, folder)
     folders = config.folders(environ)
-    yield from _data(folders.data)
-    yield from _git(environ)
+    yield _data(folders.data)
+    yield _git(environ)
     serving = _daemon(environ, config_file, folders)
     yield serving
     if serving.health is not Health.PROBLEM:
@@ -43,67 +43,59 @@ def findings(
     yield from _agents(environ, folder, mcp=mcp)
 
 
+def _fine(subject: str, said: str) -> Finding:
+    return Finding(subject=subject, health=Health.FINE, said=said)
+
+
+def _warning(subject: str, said: str, advice: str = "") -> Finding:
+    return Finding(subject=subject, health=Health.WARNING, said=said, advice=advice)
+
+
+def _problem(subject: str, said: str, advice: str = "") -> Finding:
+    return Finding(subject=subject, health=Health.PROBLEM, said=said, advice=advice)
+
+
 def _settings(environ: Mapping[str, str], file: Path | None, folder: Path) -> Iterator[Finding]:
     try:
         loaded = config.load(environ, file=file, project_dir=folder)
     except ConfigError as exc:
-        yield Finding(
-            subject="settings",
-            health=Health.PROBLEM,
-            said=str(exc),
-            advice="correct it; `memory config path` tells where your settings are",
-        )
+        advice = "correct it; `memory config path` tells where your settings are"
+        yield _problem("settings", str(exc), advice)
         return
     for each in loaded.ignored:
-        yield Finding(subject="settings", health=Health.WARNING, said=each)
-    chosen = loaded.settings
-    if not chosen.hooks.enabled:
-        yield Finding(
-            subject="settings",
-            health=Health.WARNING,
-            said="hooks are switched off: nothing is recorded",
-            advice="memory config set hooks.enabled true",
-        )
-    if chosen.security.secrets == "off":
-        yield Finding(
-            subject="settings",
-            health=Health.WARNING,
-            said="secrets are stored as they come",
-            advice="memory config set security.secrets redact",
-        )
+        yield _warning("settings", each)
+    if not loaded.settings.hooks.enabled:
+        said = "hooks are switched off: nothing is recorded"
+        yield _warning("settings", said, "memory config set hooks.enabled true")
+    if loaded.settings.security.secrets == "off":
+        said = "secrets are stored as they come"
+        yield _warning("settings", said, "memory config set security.secrets redact")
     count = len(loaded.sources)
     told = f"{count} set, the others at their defaults" if count else "all at their defaults"
-    yield Finding(subject="settings", health=Health.FINE, said=told)
+    yield _fine("settings", told)
 
 
-def _data(folder: Path) -> Iterator[Finding]:
-    def problem(said: str, advice: str) -> Finding:
-        return Finding(subject="data", health=Health.PROBLEM, said=said, advice=advice)
-
+def _data(folder: Path) -> Finding:
     if not folder.exists():
-        yield Finding(subject="data", health=Health.FINE, said=f"{folder} is not there yet")
-        return
+        return _fine("data", f"{folder} is not there yet")
+    quoted = shlex.quote(str(folder))
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        yield problem(f"others may enter {folder}", f"chmod 700 {shlex.quote(str(folder))}")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        yield problem(f"{folder} cannot be written", f"ls -ld {shlex.quote(str(folder))}")
-    elif (free := shutil.disk_usage(folder).free) < LEAST_FREE_BYTES:
-        yield problem(f"only {free >> 20} MiB are free on the disk of {folder}", "make room")
-    else:
-        yield Finding(subject="data", health=Health.FINE, said=str(folder))
+        return _problem("data", f"others may enter {folder}", f"chmod 700 {quoted}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return _problem("data", f"{folder} cannot be written", f"ls -ld {quoted}")
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        said = f"only {free >> 20} MiB are free on the disk of {folder}"
+        return _problem("data", said, "make room")
+    return _fine("data", str(folder))
 
 
-def _git(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _git(environ: Mapping[str, str]) -> Finding:
     ran = _run(["git", "--version"], environ)
     if ran.code == 0:
-        yield Finding(subject="git", health=Health.FINE, said=ran.out.strip())
-    else:
-        yield Finding(
-            subject="git",
-            health=Health.WARNING,
-            said="git cannot be run: memories are kept, and cannot be shared",
-            advice="install git, or add it to PATH",
-        )
+        return _fine("git", ran.out.strip())
+    said = "git cannot be run: memories are kept, and cannot be shared"
+    return _warning("git", said, "install git, or add it to PATH")
 
 
 def _daemon(
@@ -114,47 +106,29 @@ def _daemon(
     if running is None:
         code = relay.start(None if config_file is None else str(config_file), by_hand=True)
         if code:
-            return Finding(
-                subject="daemon",
-                health=Health.PROBLEM,
-                said=f"it does not start (exit code {code})",
-                advice=f"see the message above, and {folders.data / 'logs/daemon.log'}",
-            )
+            advice = f"see the message above, and {folders.data / 'logs/daemon.log'}"
+            return _problem("daemon", f"it does not start (exit code {code})", advice)
     else:
         running.close()
-    launcher = app.installing().launcher
-    return _answered("daemon", launcher.hook(Agent.CLAUDE_CODE), environ)
+    return _answered("daemon", app.installing().launcher.hook(Agent.CLAUDE_CODE), environ)
 
 
 def _answered(subject: str, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run a hook as an agent does, with an event that is nobody's."""
+    """Run a hook of this installation as an agent does, with an event that is nobody's."""
     ran = _run(shlex.split(command), environ, json.dumps({"hook_event_name": CHECK}))
     answer = _json(ran.out)
     said = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
     version = said.get("additionalContext", "") if isinstance(said, dict) else ""
     if ran.code != 0 or not version:
-        return Finding(
-            subject=subject,
-            health=Health.PROBLEM,
-            said=f"a hook gets no answer: {ran.err.strip() or ran.out.strip() or 'nothing'}",
-            advice="memory-daemon status; and its log",
-        )
+        reason = ran.err.strip() or ran.out.strip() or "nothing"
+        advice = "memory-daemon status; and its log"
+        return _problem(subject, f"a hook gets no answer: {reason}", advice)
     if version != f"Agent Memory {__version__}":
-        return Finding(
-            subject=subject,
-            health=Health.WARNING,
-            said=f"{version} answers; this is {__version__}",
-            advice="memory-daemon stop",
-        )
+        return _warning(subject, f"{version} answers; this is {__version__}", "memory-daemon stop")
     told = f"{version} answers a hook in {ran.millis:.0f} ms"
     if ran.millis > SLOW_MS:
-        return Finding(
-            subject=subject,
-            health=Health.WARNING,
-            said=told,
-            advice="see what else the machine does",
-        )
-    return Finding(subject=subject, health=Health.FINE, said=told)
+        return _warning(subject, told, "see what else the machine does")
+    return _fine(subject, told)
 
 
 def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -162,46 +136,29 @@ def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
     if not isinstance(told, dict):
         return
     for each in told.get("warnings", []):
-        yield Finding(subject="daemon", health=Health.WARNING, said=str(each))
+        yield _warning("daemon", str(each))
     indexes = told.get("indexes", {})
     if trouble := indexes.get("trouble"):
-        yield Finding(
-            subject="indexes",
-            health=Health.WARNING,
-            said=str(trouble),
-            advice="memory-daemon admin rebuild-index",
-        )
+        yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")
     documents = indexes.get("words", {}).get("documents", 0)
     waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
-    yield Finding(
-        subject="store",
-        health=Health.FINE,
-        said=f"{told.get('events', 0):,} events, {documents:,} documents, {waiting:,} waiting",
-    )
+    events = told.get("events", 0)
+    yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
 
 
 def _jobs(environ: Mapping[str, str]) -> Iterator[Finding]:
-    told = _json(
-        _launched(("memory-daemon", "scheduler", "status", "--format", "json"), environ).out
-    )
+    scheduler = ("memory-daemon", "scheduler", "status", "--format", "json")
+    told = _json(_launched(scheduler, environ).out)
     if not isinstance(told, dict):
         return
     for job in told.get("jobs", []):
         name = job.get("job_name", "")
-        if job.get("last_error"):
-            yield Finding(
-                subject="jobs",
-                health=Health.WARNING,
-                said=f"{name} failed: {job['last_error']}",
-                advice=f"memory-daemon scheduler run {name}",
-            )
+        if error := job.get("last_error"):
+            said = f"{name} failed: {error}"
+            yield _warning("jobs", said, f"memory-daemon scheduler run {name}")
         elif job.get("is_paused"):
-            yield Finding(
-                subject="jobs",
-                health=Health.WARNING,
-                said=f"{name} is paused",
-                advice=f"memory-daemon scheduler resume {name}",
-            )
+            advice = f"memory-daemon scheduler resume {name}"
+            yield _warning("jobs", f"{name} is paused", advice)
 
 
 def _spool(folder: Path) -> Iterator[Finding]:
@@ -209,21 +166,13 @@ def _spool(folder: Path) -> Iterator[Finding]:
     waiting = sum(name.endswith(".json") for name in names)
     damaged = sum(name.endswith(".damaged") for name in names)
     if damaged:
-        yield Finding(
-            subject="spool",
-            health=Health.WARNING,
-            said=f"{damaged} calls of hooks in {folder} cannot be read",
-            advice="look at them, and remove them",
-        )
+        said = f"{damaged} calls of hooks in {folder} cannot be read"
+        yield _warning("spool", said, "look at them, and remove them")
     if waiting:
-        yield Finding(
-            subject="spool",
-            health=Health.WARNING,
-            said=f"{waiting} calls of hooks wait for a daemon",
-            advice="memory-daemon start records them",
-        )
-    if not names:
-        yield Finding(subject="spool", health=Health.FINE, said="empty")
+        said = f"{waiting} calls of hooks wait for a daemon"
+        yield _warning("spool", said, "memory-daemon start records them")
+    if not damaged and not waiting:
+        yield _fine("spool", "empty")
 
 
 def _agents(environ: Mapping[str, str], folder: Path, *, mcp: bool) -> Iterator[Finding]:
@@ -231,25 +180,16 @@ def _agents(environ: Mapping[str, str], folder: Path, *, mcp: bool) -> Iterator[
     try:
         states = app.installing().state(caller, mcp=mcp)
     except (ConfigError, InvalidInput) as exc:
-        yield Finding(subject="agents", health=Health.PROBLEM, said=str(exc))
+        yield _problem("agents", str(exc))
         return
     if not any(state.present or _installed(state) for state in states):
-        yield Finding(
-            subject="agents",
-            health=Health.WARNING,
-            said="none is installed",
-            advice="memory install AGENT",
-        )
+        yield _warning("agents", "none is installed", "memory install AGENT")
     for state in states:
         if not state.present and not _installed(state):
             continue
         if not _installed(state) and not any(each.problem for each in state.scopes):
-            yield Finding(
-                subject=state.agent,
-                health=Health.WARNING,
-                said=f"{state.title} is there, and does not call us",
-                advice=f"memory install {state.agent}",
-            )
+            said = f"{state.title} is there, and does not call us"
+            yield _warning(state.agent, said, f"memory install {state.agent}")
         for each in state.scopes:
             yield from _agent(state, each, environ)
 
@@ -257,42 +197,29 @@ def _agents(environ: Mapping[str, str], folder: Path, *, mcp: bool) -> Iterator[
 def _agent(state: AgentState, each: ScopeState, environ: Mapping[str, str]) -> Iterator[Finding]:
     repair = f"memory install {state.agent} --{each.scope}"
     if each.problem:
-        yield Finding(subject=state.agent, health=Health.PROBLEM, said=each.problem)
+        yield _problem(state.agent, each.problem)
     if each.standing is Standing.ABSENT:
         return
     if each.off:
-        yield Finding(
-            subject=state.agent,
-            health=Health.PROBLEM,
-            said=f"{each.off} in its {each.scope} settings switches all hooks off",
-            advice="remove that setting",
-        )
+        said = f"{each.off} in its {each.scope} settings switches all hooks off"
+        yield _problem(state.agent, said, "remove that setting")
     if each.standing is Standing.OUTDATED:
-        yield Finding(
-            subject=state.agent,
-            health=Health.WARNING,
-            said=f"only a part is installed at {each.scope} level",
-            advice=repair,
-        )
+        yield _warning(state.agent, f"only a part is installed at {each.scope} level", repair)
     if each.standing is Standing.ELSEWHERE:
-        yield Finding(
-            subject=state.agent,
-            health=Health.WARNING,
-            said=f"at {each.scope} level it calls another installation",
-            advice=repair,
-        )
-    bare = {
+        said = f"at {each.scope} level it calls another installation"
+        yield _warning(state.agent, said, repair)
+    ours = app.installing().launcher.hook(state.agent)
+    # Nothing else is run: a repository can bring along a file that names any program.
+    if ours in each.commands:
+        yield _answered(state.agent, ours, _bare(environ))
+
+
+def _bare(environ: Mapping[str, str]) -> dict[str, str]:
+    return {
         name: value
         for name, value in environ.items()
         if name in AGENT_ENVIRONMENT or name.startswith(_KEPT)
     }
-    for command in each.commands:
-        if runs_us(command):
-            found = _answered(state.agent, command, bare)
-            advice = repair if found.health is Health.PROBLEM else found.advice
-            yield Finding(
-                subject=found.subject, health=found.health, said=found.said, advice=advice
-            )
 
 
 def _installed(state: AgentState) -> bool:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -18,7 +19,7 @@ PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
 LEVELS = ("trace", "debug", "info", "warn", "error")
 
-Applies = Literal["restart", "live"]
+Applies = Literal["restart", "live", "personal"]
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
@@ -32,6 +33,12 @@ def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: A
 def live(default: Any, doc: str, **limits: Any) -> Any:
     """A setting that acts on each command and hook, and that a project may set."""
     return setting(default, doc, applies="live", **limits)
+
+
+def personal(default: Any, doc: str) -> Any:
+    """A setting that acts on each command and hook, and that no project may set: what a repository
+    brings along must not send anything anywhere."""
+    return setting(default, doc, applies="personal")
 
 
 def port(default: int, doc: str) -> Any:
@@ -168,7 +175,7 @@ class Streaming:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartHook:
     enabled: bool = live(True, "Record when a session starts, and give it context.")
-    fetch_remote: bool = live(False, "Fetch the team's memories first.")
+    fetch_remote: bool = personal(False, "Fetch the team's memories first.")
     context_token_budget: int = live(
         2000, "The most tokens of context; agents take 2,450.", minimum=0
     )
@@ -204,7 +211,7 @@ class PreCompactHook:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopHook:
     enabled: bool = live(True, "Record answers, and look back when a session ends.")
-    push_remote: bool = live(False, "Sync with the remote when a session ends.")
+    push_remote: bool = personal(False, "Sync with the remote when a session ends.")
     session_analysis: bool = live(True, "Capture then what asks to be remembered.")
 
 
@@ -383,7 +390,14 @@ def _keys(section: type, prefix: str) -> Iterator[Key]:
         yield Key(name=name, type=item.type, default=default, **item.metadata)
 
 
+@cache
+def _default(section: type) -> Any:
+    return section()
+
+
 def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
+    if not any(name.startswith(prefix) for name in values):
+        return _default(section)  # it is frozen, and made anew for every hook it would cost
     chosen: dict[str, Any] = {}
     for item in fields(section):
         name = prefix + item.name

@@ -129,7 +129,7 @@ class _Daemon:
             built.scheduler.start()
             self._announce(built)
             _say_ready(self._start)
-            built.hooks.later(built.hooks.drain)
+            built.hooks.drain_soon()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
             log.info("daemon.stopping")

@@ -20,14 +20,15 @@ from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.ports import SecretsFilter
 from agent_memory.domain.secrets import Mode
 from agent_memory.interfaces.hooks import inputs, preferences
-from agent_memory.interfaces.hooks.inputs import DRAIN
+from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
 from agent_memory.services.spooling import Spooling
 
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     os.umask(0o077)
-    delivery = inputs.delivery(
-        arguments,
+    delivery = Delivery(
+        name=relay.hook_name(arguments),
+        agent=relay.option(arguments, "--agent") or "",
         folder=_cwd(),
         environ=os.environ,
         nonce=nonce,

@@ -47,12 +47,16 @@ CONFIG_ERROR = 3
 STORAGE_ERROR = 4
 LONGEST_WAIT = 60
 
-# Hooks. The longest that each may take, in seconds, below what agents allow; the word is looked for
-# in the input. Leaving it in the spool takes 0.3 s more.
+# Hooks: how many seconds one waits for its input; for an answer, and then for the spool. Some have
+# their own, by a word in the input: agents allow a second for the end of a session, and ten and
+# more for all else.
 HOOK_READ_SECONDS = 5.0
-HOOK_SECONDS = 1.0
-HOOK_KEEP_SECONDS = 3.0
-HOOKS_OWN_SECONDS = ((b'"SessionStart"', 2.0), (b'"SessionEnd"', 0.5), (b'"Stop"', 2.0))
+HOOK_SECONDS = (1.0, 3.0)
+HOOKS_OWN_SECONDS = (
+    (b'"SessionEnd"', (0.5, 0.4)),
+    (b'"SessionStart"', (2.0, 3.0)),
+    (b'"Stop"', (2.0, 3.0)),
+)
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
 START_DAEMON = "start-daemon"  # in place of a hook's name: what no hook waits for
@@ -129,7 +133,7 @@ def run(program: str, arguments: list[str]) -> int:
     first = words[0] if words else ""
     remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
     if program == "memory" and first == "hook" and flags.isdisjoint(("-h", "--help")):
-        return hook(arguments, words)
+        return hook(arguments)
     if first in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
     folder = data_folder()
@@ -169,47 +173,63 @@ def run(program: str, arguments: list[str]) -> int:
     return STORAGE_ERROR
 
 
-def hook(arguments: list[str], words: list[str]) -> int:
+def hook(arguments: list[str]) -> int:
     """Tell the daemon what an agent's hook was given, and the agent what the daemon answers.
 
     Never in the way: whatever happens, there is an answer in time, it is valid JSON, and the exit
     code is 0. Where no daemon answers, the input is left in the spool for the next one.
     """
-    if words[1:] == [START_DAEMON]:
+    if hook_name(arguments) == START_DAEMON:
         return start(config_file(arguments), by_hand=False)
     given = b""
     answer: bytes | None = None
-    nonce = os.urandom(16).hex()
-    at_ms = 0
     try:
         import _signal  # type: ignore[import-not-found]  # `signal` without enum
         import time
 
-        at_ms = time.time_ns() // 1_000_000
+        alarm = _signal.setitimer
+        call = arguments, os.urandom(16).hex(), time.time_ns() // 1_000_000
         _signal.signal(_signal.SIGALRM, too_late)
-        _signal.setitimer(_signal.ITIMER_REAL, HOOK_READ_SECONDS)
-        given = hook_input(option(arguments, "--input"))
-        seconds = next((own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS)
-        _signal.setitimer(_signal.ITIMER_REAL, seconds)
+        alarm(_signal.ITIMER_REAL, HOOK_READ_SECONDS)
         try:
-            answer = ask_daemon(arguments, nonce, at_ms, given)
-        except (Late, Lost, OSError):
-            pass
-        if answer is None and given:
-            _signal.setitimer(_signal.ITIMER_REAL, HOOK_KEEP_SECONDS)
-            leave_in_spool(arguments, nonce, at_ms, given)
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
+            given = hook_input(option(arguments, "--input"))
+            answering, keeping = next(
+                (own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS
+            )
+            alarm(_signal.ITIMER_REAL, answering)
+            try:
+                answer = ask_daemon(*call, given)
+            except (Late, Lost, OSError):
+                pass
+            if answer is None and given:
+                alarm(_signal.ITIMER_REAL, keeping)
+                leave_in_spool(*call, given)
+        finally:
+            alarm(_signal.ITIMER_REAL, 0)
     except BaseException as exc:
-        complain(f"error: the hook was not recorded: {exc!r}\n")
+        murmur(f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape"))
     try:
         put_answer(answer or no_answer(given), option(arguments, "--output"))
-    except (OSError, KeyboardInterrupt) as exc:
-        complain(f"error: the hook's answer cannot be written: {exc}\n")
+    except BaseException as exc:  # an agent must not take it for a veto
+        murmur(f"error: the hook's answer was not written: {exc}\n".encode(errors="replace"))
     return 0
+
+
+def murmur(data: bytes) -> None:
+    """Complain, if anyone listens."""
+    try:
+        write(2, data)
+    except OSError:
+        pass
 
 
 def too_late(_number: int, _frame: object) -> None:
     raise Late("it took too long")
+
+
+def hook_name(arguments: list[str]) -> str:
+    words, _ = outline(arguments)
+    return words[1] if len(words) > 1 else ""
 
 
 def option(arguments: list[str], name: str) -> str | None:
@@ -265,7 +285,7 @@ def exchange(connection: _socket.socket, call: bytes) -> bytes | None:
         if kind == OUT:
             said += payload
         elif kind == ERR:
-            write(2, payload)
+            murmur(payload)
         elif kind == EXIT:
             return said or None
         elif kind == UPGRADE:
@@ -295,7 +315,7 @@ def leave_in_spool(arguments: list[str], nonce: str, at_ms: int, given: bytes) -
     Where that takes too long it goes on alone: it has all that it needs, and holds nothing that
     whoever called us waits for.
     """
-    readable, writable = os.pipe()
+    source = given_file(given)
     complaints, complaining = os.pipe()
     command = [sys.executable, "-I", "-m", "agent_memory.fallback", nonce, str(at_ms), *arguments]
     null = os.open(os.devnull, os.O_WRONLY)
@@ -304,31 +324,34 @@ def leave_in_spool(arguments: list[str], nonce: str, at_ms: int, given: bytes) -
         command,
         os.environ,
         file_actions=[
-            (os.POSIX_SPAWN_DUP2, readable, 0),
+            (os.POSIX_SPAWN_DUP2, source, 0),
             (os.POSIX_SPAWN_DUP2, null, 1),
             (os.POSIX_SPAWN_DUP2, complaining, 2),
         ],
         setsid=True,
     )
-    for descriptor in (readable, complaining, null):
+    for descriptor in (source, complaining, null):
         os.close(descriptor)
     try:
-        write(writable, given)
-    except BrokenPipeError:
-        pass  # it has ended, and said why
-    except BaseException:
-        import signal
-
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
-    os.close(writable)
-    try:
         while part := os.read(complaints, CHUNK):
-            write(2, part)
+            murmur(part)
         os.waitpid(child, 0)
     except Late:
         pass
+
+
+def given_file(given: bytes) -> int:
+    """A file that nobody else can open, with these bytes: a pipe would make us wait for its end."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("hook")
+    else:
+        import tempfile
+
+        file, path = tempfile.mkstemp()
+        os.unlink(path)
+    write(file, given)
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def outline(arguments: list[str]) -> tuple[list[str], set[str]]:

@@ -1,6 +1,7 @@
 """The spool: what hooks were told while no daemon answered, each whole, private, and once."""
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -159,12 +160,14 @@ class TestFolder:
             b"[" * 100_000,
         ],
     )
-    def test_what_cannot_be_read_is_set_aside(self, place: Path, damage: bytes) -> None:
+    def test_what_cannot_be_read_can_be_set_aside(self, place: Path, damage: bytes) -> None:
         spool = SpoolFolder(place)
         spool.put(told())
         (name,) = spool.waiting()
         (place / name).write_bytes(damage)
-        assert spool.get(name) is None
+        with pytest.raises(ValueError, match=r"."):
+            spool.get(name)
+        spool.set_aside(name)
         assert spool.waiting() == []
         assert [each.read_bytes() for each in place.iterdir()] == [damage]
 
@@ -187,15 +190,28 @@ class TestFolder:
             {"from_a_newer_version": True},
         ],
     )
-    def test_so_is_what_says_something_else(self, place: Path, changed: dict[str, Any]) -> None:
+    def test_what_says_something_else_is_not_read(
+        self, place: Path, changed: dict[str, Any]
+    ) -> None:
         """Else it would fail at every drain, and hold up what is behind it."""
         spool = SpoolFolder(place)
         spool.put(WHOLE)
         (name,) = spool.waiting()
         found = json.loads((place / name).read_bytes())
         (place / name).write_text(json.dumps({**found, **changed}))
-        assert spool.get(name) is None
-        assert spool.waiting() == []
+        with pytest.raises(ValueError, match=r"."):
+            spool.get(name)
+
+    def test_what_a_killed_writer_left_is_removed(self, place: Path) -> None:
+        spool = SpoolFolder(place)
+        spool.put(told())
+        old, new = place / ".1-a.json.part", place / ".2-b.json.part"
+        for part in (old, new):
+            part.write_text("{")
+        os.utime(old, (0, 0))
+        spool.put(told(nonce="n2"))
+        assert not old.exists()
+        assert new.exists()
 
     def test_a_full_one_takes_no_more_and_says_what_to_do(self, place: Path) -> None:
         spool = SpoolFolder(place)
@@ -231,15 +247,19 @@ def secrets() -> Re2Filter:
     return Re2Filter(mode="redact")
 
 
+def _going_on() -> bool:
+    return False
+
+
 class Drained:
     """What was recorded, and what was refused."""
 
     def __init__(self) -> None:
         self.told: list[Told] = []
-        self.refused: list[AgentMemoryError] = []
+        self.refused: list[Exception] = []
 
     def of(self, spooling: Spooling) -> int:
-        return spooling.drain(self.told.append, self.refused.append)
+        return spooling.drain(self.told.append, self.refused.append, _going_on)
 
 
 class TestKeeping:
@@ -302,15 +322,40 @@ class TestDraining:
         for number in range(3):
             spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
         found: list[str] = []
-        refused: list[AgentMemoryError] = []
+        refused: list[Exception] = []
 
         def record(each: Told) -> None:
             if each.text == "1":
                 raise error
             found.append(each.text)
 
-        assert spooling.drain(record, refused.append) == 2
+        assert spooling.drain(record, refused.append, _going_on) == 2
         assert (found, refused, spool.waiting()) == (["0", "2"], [error], [])
+
+    def test_what_nobody_foresaw_is_set_aside(
+        self, spool: Spool, place: Path, secrets: Re2Filter
+    ) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        fault = RuntimeError("a fault of ours")
+        refused: list[Exception] = []
+
+        def record(each: Told) -> None:
+            if each.text == "1":
+                raise fault
+
+        assert spooling.drain(record, refused.append, _going_on) == 2
+        assert (refused, spool.waiting()) == ([fault], [])
+        assert len([each for each in place.iterdir() if each.suffix == ".damaged"]) == 1
+
+    def test_ends_where_the_daemon_does(self, spool: Spool, secrets: Re2Filter) -> None:
+        spooling = Spooling(spool=spool, secrets=secrets)
+        for number in range(3):
+            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        found: list[Told] = []
+        assert spooling.drain(found.append, lambda _: None, lambda: bool(found)) == 1
+        assert len(spool.waiting()) == 2
 
     def test_what_could_not_be_stored_stays(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
@@ -322,7 +367,7 @@ class TestDraining:
                 raise StorageFailed("the disk is full")
 
         with pytest.raises(StorageFailed):
-            spooling.drain(record, lambda _: None)
+            spooling.drain(record, lambda _: None, _going_on)
         assert [each and each.text for each in kept(spool)] == ["1", "2"]
 
     def test_two_drains_at_once_record_each_once(self, spool: Spool, secrets: Re2Filter) -> None:

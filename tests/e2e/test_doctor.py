@@ -124,10 +124,23 @@ class TestAgents:
         home.run("memory", "install", "gemini", env={"HOME": str(tmp_path)})
         settings = tmp_path / ".gemini/settings.json"
         settings.write_text(settings.read_text().replace("-I -S /", "-I -S /gone/"))
-        code, found = examined(home, HOME=str(tmp_path))
-        assert code == 1
-        assert "problem" in healths(found["gemini"])
-        assert all(each["advice"] == "memory install gemini --user" for each in found["gemini"])
+        _, found = examined(home, HOME=str(tmp_path))
+        (gemini,) = found["gemini"]
+        assert gemini["health"] == "warning"
+        assert gemini["advice"] == "memory install gemini --user"
+
+    def test_a_program_of_the_repository_is_not_run(self, home: Home, tmp_path: Path) -> None:
+        """A file that someone cloned may name any program as ours."""
+        (home.work / ".git").mkdir()
+        (home.work / ".claude").mkdir()
+        script = home.work / "memory"
+        script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho '{{}}'\n")
+        script.chmod(0o755)
+        hooks = {"Stop": [{"hooks": [{"type": "command", "command": "./memory hook auto"}]}]}
+        (home.work / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
+        _, found = examined(home, HOME=str(tmp_path))
+        assert "another installation" in found["claude-code"][0]["said"]
+        assert not (tmp_path / "ran").exists()
 
     def test_has_a_file_that_cannot_be_read(self, home: Home, tmp_path: Path) -> None:
         (tmp_path / ".cursor").mkdir()

@@ -93,8 +93,8 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher as it is, but for its deadlines: a busy machine is no failure here."""
     return changed_launcher(
         tmp_path_factory.mktemp("patient"),
-        "seconds = next((own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS)",
-        "seconds = 60.0",
+        "alarm(_signal.ITIMER_REAL, answering)",
+        "alarm(_signal.ITIMER_REAL, 60.0)",
     )
 
 
@@ -241,7 +241,16 @@ class TestFailures:
         assert "gone" in answer.errors or "No such file" in answer.errors
         given = encoded(CLAUDE_CODE["Stop"])
         written = session.run(given, "auto", "--output", str(tmp_path / "no" / "folder"))
-        assert "cannot be written" in written.errors
+        assert "was not written" in written.errors
+
+    def test_nobody_listens(self, session: Session) -> None:
+        given = encoded(CLAUDE_CODE["Stop"], session_id=session.name)
+        deaf = session.home.run_shell(
+            "$RUN memory hook auto --input /nowhere 2>/dev/full; echo $?;"
+            " $RUN memory hook auto >/dev/full; echo $?",
+            given=given,
+        )
+        assert deaf.text == "{}\n0\n0\n"
 
     def test_a_folder_that_is_gone(self, session: Session, client: Client) -> None:
         session.claude("UserPromptSubmit", prompt="Where am I?", cwd="/nowhere/at/all")
@@ -343,15 +352,15 @@ class TestStarting:
             ada = cloned(team, other.work / "ada")
             theirs = Session(other, ada.folder, "theirs", patient)
             theirs.memory.capture("decisions", "Use PostgreSQL for orders")
-            configured(theirs, "[hooks.stop]\npush_remote = true\n")
             theirs.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
-            theirs.claude("SessionEnd", env=environment(other.folder))
+            push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true"}
+            theirs.claude("SessionEnd", env={**environment(other.folder), **push})
             pushed = {"refs/notes/mem/decisions", "refs/notes/mem/blockers"}
             until(lambda: pushed <= team.refs().keys(), "the notes are pushed")
         mine = Session(home, bob.folder, f"session-{next(_numbers)}", patient)
         assert "PostgreSQL" not in (mine.claude("SessionStart") or "")
-        configured(mine, "[hooks.session_start]\nfetch_remote = true\n")
-        mine.claude("SessionStart", env=environment(home.folder))
+        fetch = {"MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true"}
+        mine.claude("SessionStart", env={**environment(home.folder), **fetch})
         expected = {"Use PostgreSQL for orders", "The payment sandbox is down"}
         until(lambda: set(summaries(mine)) == expected, "they are fetched")
         context = mine.claude("SessionStart")

@@ -200,10 +200,20 @@ class TestProjectFile:
         ]
         assert all(str(file) in each for each in loaded.ignored)
 
+    def test_nothing_there_sends_anything_anywhere(
+        self, environ: dict[str, str], project: Path
+    ) -> None:
+        (project / "memory.toml").write_text(
+            "[hooks.stop]\npush_remote = true\n[hooks.session_start]\nfetch_remote = true\n"
+        )
+        loaded = config.load(environ, project_dir=project)
+        assert loaded.settings.hooks == DEFAULTS.hooks
+        assert len(loaded.ignored) == 2
+
     def test_no_key_of_the_daemon_can_be_set_there(
         self, environ: dict[str, str], project: Path
     ) -> None:
-        of_the_daemon = [key for key in config.KEYS.values() if key.applies == "restart"]
+        of_the_daemon = [key for key in config.KEYS.values() if key.applies != "live"]
         (project / "memory.toml").write_text(
             "".join(f"{key.name} = {toml(key.default)}\n" for key in of_the_daemon)
         )

@@ -15,7 +15,7 @@ from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.transcripts import OWN_MARKERS, Kind
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
-from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, CODEX, FOLDER, SAMPLES, SESSION, encoded
+from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, FOLDER, SAMPLES, SESSION, encoded
 
 AT = 1_780_000_000_000
 
@@ -316,10 +316,6 @@ class TestIds:
         assert prompt.event_id == transcripts.event_id(SESSION, Kind.PROMPT, given)
         tool = only(told("claude-code/PostToolUse/Bash"))
         assert tool.event_id == transcripts.event_id(SESSION, Kind.TOOL, "toolu_04Bash")
-        turn = only(told("codex/UserPromptSubmit"))
-        assert turn.event_id == transcripts.event_id(
-            CODEX["Stop"]["session_id"], Kind.PROMPT, "turn-1"
-        )
         start = only(told("claude-code/SubagentStart"))
         assert start.event_id == transcripts.event_id(
             f"{SESSION}/{AGENT_ID}", Kind.SUBAGENT_START, ""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory import relay
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.interfaces.hooks import inputs
@@ -223,9 +224,7 @@ class TestIds:
             (CLAUDE_CODE["PostToolUse/Bash"], "toolu_04Bash"),
             (CLAUDE_CODE["PostToolUseFailure"], "toolu_07Fail"),
             (CLAUDE_CODE["UserPromptSubmit"], CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]),
-            (CODEX["UserPromptSubmit"], "turn-1"),
             (CODEX["PostToolUse"], "call_1"),
-            (CURSOR["beforeSubmitPrompt"], CURSOR["stop"]["generation_id"]),
             (GEMINI["BeforeAgent"], ""),
             # One turn has many of them, so its id is none of theirs.
             (CURSOR["afterShellExecution"], ""),
@@ -236,6 +235,13 @@ class TestIds:
     def test_they_are_the_agents_own(self, found: hook_inputs.Input, given: str) -> None:
         assert told(found).given == given
         assert told(found).nonce == "n0nce"
+
+    @pytest.mark.parametrize("found", [CODEX["UserPromptSubmit"], CURSOR["beforeSubmitPrompt"]])
+    def test_a_turn_may_have_several_prompts(self, found: hook_inputs.Input) -> None:
+        """Typed while it goes on; each has the turn's id, and none of its own."""
+        one, other = told(found), told(found, prompt="And one more thing")
+        assert one.given != other.given
+        assert one.given == told(found).given
 
     @pytest.mark.parametrize("found", [CLAUDE_CODE["Stop"], CODEX["Stop"], CURSOR["stop"]])
     def test_a_turn_may_end_twice_with_other_words(self, found: hook_inputs.Input) -> None:
@@ -331,11 +337,11 @@ class TestWordsOfTheCommand:
             (["-c", "x", "hook", "pre-compact", "--output", "out.json"], "pre-compact", ""),
             (["hook"], "", ""),
             (["hook", "--agent"], "", ""),
+            (["-l", "debug", "hook", "auto"], "auto", ""),
         ],
     )
     def test_name_and_agent(self, words: list[str], name: str, agent: str) -> None:
-        found = inputs.delivery(words, folder="/", environ={}, nonce="n", at_ms=0, data=b"")
-        assert (found.name, found.agent) == (name, agent)
+        assert (relay.hook_name(words), relay.option(words, "--agent") or "") == (name, agent)
 
 
 _JSON = st.recursive(

@@ -34,7 +34,7 @@ class TestFreshness:
     def test_of_an_empty_store_there_is_nothing(self, parts: Parts) -> None:
         assert parts.tail.all(Scope()) == ([], 0)
         assert parts.tail.find(["lantern"], Scope(), limit=10) == ([], 0)
-        assert parts.tail.statistics(["lantern"]).documents == 0
+        assert parts.tail.statistics(["lantern"], Scope()).documents == 0
 
     def test_what_was_stored_is_found_at_once(self, parts: Parts) -> None:
         parts.keep(said("The lantern.", name="a"))
@@ -125,7 +125,7 @@ class TestStatistics:
             said("nothing", NOW, role="assistant"),
         )
         terms = analysis.terms("lantern attic cellar ada ben cid")
-        before = parts.tail.statistics(terms)
+        before = parts.tail.statistics(terms, Scope())
         parts.keep_up()
         after = parts.lexical.statistics(terms)
         assert before.documents == after.documents == 3

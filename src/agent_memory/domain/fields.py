@@ -46,7 +46,15 @@ class Fields:
     def strings(self) -> Iterator[tuple[str, str]]:
         """All entries, as text."""
         for name, value in self._found.items():
-            yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield name, value if isinstance(value, str) else _dumped(value)
 
     def dump(self) -> str:
-        return json.dumps(self._found, ensure_ascii=False)
+        return _dumped(self._found)
+
+
+def _dumped(value: object) -> str:
+    """Empty where it is so deep that it could just be read: nobody wrote that to be found."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""

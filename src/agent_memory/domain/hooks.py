@@ -9,7 +9,7 @@ from agent_memory.domain.events import Event, EventId, EventRole, EventType, Mil
 from agent_memory.domain.tools import Use
 from agent_memory.domain.transcripts import Kind
 
-MAX_ABOUT_CHARS = 4_000
+MAX_ABOUT_CHARS = 1_500  # of each: together they stay within what an event may have
 
 
 class Moment(StrEnum):
@@ -118,18 +118,8 @@ class _Made:
         return self._event(kind, given, what, EventRole.SYSTEM)
 
     def answer(self) -> list[Event]:
-        text = transcripts.fitting(self._told.said)
-        if not text:
-            return []
-        return [
-            self._event(
-                Kind.ANSWER,
-                self._given,
-                EventType.ASSISTANT_MESSAGE,
-                EventRole.ASSISTANT,
-                text,
-            )
-        ]
+        said = self._told.said
+        return self.words(Kind.ANSWER, EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, said)
 
     def end(self, word: str, what: EventType) -> Event:
         return self._event(Kind.OTHER, f"{word}:{self._given}", what, EventRole.SYSTEM)

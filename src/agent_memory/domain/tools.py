@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.domain.fields import Fields
-from agent_memory.domain.transcripts import fitting, own_words
+from agent_memory.domain.transcripts import cut, fitting, own_words
 
 MAX_OPEN = 200  # calls that wait for a result; those of a session that was ended never get one
 MAX_ASKED = 2_000
@@ -70,8 +70,10 @@ def use(name: str, given: Fields) -> Use:
     return Use(
         name=name,
         # Before anything is cut: a marker without its end would only be a word.
-        asked=own_words(file or given.text(*_ASKED))[:MAX_ASKED],
-        written=own_words(given.text(*_WRITTEN) or "\n".join(filter(None, edits)))[:MAX_WRITTEN],
+        asked=cut(own_words(file or given.text(*_ASKED)), MAX_ASKED),
+        written=cut(
+            own_words(given.text(*_WRITTEN) or "\n".join(filter(None, edits))), MAX_WRITTEN
+        ),
         file=file,
     )
 
@@ -93,7 +95,10 @@ def result(value: object) -> str:
     if found.true("isImage") or found.fields("file").text("base64"):
         return f"[{found.text('type') or 'image'}]"
     said = [found.text(name) for name in _SAID]
-    said += [found.fields("file").text("content"), result(found.value("llmContent"))]
+    said.append(found.fields("file").text("content"))
+    inner = found.value("llmContent")
+    if not (isinstance(inner, dict) and "llmContent" in inner):  # else it may be of any depth
+        said.append(result(inner))
     if isinstance(content := found.value("content"), list):
         said.append(result(content))
     names = found.value("filenames")
@@ -101,4 +106,4 @@ def result(value: object) -> str:
         said += [each for each in names if isinstance(each, str)]
     if told := "\n".join(filter(None, said)):
         return told
-    return own_words(found.dump())[:MAX_WRITTEN]
+    return cut(own_words(found.dump()), MAX_WRITTEN)

@@ -22,6 +22,7 @@ NEAR_MS = 10_000  # a hook and the line of the same happening are no further apa
 IMPORTED = "imported"
 OWN_MARKERS = ("memory_context", "related_memories", "capture_detected", "auto_captured")
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
+_LONGEST_WORD = 500  # longer ones are no words, nor most secrets
 _ROOM = 64 << 10  # what stands in for secrets may be longer than they are
 
 
@@ -135,8 +136,17 @@ def fitting(text: str) -> str:
         return text
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_TEXT_BYTES - _ROOM:
-        return data[: MAX_TEXT_BYTES - _ROOM].decode("utf-8", "ignore") + CUT
+        kept = data[: MAX_TEXT_BYTES - _ROOM].decode("utf-8", "ignore")
+        return cut(kept, len(kept) - 1) + CUT
     return data.decode()
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many characters, and no part of a word: half a secret is not known for one."""
+    if len(text) <= limit:
+        return text
+    last = max(text.rfind(blank, limit - _LONGEST_WORD, limit + 1) for blank in " \n\t")
+    return text[:last] if last >= 0 else text[: limit - _LONGEST_WORD]
 
 
 def own_words(text: str, also: Collection[str] = ()) -> str:

@@ -49,6 +49,7 @@ class Backfill:
     transcripts: Mapping[str, Transcripts]  # by the agent that writes them
     ingest: Ingest
     workplaces: Workplaces
+    give_way: Callable[[], None]  # to what others wait for; told in the thread that imports
 
     def sources(self, agent: str, place: str) -> list[Source]:
         """The files with transcripts there. Raises InvalidInput where there are none."""
@@ -62,6 +63,7 @@ class Backfill:
     ) -> Backfilled:
         """Store what is not there yet. `done` is told how many bytes were read, and may raise to
         stop: what is stored stays, and the next run passes over it."""
+        self.give_way()
         run = _Run(self.ingest, self.workplaces, dry_run)
         before = 0
         done(0)

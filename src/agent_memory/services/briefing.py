@@ -89,7 +89,7 @@ class Briefing:
         """What is known of the project, for a session that starts, or that has lost its context."""
         self.given.forget(session)
         found = self.context.build(
-            replace(wanted, project=place.name, branch=place.branch), Mode.BM25
+            replace(wanted, project=place.name, branch=place.branch), Mode.BM25, counted=False
         )
         self.given.add(session, [hit for hit in found.hits if hit.uri])
         return found.text

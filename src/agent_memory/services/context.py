@@ -22,16 +22,16 @@ RECENT = 5
 class ContextBuilder:
     recall: Recall
 
-    def build(self, wanted: Wanted, mode: Mode = Mode.HYBRID) -> Context:
+    def build(self, wanted: Wanted, mode: Mode = Mode.HYBRID, *, counted: bool = True) -> Context:
         """What blocks comes first, then what was decided lately, what is related to the prompt and
         the file, what else was captured, and what was done last."""
         found: dict[DocumentKey, Hit] = {}
-        for hit in self._found(wanted, mode):
+        for hit in self._found(wanted, mode, counted):
             if hit.document.text != hit.document.title or hit.document.kind is Kind.MEMORY:
                 found.setdefault(hit.document.key, hit)  # else nothing is known of it but its time
         return contexts.build(wanted, found.values())
 
-    def _found(self, wanted: Wanted, mode: Mode) -> Iterator[Hit]:
+    def _found(self, wanted: Wanted, mode: Mode, counted: bool) -> Iterator[Hit]:
         domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
         active = frozenset({"active"})
         for namespace, limit in (("blockers", BLOCKERS), ("decisions", DECISIONS)):
@@ -47,7 +47,7 @@ class ContextBuilder:
             kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
             scope = Scope(kinds=kinds, project=wanted.project)
             query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
-            yield from self.recall.search(query).hits
+            yield from self.recall.search(query, counted=counted).hits
         scope = Scope(
             kinds=frozenset({Kind.MEMORY}),
             domains=domains | {USER} if domains else domains,

@@ -85,7 +85,7 @@ class Recall:
     def _searched(self, query: Query) -> Answer:
         warnings: list[str] = []
         question = ranking.asked(query.text, self.clock.now())
-        statistics = self._statistics(question, warnings)
+        statistics = self._statistics(question, query.scope, warnings)
         question = ranking.telling(ranking.naming(question, statistics.speakers), statistics)
         embedded = None if query.mode is Mode.BM25 else self._embedding(question, warnings)
         pool = _Pool(self.log, self.library)
@@ -157,8 +157,8 @@ class Recall:
                 return stored, count
             wanted *= 2
 
-    def _statistics(self, question: Asked, warnings: list[str]) -> Statistics:
-        fresh = self.tail.statistics(question.terms)
+    def _statistics(self, question: Asked, scope: Scope, warnings: list[str]) -> Statistics:
+        fresh = self.tail.statistics(question.terms, scope)
         try:
             return self.lexical.statistics(question.terms).plus(fresh)
         except IndexFailed:

@@ -11,8 +11,7 @@ from agent_memory.domain.events import Event, EventId, EventType, Millis, Positi
 from agent_memory.domain.hooks import Told
 from agent_memory.domain.memories import PROJECT, Domain
 from agent_memory.domain.projects import NOWHERE, Place
-from agent_memory.domain.transcripts import Kind
-from agent_memory.services.ingest import Clean, Ingest
+from agent_memory.services.ingest import Ingest
 from agent_memory.services.workplaces import Caller, Workplaces
 
 _SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
@@ -40,19 +39,8 @@ class Recording:
         """For each event of it, once durable: whether it is new. Raises InvalidInput, and
         ContentBlocked."""
         events = hooks.events(told, project=place.name, branch=place.branch)
-        clean = [self._apart(self.ingest.clean(each)) for each in events]
+        clean = [self.ingest.clean(each) for each in events]
         return self.ingest.submit([each for each in clean if not self._is_imported(each)])
-
-    def _apart(self, event: Clean) -> Clean:
-        """What is said while a turn goes on may come with the turn's id, as what began it did."""
-        if event.type is not EventType.USER_MESSAGE:
-            return event
-        first = self.ingest.log.get(event.event_id)
-        if first is None or first.text == event.text:
-            return event
-        given = transcripts.fingerprint(event.event_id, event.text)
-        own = transcripts.event_id(event.session_id, Kind.PROMPT, given)
-        return Clean(replace(event, event_id=own))
 
     def _is_imported(self, event: Event) -> bool:
         """Whether an import was quicker: what agents give no id is known by its words."""
@@ -64,6 +52,7 @@ class Recording:
         page = self.ingest.log.of_session(event.session_id, after=since, limit=_NEAR)
         return any(
             transcripts.is_imported(each)
+            and each.at_ms <= event.at_ms + transcripts.NEAR_MS
             and each.role is event.role
             and each.text.strip() == event.text.strip()
             for each in page.events

@@ -1,5 +1,6 @@
 """Reflection: what in a session asked to be remembered is captured before its context is lost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -36,7 +37,13 @@ class Reflection:
     log: EventLog
     capture: Capture
 
-    def session(self, session: str, place: Place, threshold: float) -> list[Memory]:
+    def session(
+        self,
+        session: str,
+        place: Place,
+        threshold: float,
+        markers: Sequence[str] = signals.MARKERS,
+    ) -> list[Memory]:
         """Capture what is said with enough confidence in the latest of a session. What was
         captured, archived or forgotten before stays as it is."""
         found: list[tuple[Signal, Event]] = []
@@ -44,7 +51,7 @@ class Reflection:
             doubt = ASSISTANT_DOUBT if event.role is EventRole.ASSISTANT else 0.0
             found += [
                 (signal, event)
-                for signal in signals.detect(event.text[:READ_CHARS])
+                for signal in signals.detect(event.text[:READ_CHARS], markers)
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
         kept = (self.keep(signal, place, event.event_id, session) for signal, event in found)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import transcripts
-from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
+from agent_memory.domain.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
 from agent_memory.domain.hooks import Told
 from agent_memory.domain.ports import SecretsFilter, Spool
 
@@ -21,19 +21,32 @@ class Spooling:
         self.spool.put(self._cleaned(told))
 
     def drain(
-        self, record: Callable[[Told], None], failed: Callable[[AgentMemoryError], None]
+        self,
+        record: Callable[[Told], None],
+        failed: Callable[[Exception], None],
+        closing: Callable[[], bool],
     ) -> int:
-        """Record what waits, the oldest first; each is removed once it is durable. How many."""
+        """Record what waits, the oldest first; each is removed once it is durable. What can never
+        be recorded is dropped, and what nobody foresaw is set aside: nothing holds up what comes
+        after it. How many were recorded. Raises StorageFailed and Overloaded."""
         count = 0
         with self.turn:
             for name in self.spool.waiting():
-                told = self.spool.get(name)
-                if told is not None:
-                    try:
+                if closing():
+                    break
+                try:
+                    told = self.spool.get(name)
+                    if told is not None:
                         record(told)
                         count += 1
-                    except (InvalidInput, ContentBlocked) as exc:
-                        failed(exc)  # nor would it be recorded at any other time
+                except (StorageFailed, Overloaded):
+                    raise
+                except (InvalidInput, ContentBlocked) as exc:
+                    failed(exc)
+                except Exception as exc:
+                    failed(exc)
+                    self.spool.set_aside(name)
+                    continue
                 self.spool.remove(name)
         return count
 

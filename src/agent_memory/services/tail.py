@@ -1,11 +1,12 @@
 """Tail: what is newer than the lexical index's last commit, kept at hand to be searched too."""
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import analysis, documents, queries
-from agent_memory.domain.documents import Document, Owner
+from agent_memory.domain.documents import Document, Kind, Owner
+from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
 from agent_memory.domain.ports import EventLog, LexicalIndex, Outbox
 from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.services.library import Library
@@ -22,6 +23,30 @@ class Fresh:
     text: str  # folded, all that may match
 
 
+@dataclass(slots=True)
+class _Part:
+    """What is new of some kinds of documents: entries that nobody has asked for yet, and what is
+    behind the others. A question about memories need not read a thousand new events."""
+
+    kinds: frozenset[Kind]
+    unread: dict[Entry, int] = field(default_factory=dict)
+    held: dict[Owner, tuple[int, list[Fresh]]] = field(default_factory=dict)
+
+    def forget(self, number: int) -> None:
+        """All that is not newer than this entry."""
+        self.unread = {entry: n for entry, n in self.unread.items() if n > number}
+        self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
+
+    def read(self, library: Library) -> Iterator[Fresh]:
+        if self.unread:
+            newest = max(self.unread.values())
+            for owner, found in library.owned(self.unread).items():
+                self.held[owner] = (newest, [_fresh(each) for each in found])
+            self.unread = {}
+        for _, fresh in self.held.values():
+            yield from fresh
+
+
 class Tail:
     def __init__(
         self, library: Library, log: EventLog, outbox: Outbox, lexical: LexicalIndex
@@ -33,12 +58,16 @@ class Tail:
         self._reading = threading.Lock()
         self._end = 0
         self._indexed: int | None = None
-        self._held: dict[Owner, tuple[int, list[Fresh]]] = {}
+        self._parts: dict[type[Entry], _Part] = {
+            EventChanged: _Part(frozenset({Kind.EVENT})),
+            SegmentChanged: _Part(frozenset({Kind.SEGMENT, Kind.GRIP})),
+            MemoryChanged: _Part(frozenset({Kind.MEMORY})),
+        }
 
     def find(self, needles: Sequence[str], scope: Scope, *, limit: int) -> tuple[list[Found], int]:
         """Documents in scope with most of the needles in them, and how many entries nobody has
         looked at because there are too many."""
-        held, missing = self._current()
+        held, missing = self._current(scope)
         counted = [(sum(needle in each.text for needle in needles), each) for each in held]
         matching = [
             (count, each.document)
@@ -49,12 +78,12 @@ class Tail:
         return [queries.found(document) for _, document in matching[:limit]], missing
 
     def all(self, scope: Scope) -> tuple[list[Found], int]:
-        held, missing = self._current()
+        held, missing = self._current(scope)
         return [queries.found(e.document) for e in held if scope.admits(e.document)], missing
 
-    def statistics(self, terms: Sequence[str]) -> Statistics:
+    def statistics(self, terms: Sequence[str], scope: Scope) -> Statistics:
         """Of the newest documents, as many as matter: they are few beside those of the index."""
-        held = self._current()[0][-_COUNTED:]
+        held = self._current(scope)[0][-_COUNTED:]
         known = [frozenset(analysis.terms(each.said)) for each in held]
         names = [analysis.terms(each.document.speaker or each.document.role) for each in held]
         lengths = [analysis.length(each.said) for each in held]
@@ -65,7 +94,7 @@ class Tail:
             speakers=frozenset(term for term in terms if any(term in each for each in names)),
         )
 
-    def _current(self) -> tuple[list[Fresh], int]:
+    def _current(self, scope: Scope) -> tuple[list[Fresh], int]:
         with self._reading:
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
@@ -73,24 +102,24 @@ class Tail:
             self._indexed = cursor
             indexed = cursor or 0
             newest = self._log.watermark()
-            self._held = {
-                owner: (number, fresh)
-                for owner, (number, fresh) in self._held.items()
-                if number > max(indexed, newest - MOST)
-            }
+            for part in self._parts.values():
+                part.forget(max(indexed, newest - MOST))
             start = max(indexed, self._end, newest - MOST)
-            entries = self._outbox.read(start, limit=MOST)
-            if entries:
-                self._end = entries[-1][0]
-                for owner, held in self._library.owned(entry for _, entry in entries).items():
-                    self._held[owner] = (self._end, [_fresh(each) for each in held])
+            for number, entry in self._outbox.read(start, limit=MOST):
+                self._end = number
+                self._parts[type(entry)].unread[entry] = number
             if cursor is None:  # what the outbox no longer tells is nowhere but in the store
                 oldest = self._outbox.read(0, limit=1)
                 indexed_by_nobody = oldest[0][0] - 1 if oldest else newest
                 missing = max(indexed_by_nobody, newest - MOST)
             else:
                 missing = max(0, newest - MOST - indexed)
-            return [each for _, fresh in self._held.values() for each in fresh], missing
+            wanted = [
+                part
+                for part in self._parts.values()
+                if not scope.kinds or not scope.kinds.isdisjoint(part.kinds)
+            ]
+            return [each for part in wanted for each in part.read(self._library)], missing
 
 
 def _fresh(document: Document) -> Fresh:

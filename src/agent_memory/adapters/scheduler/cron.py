@@ -15,6 +15,7 @@ from zlib import crc32
 import structlog
 from cronsim import CronSim
 
+from agent_memory.adapters import priority
 from agent_memory.domain.errors import AgentMemoryError, NotFound
 from agent_memory.domain.events import Millis
 from agent_memory.domain.jobs import JobState, JobStatus, Result
@@ -157,6 +158,7 @@ class CronScheduler:
         return thread
 
     def _work(self, found: _Running) -> None:
+        priority.lower()
         began, started = self._clock.now(), time.monotonic()
         deadline = started + found.job.timeout_seconds
         error: str | None = None

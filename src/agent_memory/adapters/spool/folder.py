@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ MAX_FILES = 10_000
 MAX_BYTES = 256 << 20
 _SUFFIX = ".json"
 _DAMAGED = ".damaged"
+_PART = ".part"
+_PART_SECONDS = 60.0
 
 
 class SpoolFolder:
@@ -30,7 +33,7 @@ class SpoolFolder:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._check_room(len(data))
-            part = self._folder / f".{name}.part"
+            part = self._folder / f".{name}{_PART}"
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -48,14 +51,16 @@ class SpoolFolder:
             return []
 
     def get(self, name: str, /) -> Told | None:
-        path = self._folder / name
         try:
-            return _told(json.loads(path.read_bytes()))
+            return _told(json.loads((self._folder / name).read_bytes()))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            path.rename(path.with_name(name + _DAMAGED))  # for whoever wants to look at it
-            return None
+        except (TypeError, KeyError, AttributeError, RecursionError) as exc:
+            raise ValueError(f"{name} is no call of a hook: {exc!r}") from exc
+
+    def set_aside(self, name: str, /) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / name).rename(self._folder / f"{name}{_DAMAGED}")
 
     def remove(self, name: str, /) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -66,7 +71,11 @@ class SpoolFolder:
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    total += entry.stat(follow_symlinks=False).st_size
+                    found = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(_PART) and found.st_mtime < time.time() - _PART_SECONDS:
+                        Path(entry).unlink()  # whoever wrote it was killed
+                        continue
+                    total += found.st_size
                     files += 1
         if files >= MAX_FILES or total + size > MAX_BYTES:
             raise Overloaded(

@@ -167,7 +167,7 @@ def _use(item: Fields) -> tools.Use:
         file = _PATCHED.search(written)
         return tools.Use(
             name=item.text("name"),
-            written=transcripts.own_words(written)[: tools.MAX_WRITTEN],
+            written=transcripts.cut(transcripts.own_words(written), tools.MAX_WRITTEN),
             file=file[1] if file else "",
         )
     given = item.fields("action")

@@ -2,10 +2,10 @@
 
 import click
 
-from agent_memory.domain.agents import SERVE
 from agent_memory.domain.status import Finding, Health
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.install import has_server
 
 _SIGNS = {
     Health.FINE: "\N{CHECK MARK}",
@@ -28,14 +28,8 @@ def doctor(ctx: click.Context, run: Invocation) -> None:
     and the hooks of every agent: each is called as the agent calls it. Exits with 1 where something
     does not work.
     """
-    root = ctx.find_root().command
-    found = list(
-        run.backend.outside().examine(
-            run.config_file,
-            run.terminal.call.cwd,
-            isinstance(root, click.Group) and SERVE in root.commands,
-        )
-    )
+    cwd = run.terminal.call.cwd
+    found = list(run.backend.outside().examine(run.config_file, cwd, has_server()))
     problems = sum(each.health is Health.PROBLEM for each in found)
     run.show(
         {

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from agent_memory.domain.agents import Agent
 from agent_memory.interfaces.cli.commands import Command
 
-AGENTS = ("claude-code", "codex", "gemini", "cursor")
+AGENTS = tuple(agent.value for agent in Agent)
 
 
 @click.command(

@@ -59,7 +59,7 @@ def install(run: Invocation, agent: str | None, user: bool, project: bool, dry_r
     Hooks are merged into the agent's own configuration; whatever else is there stays. Installing
     again changes nothing, or repairs what points to an installation that has moved.
     """
-    service, mcp = run.backend.here().installing, _has_server()
+    service, mcp = run.backend.here().installing, has_server()
     if agent is None:
         states = service.state(caller(run), mcp=mcp)
         run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
@@ -91,7 +91,8 @@ def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: b
     )
 
 
-def _has_server() -> bool:
+def has_server() -> bool:
+    """Whether this version has an MCP server to install."""
     root = click.get_current_context().find_root().command
     return isinstance(root, click.Group) and SERVE in root.commands
 

@@ -130,8 +130,8 @@ class CommandServer:
             self._hook_threads, self._hook, call, given
         )
         told = frames.encode(frames.ERR, f"error: {trouble}\n".encode()) if trouble else b""
-        ending = frames.encode(frames.EXIT, bytes([0]))
-        await connection.send(told + frames.encode(frames.OUT, answer) + ending)
+        said = frames.encode(frames.OUT, answer) if answer else b""
+        await connection.send(told + said + frames.encode(frames.EXIT, bytes([0])))
 
     async def _watch(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
         """Pass on what the caller answers; a cancel, or its end, cancels the command."""

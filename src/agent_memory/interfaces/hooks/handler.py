@@ -6,6 +6,7 @@ agent should wait (captures at the end of a session, the network) is done after 
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -18,10 +19,10 @@ import structlog
 from agent_memory import config
 from agent_memory.domain import contexts, signals
 from agent_memory.domain.contexts import Wanted
-from agent_memory.domain.errors import AgentMemoryError, ContentBlocked
+from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.domain.events import check_session_id
 from agent_memory.domain.hooks import Moment, Told
-from agent_memory.domain.memories import PROJECT
+from agent_memory.domain.memories import PROJECT, Memory
 from agent_memory.domain.projects import Place
 from agent_memory.domain.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
@@ -38,12 +39,14 @@ log = structlog.get_logger()
 
 FETCH_SECONDS = 1.2  # that the start of a session waits for a remote
 MAX_SUGGESTIONS = 5
+ASKING = ("SSH_ASKPASS", "GIT_ASKPASS")
+MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
 # Of what an agent takes without putting it into a file; the rest is room for what is around it.
 MAX_TOKENS = estimate_tokens("x" * (outputs.MAX_CONTEXT_CHARS - 200))
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
+class HookHandler:
     recording: Recording
     briefing: Briefing
     reflection: Reflection
@@ -53,61 +56,76 @@ class Hooks:
     afterwards: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
+    draining: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
+    drain_is_due: threading.Event = field(default_factory=threading.Event)
+    closing: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, delivery: Delivery) -> tuple[bytes, str]:
-        """What the agent is to read, and what went wrong. The answer is valid whatever it was."""
+        """What the agent is to read, and what went wrong. There is none where what was told could
+        not be recorded now: then it is for the spool."""
         if delivery.name == inputs.DRAIN:
-            self.later(self.drain)
-            return outputs.failure(Contract.AGENT, ""), ""
+            self.drain_soon()
+            return outputs.nothing(Contract.AGENT), ""
         contract = inputs.contract_of(delivery.data)
         try:
             question = inputs.read(delivery)
             contract = question.contract
             if question.event == inputs.CHECK:
                 return outputs.checked(self.version), ""
-            return outputs.answer(question, self._taken(question, delivery)), ""
-        except AgentMemoryError as exc:
+            return outputs.answer(question, self._record_and_brief(question, delivery)), ""
+        except (InvalidInput, ContentBlocked) as exc:
             log.warning("hook.refused", hook=delivery.name, error=str(exc))
             return outputs.failure(contract, str(exc)), str(exc)
+        except AgentMemoryError as exc:
+            log.warning("hook.not_recorded", hook=delivery.name, error=str(exc))
+            return b"", str(exc)
         except Exception:
             log.exception("hook.failed", hook=delivery.name)
-            reason = "it failed in the daemon; its log says why"
-            return outputs.failure(contract, reason), reason
+            return b"", "it failed in the daemon; its log says why"
+
+    def drain_soon(self) -> None:
+        """Once, however many ask for it."""
+        if not self.drain_is_due.is_set():
+            self.drain_is_due.set()
+            self.draining.submit(self._logged, self.drain)
 
     def drain(self) -> None:
         """Record what hooks have left while no daemon answered."""
+        self.drain_is_due.clear()
 
         def record(told: Told) -> None:
             caller = Caller(folder=preferences.folder(told, "/"), environ=os.environ)
             settings = preferences.settings(os.environ, caller.folder)
             place = self.recording.place(told, caller)
             self.recording.record(told, place).result()
-            self._reflect(told, place, caller, settings)
+            self._do_afterwards(told, place, caller, settings)
 
-        def refused(exc: AgentMemoryError) -> None:
-            log.warning("spool.refused", error=str(exc))
+        def failed(exc: Exception) -> None:
+            if isinstance(exc, AgentMemoryError | ValueError | OSError):
+                log.warning("spool.refused", error=str(exc))
+            else:
+                log.error("spool.set_aside", exc_info=exc)
 
-        count = self.spooling.drain(record, refused)
+        count = self.spooling.drain(record, failed, self.closing.is_set)
         if count:
             log.info("spool.drained", count=count)
 
-    def later(self, work: Callable[[], object]) -> "Future[object]":
-        def logged() -> object:
-            try:
-                return work()
-            except AgentMemoryError as exc:
-                log.warning("hook.afterwards", error=str(exc))
-            except Exception:
-                log.exception("hook.afterwards_failed")
-            return None
-
-        return self.afterwards.submit(logged)
-
     def close(self) -> None:
-        """What has not begun is left; all of it is also done by a later hook or sync."""
+        """What has not begun is left: the spool to the next daemon, captures to the log, in which
+        all that was said still is."""
+        self.closing.set()
+        self.draining.shutdown(cancel_futures=True)
         self.afterwards.shutdown(cancel_futures=True)
 
-    def _taken(self, question: Question, delivery: Delivery) -> str:
+    def _logged(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except AgentMemoryError as exc:
+            log.warning("hook.afterwards", error=str(exc))
+        except Exception:
+            log.exception("hook.afterwards_failed")
+
+    def _record_and_brief(self, question: Question, delivery: Delivery) -> str:
         told = question.told
         folder = preferences.folder(told, delivery.folder)
         caller = Caller(folder=folder, environ=delivery.environ)
@@ -117,21 +135,17 @@ class Hooks:
         check_session_id(told.session)
         place = self.recording.place(told, caller)
         recorded = self._record(told, place)
-        at_once = question.contract is Contract.SIMPLE and told.moment is Moment.COMPACTION
-        try:
-            if at_once:  # the answer tells what was captured
-                return self._captured(told, place, chosen)
-            return self._context(question, place, caller, chosen)
-        finally:
-            recorded.result()
-            if not at_once:
-                self._reflect(told, place, caller, chosen)
+        context = self._context(question, place, caller, chosen)
+        recorded.result()
+        if not _is_answered_at_once(question):
+            self._do_afterwards(told, place, caller, chosen)
+        return context
 
     def _record(self, told: Told, place: Place) -> "Future[list[bool]]":
         try:
             return self.recording.record(told, place)
         except ContentBlocked as exc:  # by the user's own setting: the answer is due all the same
-            log.warning("hook.not_recorded", error=str(exc))
+            log.warning("hook.blocked", error=str(exc))
             refused: Future[list[bool]] = Future()
             refused.set_result([])
             return refused
@@ -139,23 +153,34 @@ class Hooks:
     def _context(
         self, question: Question, place: Place, caller: Caller, settings: config.Settings
     ) -> str:
+        """What the agent is given. It is recorded all the same where nothing can be."""
         told = question.told
-        match told.moment:
-            case Moment.SESSION_START:
-                return self._start(question, place, caller, settings)
-            case Moment.PROMPT:
-                return self._prompted(told, place, settings.hooks.user_prompt)
-            case Moment.TOOL if _triggers(told, caller, settings.hooks.post_tool_use):
-                return self.briefing.about_file(told.session, place, told.use.file)
-            case _:
-                return ""
+        try:
+            match told.moment:
+                case Moment.SESSION_START:
+                    return self._start(question, place, caller, settings)
+                case Moment.PROMPT:
+                    return self._prompted(told, place, settings.hooks.user_prompt)
+                case Moment.TOOL if _triggers(told, caller, settings.hooks.post_tool_use):
+                    return self.briefing.about_file(told.session, place, told.use.file)
+                case Moment.COMPACTION if _is_answered_at_once(question):
+                    return self._capture(told, place, settings)
+                case _:
+                    return ""
+        except AgentMemoryError as exc:
+            log.warning("hook.no_context", error=str(exc))
+        except Exception:
+            log.exception("hook.no_context")
+        return ""
 
     def _start(
         self, question: Question, place: Place, caller: Caller, settings: config.Settings
     ) -> str:
         chosen = settings.hooks.session_start
         if chosen.fetch_remote:
-            fetching = self.later(lambda: self._sync(caller, settings, fetch=True))
+            fetching = self.afterwards.submit(
+                self._logged, lambda: self._sync(caller, settings, push=False)
+            )
             try:
                 fetching.result(FETCH_SECONDS)
             except NotYet:
@@ -192,41 +217,47 @@ class Hooks:
         ]
         return "\n".join(filter(None, parts))
 
-    def _captured(self, told: Told, place: Place, settings: config.Settings) -> str:
+    def _capture(self, told: Told, place: Place, settings: config.Settings) -> str:
+        """Before its context is lost."""
         kept = [
             *self.reflection.told(told.text, told.decisions, place),
-            *self.reflection.session(
-                told.session, place, settings.hooks.pre_compact.confidence_threshold
-            ),
+            *self._reflect(told, place, settings),
         ]
         self.briefing.given.forget(told.session)
         return contexts.captured(kept, "auto-saved before context compaction")
 
-    def _reflect(self, told: Told, place: Place, caller: Caller, settings: config.Settings) -> None:
-        """What is done once the agent has its answer."""
-        if told.moment is Moment.COMPACTION:
-            self.later(lambda: self._captured(told, place, settings))
-        elif told.moment is Moment.SESSION_END:
-            self.later(lambda: self._ended(told, place, caller, settings))
-
-    def _ended(self, told: Told, place: Place, caller: Caller, settings: config.Settings) -> None:
-        """One after the other: what is captured now is to be pushed now."""
+    def _reflect(self, told: Told, place: Place, settings: config.Settings) -> list[Memory]:
         chosen = settings.hooks
-        if chosen.stop.session_analysis:
-            self.reflection.session(told.session, place, chosen.pre_compact.confidence_threshold)
-        if chosen.stop.push_remote:
-            self._sync(caller, settings, fetch=True, push=True)
+        return self.reflection.session(
+            told.session,
+            place,
+            chosen.pre_compact.confidence_threshold,
+            chosen.user_prompt.signal_patterns,
+        )
 
-    def _sync(
-        self, caller: Caller, settings: config.Settings, *, fetch: bool, push: bool = False
+    def _do_afterwards(
+        self, told: Told, place: Place, caller: Caller, settings: config.Settings
     ) -> None:
+        """What an agent does not wait for."""
+        if told.moment is Moment.COMPACTION:
+            self.afterwards.submit(self._logged, lambda: self._capture(told, place, settings))
+        elif told.moment is Moment.SESSION_END:
+            self.afterwards.submit(self._logged, lambda: self._end(told, place, caller, settings))
+
+    def _end(self, told: Told, place: Place, caller: Caller, settings: config.Settings) -> None:
+        """One after the other: what is captured now is to be pushed now."""
+        if settings.hooks.stop.session_analysis:
+            self._reflect(told, place, settings)
+        if settings.hooks.stop.push_remote:
+            self._sync(caller, settings, push=True)
+
+    def _sync(self, caller: Caller, settings: config.Settings, *, push: bool) -> None:
         # Nobody sits before a hook who could be asked for a password.
-        environ = {name: value for name, value in caller.environ.items() if name != "SSH_ASKPASS"}
-        quiet = Caller(folder=caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"})
+        environ = {name: each for name, each in caller.environ.items() if name not in ASKING}
         outcomes = self.sharing.share(
             PROJECT,
-            sync.Wanted(fetch=fetch, push=push),
-            quiet,
+            sync.Wanted(fetch=True, push=push),
+            Caller(folder=caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"}),
             settings.memories.remote,
             lambda _phase, _done: None,
         )
@@ -235,9 +266,16 @@ class Hooks:
                 raise each.failure
 
 
+def _is_answered_at_once(question: Question) -> bool:
+    """Whether the answer tells what was captured."""
+    return question.contract is Contract.SIMPLE and question.told.moment is Moment.COMPACTION
+
+
 def _triggers(told: Told, caller: Caller, chosen: config.PostToolUseHook) -> bool:
     """Whether memories about the file are wanted."""
-    if told.use.names.isdisjoint(chosen.trigger_tools) or not told.use.file:
+    if told.use.names.isdisjoint(chosen.trigger_tools):
+        return False
+    if not 0 < len(told.use.file) <= MAX_PATH_CHARS:
         return False
     path = PurePath(told.use.file)
     with contextlib.suppress(ValueError):

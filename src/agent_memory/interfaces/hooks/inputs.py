@@ -1,19 +1,19 @@
 """What agents send to hooks: their own contracts, and the simpler one of `memory hook`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from agent_memory.domain import tools, transcripts
+from agent_memory.domain.agents import Agent
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.fields import Fields
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.tools import Use
 
-CLAUDE_CODE, CODEX, GEMINI, CURSOR = "claude-code", "codex", "gemini", "cursor"
-AGENTS = (CLAUDE_CODE, CODEX, GEMINI, CURSOR)
+AGENTS = tuple(agent.value for agent in Agent)
 AUTO = "auto"
 DRAIN = "drain"  # in place of a hook's name: someone has left something in the spool
 CHECK = "MemoryCheck"  # an event of no agent: `memory doctor` asks whether we answer
@@ -78,39 +78,6 @@ class Delivery:
     nonce: str
     at_ms: int
     data: bytes
-
-
-def delivery(
-    arguments: Sequence[str],
-    *,
-    folder: str,
-    environ: Mapping[str, str],
-    nonce: str,
-    at_ms: int,
-    data: bytes,
-) -> Delivery:
-    """The call that `memory` was given: `hook NAME`, and perhaps who calls."""
-    agent = ""
-    names = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--agent":
-            agent = next(rest, "")
-        elif argument.startswith("--agent="):
-            agent = argument.partition("=")[2]
-        elif argument in ("--input", "--output", "--config", "-c", "--format"):
-            next(rest, "")
-        elif not argument.startswith("-"):
-            names.append(argument)
-    return Delivery(
-        name=names[1] if len(names) > 1 else "",
-        agent=agent,
-        folder=folder,
-        environ=environ,
-        nonce=nonce,
-        at_ms=at_ms,
-        data=data,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +154,12 @@ def _agent(event: str, given: Fields, named: str) -> str:
         return named
     transcript = given.text("transcript_path")
     if "conversation_id" in given:
-        return CURSOR
+        return Agent.CURSOR
     if event in _OF_GEMINI or "/.gemini/" in transcript:
-        return GEMINI
+        return Agent.GEMINI
     if "turn_id" in given or "/.codex/" in transcript:
-        return CODEX
-    return CLAUDE_CODE if given.text("hook_event_name") else ""
+        return Agent.CODEX
+    return Agent.CLAUDE_CODE if given.text("hook_event_name") else ""
 
 
 def _id(moment: Moment, given: Fields) -> str:
@@ -200,12 +167,13 @@ def _id(moment: Moment, given: Fields) -> str:
         return given.text("tool_use_id")
     if moment is not Moment.PROMPT and moment not in _ENDINGS:
         return ""
+    if moment is Moment.PROMPT and (own := given.text("prompt_id")):
+        return own
     turn = given.text("prompt_id", "turn_id", "generation_id")
-    if not turn or moment is Moment.PROMPT:
-        return turn
-    # A turn may end more than once, with other words each time: another hook can send the agent
-    # on. The words as they came: the spool cleans them, and it is one event all the same.
-    return f"{turn}:{transcripts.fingerprint(_text(moment, given))}"
+    # In one turn there may be several prompts, typed while it goes on, and several ends, where
+    # another hook sends the agent on. The words as they came: the spool cleans them, and it is one
+    # event all the same.
+    return f"{turn}:{transcripts.fingerprint(_text(moment, given))}" if turn else ""
 
 
 def _text(moment: Moment, given: Fields) -> str:

@@ -28,6 +28,10 @@ def checked(version: str) -> bytes:
     return _encoded(_context(CHECK, f"Agent Memory {version}"))
 
 
+def nothing(contract: Contract) -> bytes:
+    return failure(contract, "")
+
+
 def failure(contract: Contract, reason: str) -> bytes:
     if contract is not Contract.SIMPLE:
         return _encoded({})

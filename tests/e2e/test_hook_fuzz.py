@@ -1,0 +1,276 @@
+"""Hooks that are given nonsense: each is answered, in a valid shape, and the daemon lives on."""
+
+import asyncio
+import itertools
+import json
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import uvloop
+from structlog.testing import capture_logs
+
+from agent_memory import __version__, app, config, relay
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.hooks import inputs
+from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
+from tests.hook_inputs import SAMPLES, encoded
+from tests.hook_mutations import HOOKS, mutated
+from tests.launching import Home
+
+MUTATIONS = 2_000
+SPAWNED = range(660, 710)  # of them; one is large
+SPOOLED = range(100)
+AT_ONCE = 8
+LAUNCHERS = 4
+MAX_CONTEXT_CHARS = 10_000
+AT_MS = 1_790_000_000_000
+SECONDS = 60.0
+NONCE = b"f" * 32
+FAILED = b"it failed in the daemon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One call. What goes wrong with it is told with its name, by which it can be made again."""
+
+    hook: str
+    given: bytes
+    name: str
+
+    @classmethod
+    def of(cls, hook: str, number: int) -> "Case":
+        name = f"python -m tests.hook_mutations {hook} {number} | memory hook {hook}"
+        return cls(hook=hook, given=mutated(hook, number), name=name)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_two_thousand_mutations_are_answered_by_a_server_that_lives_on(
+    hook: str, server: "Server"
+) -> None:
+    refused = server.ask_all(Case.of(hook, number) for number in range(MUTATIONS))
+
+    assert len(refused) < MUTATIONS, "nothing was taken: it is not the mutations that are tested"
+    real = [Case(hook=AUTO, given=encoded(SAMPLES[name]), name=name) for name in SAMPLES]
+    assert server.ask_all(iter(real)) == []
+
+
+@pytest.mark.parametrize("field", ["tool_response", "tool_input", "error", "session_id"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("[", "]"), ('{"a":', "}"), ('{"llmContent":', "}"), ('{"content":[{"text":', "}]}")],
+    ids=["lists", "objects", "contents", "parts"],
+)
+def test_nesting_is_answered_right_up_to_where_it_cannot_be_read(
+    field: str, before: str, after: str, server: "Server"
+) -> None:
+    event = "PostToolUseFailure" if field == "error" else "PostToolUse"
+
+    def nested(depth: int) -> Case:
+        head = f'{{"hook_event_name":"{event}","session_id":"deep","{field}":'
+        given = f"{head}{before * depth}1{after * depth}}}"
+        return Case(hook=AUTO, given=given.encode(), name=f"{depth} of {before} in {field}")
+
+    limit = sys.getrecursionlimit() // (before.count("{") + before.count("["))
+    refused = server.ask_all(nested(depth) for depth in range(limit - 60, limit + 1))
+
+    assert refused, "all could be read: nothing was tried that is too deep"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_mutations_left_in_the_spool_are_drained_to_the_last(hook: str, server: "Server") -> None:
+    server.spool_all(Case.of(hook, number) for number in SPOOLED)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_fifty_mutations_are_answered_by_real_launchers(hook: str, home: Home) -> None:
+    def launched(case: Case) -> None:
+        answer = home.run("memory", "hook", case.hook, given=case.given)
+        assert answer.code == 0, f"{case.name}: {answer}"
+        assert b"Traceback" not in answer.out + answer.err, f"{case.name}: {answer}"
+        assert FAILED not in answer.err, f"{case.name}: {answer.errors}"
+        _check(answer.out, case)
+
+    with ThreadPoolExecutor(LAUNCHERS) as launchers:
+        list(launchers.map(launched, (Case.of(hook, number) for number in SPAWNED)))
+
+
+class Server:
+    """The command server as a daemon has it, on a store of its own, in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._loop.set_exception_handler(lambda _loop, context: self._faults.append(context))
+        self._faults: list[dict[str, Any]] = []
+        self._socket = folder / "daemon.sock"
+        self._hellos = {hook: relay.hello("hook", ["hook", hook], NONCE.decode()) for hook in HOOKS}
+        self._nonces = itertools.count()
+        self._app, self._commands = self._run(self._start(folder))
+
+    def ask_all(self, cases: Iterator[Case]) -> list[str]:
+        """Several at a time, until one fails. The names of those that were refused."""
+        refused: list[str] = []
+        failures: list[AssertionError] = []
+
+        async def one_after_another() -> None:
+            for case in cases:
+                try:
+                    refused.extend([case.name] if await self._ask(case) else [])
+                except AssertionError as exc:
+                    failures.append(exc)
+                if failures:
+                    break
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*(one_after_another() for _ in range(AT_ONCE)))
+
+        with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
+            self._run(all_of_them())
+            self._finish()
+        faults = [each for each in logs if each["log_level"] in ("error", "critical")]
+        assert not failures, f"{failures[0]}\n{_told(faults)}"
+        assert not faults, f"{len(faults)} faults after the answers, the first: {_told(faults)}"
+        assert not self._faults, self._faults[:1]
+        return refused
+
+    def spool_all(self, cases: Iterator[Case]) -> None:
+        """Leave in the spool what can be left there, as without a daemon; then drain it."""
+        hooks = self._app.hooks
+        with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
+            for number, case in enumerate(cases):
+                delivery = Delivery(
+                    name=case.hook,
+                    agent="",
+                    folder="/",
+                    environ={},
+                    nonce=f"{case.hook} {number}",
+                    at_ms=AT_MS,
+                    data=case.given,
+                )
+                with suppress(InvalidInput):
+                    hooks.spooling.keep(inputs.read(delivery).told)
+            assert hooks.spooling.spool.waiting()
+            hooks.draining.submit(hooks.drain).result(SECONDS)
+            self._finish()
+        faults = [each for each in logs if each["log_level"] in ("error", "critical")]
+        assert not faults, f"{len(faults)} faults, the first: {_told(faults)}"
+        assert hooks.spooling.spool.waiting() == []
+
+    def close(self) -> None:
+        try:
+            self._run(self._commands.stop(SECONDS))
+            self._run(self._app.grpc.stop(0))
+        finally:
+            self._app.close()
+            self._loop.close()
+
+    async def _start(self, folder: Path) -> tuple[app.App, CommandServer]:
+        settings = config.Settings(
+            scheduler=config.Scheduler(enabled=False), embedder=config.Embedder(provider="none")
+        )
+        built = app.build(settings, folder / "db", folder)
+        commands = CommandServer(
+            _no_command, built.answer_hook, version=__version__, on_newer=lambda: None
+        )
+        await commands.listen(self._socket)
+        return built, commands
+
+    async def _ask(self, case: Case) -> bool:
+        """Whether it was refused. Checks the answer."""
+        nonce = f"{next(self._nonces):032x}".encode()
+        hello = self._hellos[case.hook].replace(NONCE, nonce)
+        try:
+            async with asyncio.timeout(SECONDS):
+                reader, writer = await asyncio.open_unix_connection(self._socket)
+                writer.write(hello + relay.frame(relay.GIVEN, b"%d\n" % AT_MS + case.given))
+                said = await reader.read()
+                writer.close()
+        except (TimeoutError, OSError) as exc:
+            raise AssertionError(f"{case.name}: no answer: {exc!r}") from exc
+        frames = list(_frames(said, case))
+        err = b"".join(payload for kind, payload in frames if kind == relay.ERR)
+        assert FAILED not in err, f"{case.name}: it failed"
+        assert b"Traceback" not in err, f"{case.name}: {err!r}"
+        assert frames[-1:] == [(relay.EXIT, b"\0")], f"{case.name}: {frames}"
+        _check(b"".join(payload for kind, payload in frames if kind == relay.OUT), case)
+        return bool(err)
+
+    def _finish(self) -> None:
+        """Wait for what is done after the answers: both threads of it meet. Then do what jobs do
+        all the time: indexing."""
+        meeting = threading.Barrier(2)
+        for each in [self._app.hooks.afterwards.submit(meeting.wait) for _ in range(2)]:
+            each.result(SECONDS)
+        while self._app.indexes.keep_up(lambda: None):
+            pass
+
+    def _run(self, work: Any) -> Any:
+        return self._loop.run_until_complete(work)
+
+
+def _check(answer: bytes, case: Case) -> None:
+    """One line of JSON, in a shape that agents take."""
+    if answer == b"{}\n":
+        return
+    assert answer.endswith(b"\n"), f"{case.name}: {answer[:500]!r}"
+    assert answer.count(b"\n") == 1, f"{case.name}: {answer[:500]!r}"
+    match json.loads(answer):
+        case {"hookSpecificOutput": {**inner}, **rest}:
+            assert inner.keys() == {"hookEventName", "additionalContext"}, f"{case.name}: {inner}"
+            assert isinstance(inner["hookEventName"], str), f"{case.name}: {inner}"
+            assert 0 < len(str(inner["additionalContext"])) <= MAX_CONTEXT_CHARS, case.name
+        case {"additionalContext": str(), "suppressSystemPrompt": bool(), **rest}:
+            pass
+        case found:
+            raise AssertionError(f"{case.name}: {found}")
+    assert not rest, f"{case.name}: {rest}"
+
+
+def _frames(said: bytes, case: Case) -> Iterator[tuple[bytes, bytes]]:
+    while said:
+        size = int.from_bytes(said[1:5], "big")
+        assert len(said) >= 5 + size, f"{case.name}: cut short: {said[:500]!r}"
+        yield said[:1], said[5 : 5 + size]
+        said = said[5 + size :]
+
+
+def _told(faults: Sequence[Any]) -> str:
+    return "\n".join(f"{each['event']}: {each.get('exception', each)}" for each in faults[:3])
+
+
+def _no_command(_call: Call, _terminal: Terminal) -> int:
+    raise AssertionError("a hook is no command")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("hooks")
+    work = folder / "work"
+    work.mkdir()
+    with pytest.MonkeyPatch.context() as surroundings:
+        surroundings.setenv("HOME", str(folder))
+        for name in ("DATA", "CONFIG", "CACHE"):
+            surroundings.setenv(f"XDG_{name}_HOME", str(folder / name.lower()))
+        surroundings.chdir(work)
+        running = Server(folder)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with Home() as made:
+        made.started()
+        yield made

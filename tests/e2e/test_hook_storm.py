@@ -1,0 +1,147 @@
+"""Hooks in a storm: whatever becomes of the daemon, each event arrives, once, and nothing stays."""
+
+import json
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hook_inputs import claude
+from tests.launching import Answer, Home, until
+from tests.memory_client import Client
+
+CALLS = 1_000
+AT_ONCE = 8
+SESSIONS = 7
+WITHOUT_DAEMON = 30
+HANGING = 6
+SECONDS = 120.0
+
+
+class TestStorm:
+    def test_of_a_thousand_calls_loses_and_doubles_nothing_where_the_daemon_is_killed_in_it(
+        self, home: Home
+    ) -> None:
+        home.started()
+        storm = Storm(home, kill_at=(300, 600))
+
+        storm.rage(CALLS, at_once=AT_ONCE)
+
+        storm.check_calm()
+        assert storm.kills == 2
+
+    def test_without_a_daemon_starts_one(self, home: Home) -> None:
+        storm = Storm(home)
+
+        storm.rage(WITHOUT_DAEMON, at_once=WITHOUT_DAEMON)
+
+        storm.check_calm()
+        assert home.ready_count() == 1
+
+    def test_is_answered_where_the_daemon_hangs_and_recorded_when_it_goes_on(
+        self, home: Home
+    ) -> None:
+        pid = home.started()
+        storm = Storm(home)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            storm.rage(HANGING, at_once=HANGING)
+
+            assert storm.by_daemon == 0
+            until(lambda: len(storm.spooled()) == HANGING, "each has been left in the spool")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+        storm.check_calm()
+        assert home.pid() == pid
+
+
+class Storm:
+    """Prompts that launchers report. The first answer of a daemon after so many calls as `kill_at`
+    says kills this daemon."""
+
+    def __init__(self, home: Home, kill_at: Sequence[int] = ()) -> None:
+        self.by_daemon = 0
+        self.kills = 0
+        self._home = home
+        self._kill_at = list(kill_at)
+        self._prompts: list[str] = []
+        self._answered = 0
+        self._lock = threading.Lock()
+
+    def rage(self, calls: int, *, at_once: int) -> None:
+        # A daemon suggests to capture it; without one, the answer is empty.
+        self._prompts = [f"[decision] berth {n} is for ship {n:x}" for n in range(calls)]
+        with ThreadPoolExecutor(at_once) as launchers:
+            list(launchers.map(self._call, range(calls)))
+
+    def check_calm(self) -> None:
+        """All is there once, one daemon runs, and nothing else of ours is left."""
+        until(self._is_calm, "the spool is empty, and no one but a daemon is left", SECONDS)
+        with Client(f"unix:{self._record()['grpc_socket']}") as client:
+            said = Counter(event.text for event in client.all_events(limit=333))
+        assert said == Counter(self._prompts)
+        assert self._is_calm()
+
+    def _is_calm(self) -> bool:
+        pid = self._home.pid()
+        others = [each for each in self._home.processes() if each != pid and _parent(each) != pid]
+        return pid is not None and not others and not self.spooled()
+
+    def spooled(self) -> list[str]:
+        folder = self._home.data / "spool"
+        return [each.name for each in folder.iterdir()] if folder.exists() else []
+
+    def _call(self, number: int) -> None:
+        given = claude(
+            "UserPromptSubmit",
+            session=f"storm-{number % SESSIONS}",
+            folder=self._home.work,
+            prompt=self._prompts[number],
+        )
+        answer = self._home.run("memory", "hook", "user-prompt", given=given)
+        answered = _check(answer)
+        with self._lock:
+            self._answered += 1
+            self.by_daemon += answered
+            if answered and self._kill_at and self._answered >= self._kill_at[0]:
+                del self._kill_at[0]
+                self._kill()
+
+    def _kill(self) -> None:
+        """Only a daemon that serves: one that is killed as it starts is not tried again at once."""
+        with suppress(ProcessLookupError):
+            os.kill(self._record()["pid"], signal.SIGKILL)
+            self.kills += 1
+
+    def _record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self._home.data / "daemon.json").read_text())
+        return found
+
+
+def _check(answer: Answer) -> bool:
+    """Whether a daemon has answered."""
+    assert answer.code == 0, answer
+    assert answer.err == b"", answer
+    found = answer.json()
+    assert found == {} or list(found) == ["hookSpecificOutput"], answer
+    return bool(found)
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as made:
+        yield made
