@@ -123,80 +123,31 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
-    """What there is for memories."""
-
-    capture: Capture
-    curation: Curation
-    workplaces: Workplaces
-    notes: NoteWriting
-    sharing: Sharing
-    survey: Survey
-    consolidation: Consolidation
-    reasoning: Reasoning
-    transfer: Transfer
-    forgetting: MemoryForgetting
-
-
-@dataclass(frozen=True, slots=True)
 class App:
     """The parts that have a life of their own. Build it on the event loop that will serve it."""
 
     store: OrderedStore
-    admin: Admin
-    access: Access
     clock: Clock
     worker: ProcessWorker
     bridge: Bridge
     grpc: GrpcServer
     http: HttpServer
-    timeline: Timeline
     scheduler: CronScheduler
-    contents: Contents
-    jobs: Jobs
-    rebuild: Rebuild
-    forgetting: Forgetting
-    recall: Recall
-    indexes: Indexes
     lexical: TantivyIndex
-    remembering: Remembering
-    backfill: Backfill
     repositories: GitRepositories
+    notes: NoteWriting
     hooks: HookHandler
+    services: Services
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
         """What runs the commands of launchers."""
-        services = Services(
-            timeline=self.timeline,
-            admin=self.admin,
-            access=self.access,
-            status=status,
-            contents=self.contents,
-            jobs=self.jobs,
-            rebuild=self.rebuild,
-            recall=self.recall,
-            context=self.hooks.briefing.context,
-            indexes=self.indexes,
-            capture=self.remembering.capture,
-            curation=self.remembering.curation,
-            workplaces=self.remembering.workplaces,
-            sharing=self.remembering.sharing,
-            survey=self.remembering.survey,
-            consolidation=self.remembering.consolidation,
-            reasoning=self.remembering.reasoning,
-            transfer=self.remembering.transfer,
-            backfill=self.backfill,
-            forgetting=self.forgetting,
-            memory_forgetting=self.remembering.forgetting,
-            installing=installing(),
-            worker=self.worker,
-        )
         backend = Backend(
-            services=services,
+            services=self.services,
             control=None,
             offline=offline_admin,
             remote=_remote,
             own_db=db_path.resolve(),
+            status=status,
         )
         return Runner(PROGRAMS, backend, __version__)
 
@@ -220,7 +171,7 @@ class App:
             self.scheduler.close()
             self.repositories.close()
             self.hooks.close()
-            self.remembering.notes.flush()
+            self.notes.flush()
             self.bridge.close()
             self.worker.close()
             self.lexical.close()
@@ -349,11 +300,50 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         imported=remembered,
     )
     sharing = Sharing(sync=sync, workplaces=workplaces, user_remote=settings.memories.user_remote)
-    remembering = Remembering(
+    contents = Contents(log=events, toc=toc)
+    jobs = Jobs(scheduler=scheduler)
+    ingest = Ingest(log=events, secrets=secrets_filter, recorded=recorded)
+    backfill = Backfill(
+        transcripts={
+            "claude-code": TranscriptFiles(worker, ClaudeCode),
+            "codex": TranscriptFiles(worker, Codex),
+            "jsonl": TranscriptFiles(worker, Plain),
+        },
+        ingest=ingest,
+        workplaces=workplaces,
+        give_way=priority.lower,
+    )
+    context = ContextBuilder(recall=recall)
+    hooks = HookHandler(
+        recording=Recording(ingest=ingest, workplaces=workplaces),
+        briefing=Briefing(context=context, recall=recall),
+        reflection=Reflection(log=events, capture=capture, recall=recall),
+        sharing=sharing,
+        spooling=Spooling(spool=SpoolFolder(data / "spool"), secrets=secrets_filter),
+        version=__version__,
+    )
+    memory = MemoryService(
+        ingest=ingest,
+        timeline=timeline,
+        contents=contents,
+        recall=recall,
+        jobs=jobs,
+        bridge=bridge,
+        guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+    )
+    services = Services(
+        timeline=timeline,
+        admin=Admin(store=maintenance),
+        access=access,
+        contents=contents,
+        jobs=jobs,
+        rebuild=Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn),
+        recall=recall,
+        context=context,
+        indexes=indexes,
         capture=capture,
         curation=curation,
         workplaces=workplaces,
-        notes=notes,
         sharing=sharing,
         survey=Survey(
             curation=curation,
@@ -376,7 +366,9 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         ),
         reasoning=Reasoning(recall=recall, reasoner=reasoner, clock=clock),
         transfer=Transfer(memories=memories, repositories=repositories, capture=capture),
-        forgetting=MemoryForgetting(
+        backfill=backfill,
+        forgetting=forgetting,
+        memory_forgetting=MemoryForgetting(
             curation=curation,
             uses=uses,
             journal=journal,
@@ -384,59 +376,22 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             purging=purging,
             clock=clock,
         ),
-    )
-    contents = Contents(log=events, toc=toc)
-    jobs = Jobs(scheduler=scheduler)
-    ingest = Ingest(log=events, secrets=secrets_filter, recorded=recorded)
-    backfill = Backfill(
-        transcripts={
-            "claude-code": TranscriptFiles(worker, ClaudeCode),
-            "codex": TranscriptFiles(worker, Codex),
-            "jsonl": TranscriptFiles(worker, Plain),
-        },
-        ingest=ingest,
-        workplaces=workplaces,
-        give_way=priority.lower,
-    )
-    hooks = HookHandler(
-        recording=Recording(ingest=ingest, workplaces=workplaces),
-        briefing=Briefing(context=ContextBuilder(recall=recall), recall=recall),
-        reflection=Reflection(log=events, capture=capture),
-        sharing=sharing,
-        spooling=Spooling(spool=SpoolFolder(data / "spool"), secrets=secrets_filter),
-        version=__version__,
-    )
-    memory = MemoryService(
-        ingest=ingest,
-        timeline=timeline,
-        contents=contents,
-        recall=recall,
-        jobs=jobs,
-        bridge=bridge,
-        guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+        installing=installing(),
+        worker=worker,
     )
     return App(
         store=store,
-        admin=Admin(store=maintenance),
-        access=access,
         clock=clock,
         worker=worker,
         bridge=bridge,
-        scheduler=scheduler,
-        contents=contents,
-        jobs=jobs,
-        rebuild=Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn),
-        forgetting=forgetting,
-        recall=recall,
-        indexes=indexes,
-        lexical=lexical,
-        remembering=remembering,
-        backfill=backfill,
-        repositories=repositories,
-        hooks=hooks,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
         http=HttpServer(health),
-        timeline=timeline,
+        scheduler=scheduler,
+        lexical=lexical,
+        repositories=repositories,
+        notes=notes,
+        hooks=hooks,
+        services=services,
     )
 
 

@@ -64,12 +64,12 @@ def _settings(environ: Mapping[str, str], file: Path | None, folder: Path) -> It
         return
     for each in loaded.ignored:
         yield _warning("settings", each)
-    if not loaded.settings.hooks.enabled:
-        said = "hooks are switched off: nothing is recorded"
-        yield _warning("settings", said, "memory config set hooks.enabled true")
-    if loaded.settings.security.secrets == "off":
-        said = "secrets are stored as they come"
-        yield _warning("settings", said, "memory config set security.secrets redact")
+    for name, bad, said in (
+        ("hooks.enabled", False, "hooks are switched off: nothing is recorded"),
+        ("security.secrets", "off", "secrets are stored as they come"),
+    ):
+        if loaded.value(name) == bad:
+            yield _warning("settings", said, f"see {name} in {loaded.sources[name]}")
     count = len(loaded.sources)
     told = f"{count} set, the others at their defaults" if count else "all at their defaults"
     yield _fine("settings", told)
@@ -79,6 +79,8 @@ def _data(folder: Path) -> Finding:
     if not folder.exists():
         return _fine("data", f"{folder} is not there yet")
     quoted = shlex.quote(str(folder))
+    if not folder.is_dir():
+        return _problem("data", f"{folder} is no folder", f"mv {quoted} {quoted}.old")
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         return _problem("data", f"others may enter {folder}", f"chmod 700 {quoted}")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -110,12 +112,13 @@ def _daemon(
             return _problem("daemon", f"it does not start (exit code {code})", advice)
     else:
         running.close()
-    return _answered("daemon", app.installing().launcher.hook(Agent.CLAUDE_CODE), environ)
+    return _answered("daemon", Agent.CLAUDE_CODE, environ)
 
 
-def _answered(subject: str, command: str, environ: Mapping[str, str]) -> Finding:
+def _answered(subject: str, agent: Agent, environ: Mapping[str, str]) -> Finding:
     """Run a hook of this installation as an agent does, with an event that is nobody's."""
-    ran = _run(shlex.split(command), environ, json.dumps({"hook_event_name": CHECK}))
+    words = app.installing().launcher.hook_words(agent)
+    ran = _run(words, environ, json.dumps({"hook_event_name": CHECK}))
     answer = _json(ran.out)
     said = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
     version = said.get("additionalContext", "") if isinstance(said, dict) else ""
@@ -170,7 +173,7 @@ def _spool(folder: Path) -> Iterator[Finding]:
         yield _warning("spool", said, "look at them, and remove them")
     if waiting:
         said = f"{waiting} calls of hooks wait for a daemon"
-        yield _warning("spool", said, "memory-daemon start records them")
+        yield _warning("spool", said, "a daemon records them: see whether they get fewer")
     if not damaged and not waiting:
         yield _fine("spool", "empty")
 
@@ -208,10 +211,9 @@ def _agent(state: AgentState, each: ScopeState, environ: Mapping[str, str]) -> I
     if each.standing is Standing.ELSEWHERE:
         said = f"at {each.scope} level it calls another installation"
         yield _warning(state.agent, said, repair)
-    ours = app.installing().launcher.hook(state.agent)
     # Nothing else is run: a repository can bring along a file that names any program.
-    if ours in each.commands:
-        yield _answered(state.agent, ours, _bare(environ))
+    if app.installing().launcher.hook(state.agent) in each.commands:
+        yield _answered(state.agent, state.agent, _bare(environ))
 
 
 def _bare(environ: Mapping[str, str]) -> dict[str, str]:

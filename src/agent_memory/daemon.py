@@ -216,20 +216,20 @@ class _Daemon:
         pending = path.with_name("key.pending")
         # It is left where a start was cut off between making the key and writing it down.
         cut_off = pending.exists()
-        if not cut_off and (path.exists() or built.access.list()):
+        if not cut_off and (path.exists() or built.services.access.list()):
             return
         pending.touch(mode=0o600)
         if cut_off:
             with contextlib.suppress(NotFound):
-                built.access.revoke(FIRST_KEY)
-        places.write_whole(path, built.access.create(FIRST_KEY) + "\n")
+                built.services.access.revoke(FIRST_KEY)
+        places.write_whole(path, built.services.access.create(FIRST_KEY) + "\n")
         pending.unlink()
         log.info("daemon.first_key", path=str(path))
         if not self._start.by_itself:
             sys.stderr.write(f"note: the key for programs is in {path}\n")
 
     def _status(self, built: app.App) -> DaemonStatus:
-        stats = built.admin.stats()
+        stats = built.services.admin.stats()
         uptime = time.monotonic() - self._started
         return DaemonStatus(
             pid=os.getpid(),
@@ -247,7 +247,7 @@ class _Daemon:
             log_path=str(self._log_path),
             events=stats.entries("events"),
             db_bytes=stats.size_bytes,
-            indexes=built.indexes.status(),
+            indexes=built.services.indexes.status(),
             warnings=tuple(self._warnings),
             sources=self._loaded.sources,
         )

@@ -50,7 +50,7 @@ LONGEST_WAIT = 60
 # Hooks: how many seconds one waits for its input; for an answer, and then for the spool. Some have
 # their own, by a word in the input: agents allow a second for the end of a session, and ten and
 # more for all else.
-HOOK_READ_SECONDS = 5.0
+HOOK_READ_SECONDS = 2.0
 HOOK_SECONDS = (1.0, 3.0)
 HOOKS_OWN_SECONDS = (
     (b'"SessionEnd"', (0.5, 0.4)),

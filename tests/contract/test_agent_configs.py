@@ -185,6 +185,7 @@ class TestJson:
             assert shlex.split(handler["command"]) == [
                 *("/opt/our tools/bin/python", "-I", "-S", "/opt/lib/agent_memory/launch.py"),
                 *("memory", "hook", "auto", "--agent", agent.value),
+                *("||", "echo", "{}"),
             ]
             short = event == "SessionEnd" and agent is not Agent.GEMINI
             assert handler.get("timeout") == (None if short else timeout)

@@ -247,3 +247,19 @@ class TestOutbox:
         assert log.watermark() == 2
         append(log, event("c"))
         assert log.watermark() == 3
+
+
+class TestOtherNames:
+    def test_an_event_is_not_taken_under_another_name_of_it(self, log: EventLog) -> None:
+        assert append(log, event("told", 1)) == [True]
+        log.also_known([(EventId("imported"), Millis(1))]).result(TIMEOUT)
+        assert append(log, event("imported", 1)) == [False]
+        assert log.get(EventId("imported")) is None
+        assert between(log, 0, 9) == ["told"]
+
+    def test_nor_are_names_twice(self, log: EventLog) -> None:
+        append(log, event("told", 1, text="words"))
+        log.also_known([(EventId("told"), Millis(7))] * 2).result(TIMEOUT)
+        found = log.get(EventId("told"))
+        assert found is not None
+        assert (found.at_ms, found.text) == (1, "words")

@@ -1,7 +1,9 @@
 """Reflection: what a session asked to be remembered is captured once, and never brought back."""
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -9,13 +11,13 @@ from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.memory_store import StoredMemories
 from agent_memory.domain import memories, signals
-from agent_memory.domain.memories import Domain, Home, Memory, Status
+from agent_memory.domain.memories import Domain, Draft, Home, Memory, Status
 from agent_memory.domain.ports import MemoryChange, OrderedStore
 from agent_memory.domain.projects import Place
 from agent_memory.services.capture import Capture
 from agent_memory.services.reflection import MAX_CAPTURES, TAG, Reflection
 from tests.contract.stores import TIMEOUT
-from tests.recall_parts import MINUTE, NOW, Stopped, said
+from tests.recall_parts import MINUTE, NOW, Stopped, assembled, said
 
 PLACE = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
@@ -31,7 +33,8 @@ def _secrets() -> Re2Filter:
 class Thinking:
     """Reflection on a store of its own."""
 
-    def __init__(self, store: OrderedStore) -> None:
+    def __init__(self, store: OrderedStore, folder: Path) -> None:
+        self.parts = assembled(store, folder, None)
         self.log = StoredEventLog(store)
         self.memories = StoredMemories(store)
         self.reflection = self._made()
@@ -45,7 +48,7 @@ class Thinking:
             clock=Stopped(),
             captured=lambda: None,
         )
-        return Reflection(log=self.log, capture=capture)
+        return Reflection(log=self.log, capture=capture, recall=self.parts.recall)
 
     def hear(self, words: str, role: str = "user", session: str = "talk") -> str:
         """The event's id."""
@@ -63,8 +66,10 @@ class Thinking:
 
 
 @pytest.fixture
-def thinking(store: OrderedStore) -> Thinking:
-    return Thinking(store)
+def thinking(store: OrderedStore, tmp_path: Path) -> Iterator[Thinking]:
+    found = Thinking(store, tmp_path)
+    yield found
+    found.parts.close()
 
 
 class TestLookingBack:
@@ -196,3 +201,19 @@ class TestWhatAnAgentTells:
         thinking.hear(f"[decision] Use the key {TOKEN} for the shop")
         (heard,) = thinking.look_back()
         assert TOKEN not in f"{heard.summary} {heard.content}"
+
+
+class TestSaidBefore:
+    def test_the_same_line_with_other_details_is_the_same(self, thinking: Thinking) -> None:
+        """The agent was told of the signal, and captured it itself, without the reason."""
+        by_hand = Draft(namespace="decisions", summary="Use PostgreSQL")
+        thinking.reflection.capture.capture(by_hand, PLACE)
+        thinking.hear("[decision] Use PostgreSQL because of JSONB support")
+        assert thinking.look_back() == []
+
+    def test_in_another_project_it_is_another(self, thinking: Thinking) -> None:
+        elsewhere = Place(domain=Domain("project:mill"), home=Home("/mill/.git"))
+        by_hand = Draft(namespace="decisions", summary="Use PostgreSQL")
+        thinking.reflection.capture.capture(by_hand, elsewhere)
+        thinking.hear("[decision] Use PostgreSQL because of JSONB support")
+        assert len(thinking.look_back()) == 1

@@ -85,9 +85,17 @@ class TestEachAgent:
         assert words == [
             *(sys.executable, "-I", "-S", str(LAUNCHER)),
             *("memory", "hook", "auto", "--agent", agent),
+            *("||", "echo", "{}"),
         ]
         answer = home.run_words([*words[:5], "--version"])
         assert (answer.code, answer.text) == (OK, f"memory {__version__}\n")
+
+    def test_when_we_are_gone_the_agent_goes_on(self, ada: Ada, home: Home, agent: str) -> None:
+        """Python exits with 2 where there is no such script: to an agent, a veto."""
+        ada.said("install", agent)
+        gone = ada.command(agent).replace(str(LAUNCHER), "/gone/agent_memory/launch.py")
+        answer = home.run_words(["sh", "-c", gone], given=b"{}")
+        assert (answer.code, answer.text) == (OK, "{}\n")
 
     def test_a_rehearsal_shows_a_diff(self, ada: Ada, agent: str) -> None:
         ada.hooks(agent).parent.mkdir()

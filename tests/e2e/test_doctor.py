@@ -78,7 +78,7 @@ class TestSomethingIsWrong:
         code, found = examined(home, MEMORY_HOOKS__ENABLED="false")
         assert code == 0
         assert healths(found["settings"]) == ["warning", "fine"]
-        assert found["settings"][0]["advice"] == "memory config set hooks.enabled true"
+        assert found["settings"][0]["advice"] == "see hooks.enabled in MEMORY_HOOKS__ENABLED"
 
     def test_the_data_folder_is_open_to_others(self, home: Home) -> None:
         home.data.chmod(0o755)

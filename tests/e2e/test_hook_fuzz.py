@@ -211,7 +211,7 @@ class Server:
         meeting = threading.Barrier(2)
         for each in [self._app.hooks.afterwards.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
-        while self._app.indexes.keep_up(lambda: None):
+        while self._app.services.indexes.keep_up(lambda: None):
             pass
 
     def _run(self, work: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 from agent_memory.domain import transcripts
 from agent_memory.domain.contexts import GUIDANCE
+from agent_memory.domain.hooks import WITHHELD
 from agent_memory.domain.segments import estimate_tokens
 from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb
@@ -586,6 +587,20 @@ class TestImport:
         session.memory.text("import", "--from", "claude-code", str(file.parent))
         session.claude("Stop", last_assistant_message="Light again.")
         assert texts(client, session.name) == ["Is it dark?", "It is.", "And now?", "Light again."]
+        session.memory.text("forget", "--session", session.name, "--yes")
+        session.memory.text("import", "--from", "claude-code", str(file.parent))
+        assert texts(client, session.name) == []
+
+
+class TestWhatMayNotBeKept:
+    def test_is_withheld_and_that_it_happened_is_recorded(
+        self, session: Session, client: Client
+    ) -> None:
+        key = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "b3BlbnNzaC1rZXktdjEAAAAABG5v\n" * 9
+        whole = f"{key}-----END OPENSSH PRIVATE KEY-----"
+        session.claude("PostToolUse/Read", tool_response={"file": {"content": whole}})
+        (event,) = recorded(client, session.name)
+        assert event.text == f"Read\n{WITHHELD}"
 
 
 class TestWithoutADaemon:

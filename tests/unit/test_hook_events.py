@@ -455,3 +455,62 @@ class TestMoments:
         recorded = hooks.events(found, project="p", branch="b")
         silent = {Moment.BEFORE_TOOL, Moment.COMPACTION, Moment.OTHER}
         assert bool(recorded) is (moment not in silent)
+
+
+class TestOurOwnCommands:
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "memory recall axolotl",
+            "cd /app && memory recall 'which database'",
+            "/opt/bin/memory --format json list",
+            "memory-daemon query tree | head",
+        ],
+    )
+    def test_what_they_tell_is_not_recorded_again(self, command: str) -> None:
+        event = only(
+            told(
+                "claude-code/PostToolUse/Bash",
+                tool_input={"command": command},
+                tool_response={"stdout": "[1] an old conversation"},
+            )
+        )
+        assert event.text == f"Bash: {command}"
+
+    def test_nor_what_our_server_tells(self) -> None:
+        event = only(
+            told(
+                "claude-code/PostToolUse/Bash",
+                tool_name="mcp__memory__memory_recall",
+                tool_input={"query": "axolotl"},
+                tool_response="an old conversation",
+            )
+        )
+        assert "conversation" not in event.text
+
+    @pytest.mark.parametrize("command", ["cat memory recall.txt", "free | grep memory", "memory-x"])
+    def test_other_programs_are_not_ours(self, command: str) -> None:
+        event = only(
+            told(
+                "claude-code/PostToolUse/Bash",
+                tool_input={"command": command},
+                tool_response={"stdout": "what it says"},
+            )
+        )
+        assert event.text.endswith("what it says")
+
+
+class TestQuestions:
+    @pytest.mark.parametrize(
+        ("given", "asked"),
+        [
+            ({"command": ["bash", "-lc", "ls"]}, "bash -lc ls"),
+            ({"q": "walrus"}, '{"q": "walrus"}'),
+            ({}, ""),
+        ],
+    )
+    def test_of_any_tool_are_kept(self, given: dict[str, Any], asked: str) -> None:
+        assert tools.use("any", Fields(given)).asked == asked
+
+    def test_what_failed_is_told(self) -> None:
+        assert tools.result({"error": {"message": "boom"}}) == "boom"

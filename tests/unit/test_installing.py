@@ -284,6 +284,7 @@ class TestState:
         assert shlex.split(hook) == [
             *(HERE.python, "-I", "-S", HERE.script),
             *("memory", "hook", "auto", "--agent", "claude-code"),
+            *("||", "echo", "{}"),
         ]
         assert server.endswith("memory serve")
 

@@ -201,10 +201,10 @@ class TestClaudeCode:
                 "<memory_context>They like tea.</memory_context>"
             ),
             session.prompt("<system-reminder>only this</system-reminder>"),
-            session.says("m", tool_use("t", "Bash", command="memory recall tea")),
+            session.says("m", tool_use("t", "Bash", command="make tea")),
             session.result("t", "<related_memories>They like tea.</related_memories>\n1 found"),
         )
-        assert words(found) == ["Go on.", "Bash: memory recall tea\n\n1 found"]
+        assert words(found) == ["Go on.", "Bash: make tea\n\n1 found"]
 
     @pytest.mark.parametrize(
         ("given", "said"),
@@ -355,3 +355,18 @@ class TestPlain:
     def test_what_is_wrong_is_said(self, change: Line, reason: str) -> None:
         with pytest.raises(InvalidInput, match=reason):
             read(Plain("file"), [plain()[0] | change])
+
+
+class TestAContextCutShort:
+    def test_goes_too(self) -> None:
+        """As `head` shows it: no marker ends it."""
+        given = "<memory_context>\n  <project>mill</project>\n  <resources>\n    <resource uri="
+        assert transcripts.own_words(given) == ""
+
+    def test_what_was_said_beside_it_stays(self) -> None:
+        given = "look:\n<related_memories>\n  <memory uri='x'>\nWhat is that?"
+        assert transcripts.own_words(given) == "look:\nWhat is that?"
+
+    def test_a_word_is_a_word(self) -> None:
+        given = "What does <memory_context> mean?\n  <b>this</b>"
+        assert transcripts.own_words(given) == given

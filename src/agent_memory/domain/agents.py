@@ -9,7 +9,8 @@ from pathlib import PurePath
 PROGRAM, HOOK, SERVE = "memory", "hook", "serve"
 SCRIPT, PACKAGE = "launch.py", "agent_memory"
 _BEFORE_A_PROGRAM = ("env", "exec")
-_NEVER_FAILS = (["||", "true"], ["||", ":"])
+_NOTHING = "echo '{}'"  # a veto, else, where our program is gone: Python then exits with 2
+_NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
 _JOINS = frozenset("();|&\n")
 
 
@@ -51,7 +52,10 @@ class Launcher:
 
     def hook(self, agent: Agent) -> str:
         """For a shell. The same for every event: its name is in what the agent sends."""
-        return shlex.join((*self._words(HOOK), "auto", "--agent", agent))
+        return f"{shlex.join(self.hook_words(agent))} || {_NOTHING}"
+
+    def hook_words(self, agent: Agent) -> tuple[str, ...]:
+        return (*self._words(HOOK), "auto", "--agent", agent)
 
     def server(self) -> Server:
         command, *args = self._words(SERVE)
@@ -182,8 +186,9 @@ def _shell_words(command: str) -> list[str]:
         words = list(lexer)
     except ValueError:
         return []
-    if words[-2:] in _NEVER_FAILS:
-        del words[-2:]
+    for ending in _NEVER_FAILS:
+        if words[-len(ending) :] == ending:
+            del words[-len(ending) :]
     return [] if any(_JOINS.issuperset(word) for word in words if word) else words
 
 

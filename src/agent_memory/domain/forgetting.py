@@ -18,6 +18,7 @@ WINDOWS = 6  # of one text
 
 # Words of one sentence with one blank between: a summary keeps them as they are.
 _RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
+_CIRCUMSTANCES = frozenset({"agent", "branch", "cwd", "model", "project", "tool_name"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +134,10 @@ class Report:
 
 
 def needles(event: Event) -> frozenset[bytes]:
-    """Byte strings by which an event's text and metadata would be found, wherever they lie."""
-    return needles_of(event.text, *event.metadata.values())
+    """Byte strings by which an event's text and metadata would be found, wherever they lie. Not by
+    where it happened and with what: the project is known by that, whatever was said there."""
+    said = (value for name, value in event.metadata.items() if name not in _CIRCUMSTANCES)
+    return needles_of(event.text, *said)
 
 
 def needles_of(*texts: str) -> frozenset[bytes]:

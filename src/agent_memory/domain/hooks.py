@@ -1,7 +1,7 @@
 """Hooks: what an agent tells of its session as it happens, and the events that this becomes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from agent_memory.domain import tools, transcripts
@@ -9,6 +9,7 @@ from agent_memory.domain.events import Event, EventId, EventRole, EventType, Mil
 from agent_memory.domain.tools import Use
 from agent_memory.domain.transcripts import Kind
 
+WITHHELD = "[withheld by the secrets filter]"
 MAX_ABOUT_CHARS = 1_500  # of each: together they stay within what an event may have
 
 
@@ -59,6 +60,11 @@ class Told:
     def said(self) -> str:
         """The text, without what we put into it ourselves."""
         return transcripts.own_words(self.text)
+
+
+def withheld(told: Told) -> Told:
+    """The same without its content, which may not be kept: that it happened is no secret."""
+    return replace(told, text=WITHHELD, use=Use(name=told.use.name), decisions=())
 
 
 def events(told: Told, *, project: str, branch: str) -> list[Event]:

@@ -75,6 +75,11 @@ class EventLog(Protocol):
 
     def get(self, event_id: EventId, /) -> Event | None: ...
 
+    def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+        """These ids, too, stand for events that are there, at about that time: `append` takes none
+        of them, also not when the events were forgotten."""
+        ...
+
     def at(self, positions: Sequence[Position], /) -> list[Event]:
         """The events at these places, in their order; those that are gone are left out."""
         ...

@@ -81,7 +81,7 @@ CUES = (
          r"(?!in\b|at\b|on\b|yesterday|last\b|earlier|before|already)"),
     _cue("decisions", 0.86, "decided",
          r"\b<us><have><soon> (?P<say>)decided (?:on|against|not to) "),
-    _cue("decisions", 0.82, "decided", r"\bi(?:'ve| have)?<soon> decided (?:that |to )(?P<say>)"),
+    _cue("decisions", 0.74, "decided", r"\bi(?:'ve| have)?<soon> decided (?:that |to )(?P<say>)"),
     _cue("decisions", 0.85, "agreed", r"\b<us><have><soon> agreed (?:that |to )(?P<say>)",
          r"(?!disagree)"),
     _cue("decisions", 0.82, "agreed", r"\b<us><have><soon> (?P<say>)agreed (?:on|upon) "),

@@ -1,5 +1,6 @@
 """Calls of tools, kept until their result comes, and both told as one text."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,11 @@ _ALIASES = {
     "write_file": "Write",
 }
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
+_OUR_SERVERS = ("mcp__memory__", "mcp__agent-memory__")
+_OUR_COMMANDS = re.compile(
+    r"(?:^|[;&|(\n]\s*)(?:\S*/)?(?:memory|memory-daemon)\s+(?:-\S+\s+(?:[^\s;&|-][^\s;&|]*\s+)??)*"
+    r"(?:recall|context|list|show|status|export|query|doctor|consolidate)\b"
+)
 _SAID = ("stdout", "stderr", "output", "content", "text", "result", "error")
 _WRITTEN = ("new_string", "content", "new_source", "plan")  # else nobody would find it again
 
@@ -40,9 +46,16 @@ class Use:
         named = {"tool_name": self.name, "file_path": self.file}
         return {name: fitting(value)[:4_000] for name, value in named.items() if value}
 
+    @property
+    def asks_us(self) -> bool:
+        """Whether the result is what we tell ourselves: recorded, it would be found again."""
+        return self.name.startswith(_OUR_SERVERS) or bool(_OUR_COMMANDS.search(self.asked))
+
     def told(self, result: str) -> str:
         """What was asked for and what came of it: most results say little without the question."""
         head = f"{self.name}: {self.asked}" if self.asked else self.name
+        if self.asks_us:
+            return head
         return own_words("\n".join(filter(None, (head, self.written, result))))
 
 
@@ -70,12 +83,23 @@ def use(name: str, given: Fields) -> Use:
     return Use(
         name=name,
         # Before anything is cut: a marker without its end would only be a word.
-        asked=cut(own_words(file or given.text(*_ASKED)), MAX_ASKED),
+        asked=cut(own_words(file or _asked(given)), MAX_ASKED),
         written=cut(
             own_words(given.text(*_WRITTEN) or "\n".join(filter(None, edits))), MAX_WRITTEN
         ),
         file=file,
     )
+
+
+def _asked(given: Fields) -> str:
+    """The question, by the names that most tools have for it; else all that was given."""
+    if found := given.text(*_ASKED):
+        return found
+    for name in ("command", "cmd"):  # of a program and its arguments
+        words = given.value(name)
+        if isinstance(words, list) and all(isinstance(each, str) for each in words):
+            return " ".join(words)
+    return "" if given.text(*_WRITTEN) or "edits" in given else given.dump_or_nothing()
 
 
 def result(value: object) -> str:
@@ -95,7 +119,7 @@ def result(value: object) -> str:
     if found.true("isImage") or found.fields("file").text("base64"):
         return f"[{found.text('type') or 'image'}]"
     said = [found.text(name) for name in _SAID]
-    said.append(found.fields("file").text("content"))
+    said += [found.fields("file").text("content"), found.fields("error").text("message")]
     inner = found.value("llmContent")
     if not (isinstance(inner, dict) and "llmContent" in inner):  # else it may be of any depth
         said.append(result(inner))

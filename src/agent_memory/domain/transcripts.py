@@ -22,6 +22,10 @@ NEAR_MS = 10_000  # a hook and the line of the same happening are no further apa
 IMPORTED = "imported"
 OWN_MARKERS = ("memory_context", "related_memories", "capture_detected", "auto_captured")
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
+# What we gave, without its end: someone has looked at its first lines only.
+_CUT_SHORT = re.compile(
+    rf"^[ \t]*<(?:{'|'.join(OWN_MARKERS)})>\n(?:[ \t]+<[^\n]*(?:\n|\Z))+", re.MULTILINE
+)
 _LONGEST_WORD = 500  # longer ones are no words, nor most secrets
 _ROOM = 64 << 10  # what stands in for secrets may be longer than they are
 
@@ -151,7 +155,7 @@ def cut(text: str, limit: int) -> str:
 
 def own_words(text: str, also: Collection[str] = ()) -> str:
     """The text without what we put into it ourselves, and without what stands in `also`."""
-    return without(text, (*OWN_MARKERS, *also)).strip()
+    return _CUT_SHORT.sub("", without(text, (*OWN_MARKERS, *also))).strip()
 
 
 def without(text: str, names: Collection[str]) -> str:

@@ -161,6 +161,7 @@ class _Run:
     def flush(self) -> None:
         batch, self._batch, self._chars = self._batch, [], 0
         new: list[Clean] = []
+        twins: list[tuple[EventId, Millis]] = []
         caught_up: set[str] = set()
         for source, recorded in batch:
             self.sessions.add(recorded.session)
@@ -182,8 +183,11 @@ class _Run:
                 self._catch_up(recorded.session, others)
             if others.claim(clean):
                 self.known += 1
+                twins.append((clean.event_id, clean.at_ms))
             else:
                 new.append(clean)
+        if twins and not self.dry_run:  # else they would come back once their twins are forgotten
+            self.ingest.log.also_known(twins).result()
         if self.dry_run:
             self.created += len(new)
         elif new:

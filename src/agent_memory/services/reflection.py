@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent_memory.domain import memories, signals, transcripts
+from agent_memory.domain.documents import Kind
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
 from agent_memory.domain.events import (
     MAX_MILLIS,
@@ -19,13 +20,16 @@ from agent_memory.domain.events import (
 from agent_memory.domain.memories import Draft, Memory
 from agent_memory.domain.ports import EventLog
 from agent_memory.domain.projects import NOWHERE, Place
+from agent_memory.domain.queries import Mode, Query, Scope
 from agent_memory.domain.signals import Signal
 from agent_memory.services.capture import Capture
+from agent_memory.services.recall import Recall
 
 EVENTS = 400  # of a session, the latest: a compaction comes sooner
 READ_CHARS = 8_000  # of each
 ASSISTANT_DOUBT = 0.1  # an agent says "decided" of plans that nobody has agreed to
 MAX_CAPTURES = 20
+ALIKE = 10  # memories to compare with
 TAG = "auto-captured"
 _PAGE = 200
 _SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
@@ -36,6 +40,7 @@ _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 class Reflection:
     log: EventLog
     capture: Capture
+    recall: Recall
 
     def session(
         self,
@@ -83,11 +88,27 @@ class Reflection:
         if place.home == NOWHERE:
             return None
         try:
-            if self.capture.knows(draft, place):
+            if self.capture.knows(draft, place) or self._is_said(draft, place):
                 return None
             return self.capture.capture(draft, place).memory
         except AgentMemoryError:
             return None  # a secret in it, for one: what cannot be captured is still in the log
+
+    def _is_said(self, draft: Draft, place: Place) -> bool:
+        """Whether there is a memory with the same one line: someone may have captured it by hand,
+        with other details."""
+        scope = Scope(
+            kinds=frozenset({Kind.MEMORY}),
+            namespace=draft.namespace,
+            domains=frozenset({place.domain}),
+            archived=True,
+        )
+        query = Query(text=draft.summary, scope=scope, mode=Mode.BM25, limit=ALIKE)
+        if query.lists:
+            return False
+        line = draft.summary.casefold()
+        found = self.recall.search(query, counted=False).hits
+        return any(hit.document.title.casefold() == line for hit in found)
 
     def _latest(self, session: str) -> list[Event]:
         """In the order in which it was said."""

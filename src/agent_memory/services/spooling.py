@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import transcripts
 from agent_memory.domain.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
-from agent_memory.domain.hooks import Told
+from agent_memory.domain.hooks import Told, withheld
 from agent_memory.domain.ports import SecretsFilter, Spool
 
 
@@ -17,8 +17,12 @@ class Spooling:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, told: Told) -> None:
-        """Durable once it returns. Raises ContentBlocked, Overloaded, StorageFailed."""
-        self.spool.put(self._cleaned(told))
+        """Durable once it returns. Raises Overloaded, StorageFailed."""
+        try:
+            clean = self._cleaned(told)
+        except ContentBlocked:
+            clean = self._cleaned(withheld(told))
+        self.spool.put(clean)
 
     def drain(
         self,

@@ -29,6 +29,10 @@ class StoredEventLog:
         value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
         return None if value is None else codec.decode_event(at, value)
 
+    def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+        batches = [_alias(event_id, at_ms) for event_id, at_ms in names]
+        return promises.mapped(self._store.submit(batches), lambda _: None)
+
     def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
         first = keys.event_prefix(start)
         if after is not None:
@@ -130,6 +134,14 @@ def _batch(event: Event) -> Batch:
             ),
             Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
         ),
+        (Absent(families.EVENT_IDS, name),),
+    )
+
+
+def _alias(event_id: EventId, at_ms: Millis) -> Batch:
+    name = keys.event_id(event_id)
+    return Batch(
+        (Put(families.EVENT_IDS, name, codec.encode_millis(at_ms)),),
         (Absent(families.EVENT_IDS, name),),
     )
 

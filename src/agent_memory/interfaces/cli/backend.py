@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -119,7 +119,6 @@ class Services:
     timeline: Events
     admin: Admin
     access: Access
-    status: Callable[[], DaemonStatus]
     contents: Contents
     jobs: Jobs
     rebuild: Rebuild
@@ -149,7 +148,8 @@ class Backend:
     control: Control | None
     offline: Callable[[Path], AbstractContextManager[Admin]]
     remote: Callable[[str, str | None], AbstractContextManager[Remote]]  # endpoint, bearer key
-    own_db: Path | None = field(default=None)
+    own_db: Path | None = None
+    status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
 
     def here(self) -> Services:
         if self.services is None:

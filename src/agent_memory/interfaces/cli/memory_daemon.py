@@ -112,14 +112,14 @@ def stop(run: Invocation) -> int:
 @invocation
 def status(run: Invocation, verbose: bool) -> int:
     """Say whether a daemon runs, where, and what it holds."""
-    if run.backend.services is None:
+    if run.backend.status is None:
         state = run.backend.outside().state()
         run.show(
             {"running": False} | ({"state": state} if state else {}),
             lambda: "\n  ".join(["Daemon Status: Not running", *state.splitlines()]),
         )
         return NOT_RUNNING
-    found = run.backend.services.status()
+    found = run.backend.status()
     run.show(wire.status_json(found), lambda: _status_text(found, verbose=verbose))
     return 0
 

@@ -18,10 +18,11 @@ import structlog
 
 from agent_memory import config
 from agent_memory.domain import contexts, signals
+from agent_memory.domain.agents import Agent
 from agent_memory.domain.contexts import Wanted
 from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.domain.events import check_session_id
-from agent_memory.domain.hooks import Moment, Told
+from agent_memory.domain.hooks import Moment, Told, withheld
 from agent_memory.domain.memories import PROJECT, Memory
 from agent_memory.domain.projects import Place
 from agent_memory.domain.segments import estimate_tokens
@@ -144,11 +145,9 @@ class HookHandler:
     def _record(self, told: Told, place: Place) -> "Future[list[bool]]":
         try:
             return self.recording.record(told, place)
-        except ContentBlocked as exc:  # by the user's own setting: the answer is due all the same
-            log.warning("hook.blocked", error=str(exc))
-            refused: Future[list[bool]] = Future()
-            refused.set_result([])
-            return refused
+        except ContentBlocked as exc:
+            log.warning("hook.withheld", error=str(exc))
+            return self.recording.record(withheld(told), place)
 
     def _context(
         self, question: Question, place: Place, caller: Caller, settings: config.Settings
@@ -195,7 +194,10 @@ class HookHandler:
         return self.briefing.start(question.told.session, place, wanted)
 
     def _prompted(self, told: Told, place: Place, chosen: config.UserPromptHook) -> str:
-        prompt = told.said
+        try:
+            prompt = self.recording.ingest.secrets.clean(told.said, where="hook/prompt")
+        except ContentBlocked:
+            return ""
         found = [
             each
             for each in signals.detect(prompt, chosen.signal_patterns)
@@ -241,7 +243,9 @@ class HookHandler:
         """What an agent does not wait for."""
         if told.moment is Moment.COMPACTION:
             self.afterwards.submit(self._logged, lambda: self._capture(told, place, settings))
-        elif told.moment is Moment.SESSION_END:
+        elif told.moment is Moment.SESSION_END or (
+            told.moment is Moment.STOP and told.about.get("agent") == Agent.CURSOR
+        ):  # which does not tell when a session ends
             self.afterwards.submit(self._logged, lambda: self._end(told, place, caller, settings))
 
     def _end(self, told: Told, place: Place, caller: Caller, settings: config.Settings) -> None:

@@ -91,8 +91,6 @@ def read(delivery: Delivery) -> Question:
     """Raises InvalidInput where it is no JSON object, or asks for a hook that there is not."""
     if delivery.name not in NAMES:
         raise InvalidInput(f"there is no hook {delivery.name!r}; hooks are {', '.join(NAMES)}")
-    if delivery.agent and delivery.agent not in AGENTS:
-        raise InvalidInput(f"--agent is {delivery.agent!r}; it must be one of {', '.join(AGENTS)}")
     try:
         found = json.loads(delivery.data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as exc:
@@ -150,7 +148,7 @@ def _told(moment: Moment, event: str, given: Fields, delivery: Delivery) -> Told
 
 def _agent(event: str, given: Fields, named: str) -> str:
     """Who it is. Without its name, by what only this one sends."""
-    if named:
+    if named in AGENTS:  # another is a typing error, and no reason to lose what was said
         return named
     transcript = given.text("transcript_path")
     if "conversation_id" in given:
