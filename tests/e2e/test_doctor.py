@@ -47,6 +47,7 @@ class TestAllIsWell:
         assert "\N{CHECK MARK} data " in answer.text
         assert "memory install AGENT" in answer.text
 
+    @pytest.mark.soak
     def test_without_a_daemon_one_is_started(self) -> None:
         with Home() as fresh:
             code, found = examined(fresh)
@@ -98,6 +99,7 @@ class TestSomethingIsWrong:
         finally:
             damaged.unlink()
 
+    @pytest.mark.soak
     def test_no_daemon_starts(self) -> None:
         with Home() as broken:
             broken.configure('[storage]\nurl = "postgres://elsewhere"\n')

@@ -107,6 +107,7 @@ def test_a_second_start_says_that_one_runs(running: Home) -> None:
     assert running.pid() == pid
 
 
+@pytest.mark.soak
 def test_stopped_twice_it_says_so_and_is_content(home: Home) -> None:
     home.started()
 
@@ -402,6 +403,7 @@ def _old_daemon(home: Home) -> Iterator[Running]:
         yield process
 
 
+@pytest.mark.soak
 def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) -> None:
     home.started()
     with ThreadPoolExecutor(4) as pool:
@@ -414,6 +416,7 @@ def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) 
     assert [each for each in found if each.code or each.err] == []
 
 
+@pytest.mark.soak
 def test_a_stop_that_meets_a_start_ends_it_in_order(home: Home) -> None:
     """From the lock on a daemon is known by its process, long before it serves."""
     for _ in range(5):
@@ -596,6 +599,7 @@ def test_a_disk_without_room_is_told_of(home: Home) -> None:
     assert "Traceback" not in answer.errors
 
 
+@pytest.mark.soak
 def test_a_folder_that_another_process_has_locked_is_told_of(home: Home) -> None:
     home.data.mkdir(parents=True)
     with (home.data / "daemon.lock").open("w") as lock:
@@ -610,6 +614,7 @@ def test_a_folder_that_another_process_has_locked_is_told_of(home: Home) -> None
     assert by_itself.errors
 
 
+@pytest.mark.soak
 def test_a_database_that_another_daemon_has_open_is_told_of(running: Home, home: Home) -> None:
     answer = home.run("memory-daemon", "start", "--db-path", str(running.data / "db"))
 

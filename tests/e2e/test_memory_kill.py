@@ -154,6 +154,7 @@ class TestStopped:
         assert home.pid() is None
         assert_noted_once(repository, names)
 
+    @pytest.mark.soak
     def test_also_while_a_remote_does_not_answer(
         self, home: Home, memory: Memory, repository: Repository, tmp_path: Path
     ) -> None:

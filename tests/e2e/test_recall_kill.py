@@ -71,6 +71,7 @@ def _assert_complete(home: Home, events: list[pb.Event]) -> None:
         assert len(by_meaning) == len(set(by_meaning)) > 0
 
 
+@pytest.mark.soak
 def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
     events: list[pb.Event] = []
     for number in range(2):

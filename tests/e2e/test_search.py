@@ -604,6 +604,7 @@ def test_while_vectors_are_made_again_words_answer(damaged: Home) -> None:
     _assert_healed(damaged)
 
 
+@pytest.mark.soak
 def test_without_an_embedder_nobody_minds_damaged_vectors(damaged: Home) -> None:
     damaged.stop()
     (damaged.data / "index/vectors/model.json").write_bytes(b"\xff{")

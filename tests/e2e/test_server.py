@@ -180,6 +180,7 @@ def test_asked_to_stop_it_goes_on_answering_the_calls_under_way(daemon: Daemon) 
         assert client.all_events() == events
 
 
+@pytest.mark.soak
 def test_asked_to_stop_under_load_it_answers_the_calls_that_reached_it(daemon: Daemon) -> None:
     """A call that came too late is UNAVAILABLE; CANCELLED would be an answer to nobody's wish."""
     with daemon.client() as client:

@@ -170,6 +170,7 @@ def test_killed_once_it_catches_up_by_itself(daemon: Daemon, number: int) -> Non
     _assert_partition(daemon, EVERYTHING)
 
 
+@pytest.mark.soak
 def test_killed_while_told_to_run_its_jobs_nothing_is_torn(daemon: Daemon) -> None:
     """The call itself is cut off: the kill comes from within the job's own time."""
     events = _conversations(random.Random(SEED + 1))[:150]

@@ -245,6 +245,7 @@ def _mark_of(event_id: EventId) -> str:
 
 
 ForgettingMachine.TestCase.settings = settings(
-    max_examples=20, stateful_step_count=12, deadline=None
+    max_examples=settings().max_examples // 10,
+    stateful_step_count=12,  # 10, more in a soak
 )
 TestForgetting = ForgettingMachine.TestCase

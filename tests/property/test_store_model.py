@@ -165,7 +165,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-StoreMachine.TestCase.settings = settings(max_examples=24, stateful_step_count=12, deadline=None)
+StoreMachine.TestCase.settings = settings(
+    max_examples=settings().max_examples // 8,
+    stateful_step_count=12,  # 12, more in a soak
+)
 TestStoreAgainstModel = StoreMachine.TestCase
 
 

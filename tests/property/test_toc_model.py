@@ -478,7 +478,8 @@ def test_so_does_one_that_was_still_open_when_it_left() -> None:
         assert versions == [1, 2, None, 3]
 
 
-TocMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=20, deadline=None)
-RocksTocMachine.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+_EXAMPLES = settings().max_examples  # 100, more in a soak
+TocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 5, stateful_step_count=20)
+RocksTocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 25, stateful_step_count=20)
 TestTocInMemory = TocMachine.TestCase
 TestTocOnRocks = RocksTocMachine.TestCase
