@@ -8,13 +8,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 3
 
-.PHONY: demo test check proto reference bench soak interop clean
+.PHONY: demo test suite check proto reference bench soak interop clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
 
-test: check
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -q -m "not soak"
+test: $(READY)
+	$(MAKE) --no-print-directory -j2 check suite
+
+suite: $(READY)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -q -m "not soak" $(TESTS)
 
 check: $(READY)
 	$(BIN)/ruff check
