@@ -70,7 +70,8 @@ def play_session(shell: "Shell") -> None:
     *session, next_one = SESSION.read_text().splitlines()
     for line in session:
         shell.hook({**json.loads(line), "cwd": str(project), "transcript_path": ""})
-    while "growing pause" not in shell.quietly("memory", "list"):
+    deadline = time.monotonic() + 10
+    while "growing pause" not in shell.quietly("memory", "list") and time.monotonic() < deadline:
         time.sleep(0.05)  # nobody waited for the capture
     shell.hook({**json.loads(next_one), "cwd": str(project), "transcript_path": ""})
     say("What was marked as a decision was captured when the session ended, so the next one knows.")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import structlog
 
@@ -24,8 +23,7 @@ from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
+from agent_memory.adapters.secrets import choice
 from agent_memory.adapters.spool.folder import SpoolFolder
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
@@ -52,7 +50,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Security, Settings, Toc
+from agent_memory.config import Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.forgetting import Report
@@ -62,11 +60,10 @@ from agent_memory.domain.ports import (
     EventLog,
     OrderedStore,
     Reasoner,
-    SecretsFilter,
     StoreMaintenance,
     Summarizer,
 )
-from agent_memory.domain.secrets import Incident, Mode
+from agent_memory.domain.secrets import Incident
 from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
@@ -183,7 +180,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
     """`data` is the folder in which repositories of our own are kept."""
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
-    secrets_filter = _secrets_filter(settings.security)
+    secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
     store, maintenance = _open(db_path, _die)
     events = StoredEventLog(store)
     clock = SystemClock()
@@ -465,12 +462,6 @@ def _forgotten(report: Report) -> None:
     """Nobody else is there to be told how it ended."""
     tell = log.warning if report.proof.found_in else log.info
     tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
-
-
-def _secrets_filter(chosen: Security) -> SecretsFilter:
-    if chosen.secrets == "off":
-        return PassThrough()
-    return Re2Filter(mode=cast(Mode, chosen.secrets), allowed=chosen.allow, report=_account)
 
 
 def _account(incident: Incident) -> None:

@@ -10,15 +10,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 from agent_memory import config, relay
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
+from agent_memory.adapters.secrets.choice import made
 from agent_memory.adapters.spool.folder import SpoolFolder
 from agent_memory.domain.errors import AgentMemoryError
-from agent_memory.domain.ports import SecretsFilter
-from agent_memory.domain.secrets import Mode
 from agent_memory.interfaces.hooks import inputs, preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
 from agent_memory.services.spooling import Spooling
@@ -29,7 +25,7 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     delivery = Delivery(
         name=relay.hook_name(arguments),
         agent=relay.option(arguments, "--agent") or "",
-        folder=_cwd(),
+        folder=relay.working_folder(),
         environ=os.environ,
         nonce=nonce,
         at_ms=at_ms,
@@ -41,7 +37,9 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         if not preferences.wanted(told.moment, chosen.hooks):
             return 0
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
-        Spooling(spool=spool, secrets=_filter(chosen.security)).keep(told)
+        Spooling(spool=spool, secrets=made(chosen.security.secrets, chosen.security.allow)).keep(
+            told
+        )
         call_for_daemon(relay.config_file(arguments))
     except AgentMemoryError as exc:
         relay.complain(f"error: the hook was not recorded: {exc}\n")
@@ -81,19 +79,6 @@ def start_later(folder: Path, config_file: str | None) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-
-
-def _cwd() -> str:
-    try:
-        return str(Path.cwd())
-    except OSError:  # it was removed
-        return "/"
-
-
-def _filter(chosen: config.Security) -> SecretsFilter:
-    if chosen.secrets == "off":
-        return PassThrough()
-    return Re2Filter(mode=cast(Mode, chosen.secrets), allowed=chosen.allow)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main(program: str, arguments: list[str]) -> int:
     call = Call(
         program=program,
         arguments=tuple(arguments),
-        cwd=_cwd(),
+        cwd=Path(relay.working_folder()),
         environ=dict(os.environ),
         input_is_terminal=os.isatty(0),
         output_is_terminal=os.isatty(1),
@@ -174,13 +174,6 @@ def _as_arguments(options: StartOptions) -> tuple[str, ...]:
         if value is not None:
             arguments += [name, str(value)]
     return tuple(arguments)
-
-
-def _cwd() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:  # it was removed
-        return Path("/")
 
 
 def _size() -> tuple[int, int]:

@@ -245,7 +245,7 @@ def hook_input(path: str | None) -> bytes:
     """All of it. What is too long for any agent is read, so that nobody is left writing, and not
     kept."""
     if path is None and os.isatty(0):
-        complain("note: a hook reads JSON from standard input, or from --input FILE\n")
+        murmur(b"note: a hook reads JSON from standard input, or from --input FILE\n")
     source = 0 if path is None else os.open(path, os.O_RDONLY)
     parts: list[bytes] = []
     size = 0
@@ -454,15 +454,11 @@ def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
         for name, value in os.environ.items()
         if (name in ENVIRONMENT or name.startswith(ENVIRONMENT_PREFIXES)) and name not in NOT_SENT
     ]
-    try:
-        cwd = os.getcwd()
-    except OSError:
-        cwd = "/"
     fields: list[str | bytes] = [
         PROTOCOL,
         VERSION,
         program,
-        cwd,
+        working_folder(),
         b"".join(terminals),
         str(columns),
         str(lines),
@@ -470,6 +466,13 @@ def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
     fields += [nonce or os.urandom(16).hex(), str(len(arguments)), *arguments, *environment]
     encoded = [os.fsencode(each) for each in fields]
     return frame(HELLO, b"".join(len(each).to_bytes(4, "big") + each for each in encoded))
+
+
+def working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return "/"
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:

@@ -45,7 +45,7 @@ EVENTS = {
     Agent.GEMINI: gemini.EVENTS,
     Agent.CURSOR: cursor.EVENTS,
 }
-SEAT = Seat(scope=Scope.USER, home="/home/ada", root="/work/app", folder="/work/app", environ={})
+SEAT = Seat(scope=Scope.USER, home="/home/ada", root="/code/app", folder="/code/app", environ={})
 NOTHING = Wanted()
 agents = pytest.mark.parametrize("agent", list(Agent))
 json_agents = pytest.mark.parametrize(
@@ -434,22 +434,22 @@ class TestPlaces:
             (
                 Agent.CLAUDE_CODE,
                 ["/home/ada/.claude/settings.json", "/home/ada/.claude.json"],
-                ["/work/app/.claude/settings.local.json", "/work/app/.mcp.json"],
+                ["/code/app/.claude/settings.local.json", "/code/app/.mcp.json"],
             ),
             (
                 Agent.CODEX,
                 ["/home/ada/.codex/hooks.json", "/home/ada/.codex/config.toml"],
-                ["/work/app/.codex/hooks.json", "/work/app/.codex/config.toml"],
+                ["/code/app/.codex/hooks.json", "/code/app/.codex/config.toml"],
             ),
             (
                 Agent.GEMINI,
                 ["/home/ada/.gemini/settings.json"],
-                ["/work/app/.gemini/settings.json"],
+                ["/code/app/.gemini/settings.json"],
             ),
             (
                 Agent.CURSOR,
                 ["/home/ada/.cursor/hooks.json", "/home/ada/.cursor/mcp.json"],
-                ["/work/app/.cursor/hooks.json", "/work/app/.cursor/mcp.json"],
+                ["/code/app/.cursor/hooks.json", "/code/app/.cursor/mcp.json"],
             ),
         ],
     )
@@ -475,7 +475,7 @@ class TestPlaces:
     def test_agents_may_have_been_moved(
         self, agent: Agent, variable: str, paths: list[str]
     ) -> None:
-        for given_path, folder in (("/else/where", "/work/app"), ("where", "/else")):
+        for given_path, folder in (("/else/where", "/code/app"), ("where", "/else")):
             seat = replace(SEAT, folder=folder, environ={variable: given_path})
             assert [file.path for file in SETUPS[agent].files(seat)] == paths
 

@@ -177,6 +177,6 @@ class TestWhatIsRemembered:
         telling.keep("Payment retries are capped at five")
         telling.about("/shop/src/payment.py", session="first")
         for number in range(MAX_SESSIONS):
-            telling.briefing.given.new(f"session {number}", [])
+            telling.briefing.given.take(f"session {number}", [], 1)
         assert telling.about("/shop/src/payment.py", session="first") != ""
         assert MAX_GIVEN > RELATED

@@ -48,11 +48,9 @@ class Fields:
         for name, value in self._found.items():
             yield name, value if isinstance(value, str) else _dumped(value)
 
-    def dump_or_nothing(self) -> str:
-        return self.dump() if self._found else ""
-
     def dump(self) -> str:
-        return _dumped(self._found)
+        """All of it; empty where there is nothing."""
+        return _dumped(self._found) if self._found else ""
 
 
 def _dumped(value: object) -> str:

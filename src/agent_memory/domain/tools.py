@@ -99,7 +99,7 @@ def _asked(given: Fields) -> str:
         words = given.value(name)
         if isinstance(words, list) and all(isinstance(each, str) for each in words):
             return " ".join(words)
-    return "" if given.text(*_WRITTEN) or "edits" in given else given.dump_or_nothing()
+    return "" if given.text(*_WRITTEN) or "edits" in given else given.dump()
 
 
 def result(value: object) -> str:

@@ -41,6 +41,7 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
 STARTS = frozenset({EventType.SESSION_START, EventType.SUBAGENT_START})
 
 

@@ -23,6 +23,7 @@ RELATED = 3
 LEAST_SCORE = 0.2  # below it, a memory shares a word with a prompt by chance
 CANDIDATES = 10  # the agent waits
 MAX_SESSIONS = 500
+MAX_GIVEN = 200  # memories that one session was given; older ones may be given again
 # Names that many files and folders have: they tell nothing of what is in them.
 _COMMON = frozenset({
     "app", "cmd", "config", "core", "dist", "doc", "docs", "home", "index", "init", "internal",
@@ -43,7 +44,6 @@ _SHORT = {
     "spec": "specification",
 }
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
-MAX_GIVEN = 200  # memories that one session was given; older ones may be given again
 
 
 class Given:
@@ -53,18 +53,15 @@ class Given:
         self._sessions: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def new(self, session: str, hits: Sequence[Hit]) -> list[Hit]:
+    def take(self, session: str, hits: Sequence[Hit], most: int) -> list[Hit]:
+        """The first of those that it has not been given, which it now has."""
         with self._lock:
             known = self._of(session)
-            return [hit for hit in hits if hit.uri not in known]
-
-    def add(self, session: str, hits: Sequence[Hit]) -> None:
-        with self._lock:
-            known = self._of(session)
-            for hit in hits:
-                known[hit.uri] = None
+            new = [hit for hit in hits if hit.uri not in known][:most]
+            known.update((hit.uri, None) for hit in new)
             while len(known) > MAX_GIVEN:
                 known.popitem(last=False)
+            return new
 
     def forget(self, session: str) -> None:
         """Its context is lost: all may be told again."""
@@ -91,7 +88,8 @@ class Briefing:
         found = self.context.build(
             replace(wanted, project=place.name, branch=place.branch), Mode.BM25, counted=False
         )
-        self.given.add(session, [hit for hit in found.hits if hit.uri])
+        named = [hit for hit in found.hits if hit.uri]
+        self.given.take(session, named, len(named))
         return found.text
 
     def about_file(self, session: str, place: Place, path: str) -> str:
@@ -117,9 +115,7 @@ class Briefing:
         if query.lists:
             return ""
         found = self.recall.search(query, counted=False).hits
-        new = self.given.new(session, found)[:RELATED]
-        self.given.add(session, new)
-        return contexts.related(new)
+        return contexts.related(self.given.take(session, found, RELATED))
 
 
 def _file_words(path: str) -> str:

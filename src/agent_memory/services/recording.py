@@ -7,14 +7,13 @@ from pathlib import PurePath
 
 from agent_memory.domain import hooks, memories, transcripts
 from agent_memory.domain.errors import GitFailed, InvalidInput
-from agent_memory.domain.events import Event, EventId, EventType, Millis, Position
+from agent_memory.domain.events import Event, EventId, Millis, Position
 from agent_memory.domain.hooks import Told
 from agent_memory.domain.memories import PROJECT, Domain
 from agent_memory.domain.projects import NOWHERE, Place
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.workplaces import Caller, Workplaces
 
-_SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
 _NEAR = 100  # events of a session within that time; there are never so many
 
 
@@ -44,7 +43,7 @@ class Recording:
 
     def _is_imported(self, event: Event) -> bool:
         """Whether an import was quicker: what agents give no id is known by its words."""
-        if event.type not in _SPOKEN:
+        if event.type not in transcripts.SPOKEN:
             return False
         since = Position(
             at_ms=Millis(max(0, event.at_ms - transcripts.NEAR_MS)), event_id=EventId("")

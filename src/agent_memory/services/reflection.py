@@ -6,17 +6,17 @@ from itertools import islice
 
 from agent_memory.domain import memories, signals, transcripts
 from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput
+from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.domain.events import (
     MAX_MILLIS,
     Event,
     EventId,
     EventRole,
-    EventType,
     Millis,
     Position,
     SessionId,
 )
+from agent_memory.domain.hooks import Told
 from agent_memory.domain.memories import Draft, Memory
 from agent_memory.domain.ports import EventLog
 from agent_memory.domain.projects import NOWHERE, Place
@@ -29,11 +29,19 @@ EVENTS = 400  # of a session, the latest: a compaction comes sooner
 READ_CHARS = 8_000  # of each
 ASSISTANT_DOUBT = 0.1  # an agent says "decided" of plans that nobody has agreed to
 MAX_CAPTURES = 20
+MAX_SUGGESTIONS = 5
 ALIKE = 10  # memories to compare with
 TAG = "auto-captured"
 _PAGE = 200
-_SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
 _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What in a prompt asks to be remembered: captured at once, or worth suggesting."""
+
+    captured: tuple[Memory, ...] = ()
+    suggested: tuple[Signal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,23 @@ class Reflection:
     log: EventLog
     capture: Capture
     recall: Recall
+
+    def prompt(self, told: Told, place: Place, markers: Sequence[str], *, capture: bool) -> Heard:
+        """What a prompt says with enough confidence; with `capture`, what is certain is kept. None
+        of it holds a secret: what is suggested may be typed into a command."""
+        try:
+            words = self.capture.secrets.clean(told.said, where="hook/prompt")
+        except ContentBlocked:
+            return Heard()
+        found = [
+            each for each in signals.detect(words, markers) if each.confidence >= signals.SUGGESTED
+        ][:MAX_SUGGESTIONS]
+        certain = [each for each in found if capture and each.confidence >= signals.CERTAIN]
+        kept = [self.keep(each, place, told.prompt_event, told.session) for each in certain]
+        return Heard(
+            captured=tuple(each for each in kept if each is not None),
+            suggested=tuple(each for each in found if each not in certain),
+        )
 
     def session(
         self,
@@ -116,7 +141,7 @@ class Reflection:
         place: Position | None = _END
         while place is not None and len(latest) < EVENTS:
             page = self.log.of_session(SessionId(session), after=place, limit=_PAGE, reverse=True)
-            latest += [each for each in page.events if each.type in _SPOKEN]
+            latest += [each for each in page.events if each.type in transcripts.SPOKEN]
             place = page.next
         return latest[::-1]
 

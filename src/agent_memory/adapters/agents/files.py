@@ -5,6 +5,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from agent_memory.adapters.durable import sync_folder
 from agent_memory.domain.agents import Change
 from agent_memory.domain.errors import ConfigError
 
@@ -94,12 +95,4 @@ def _replace(path: Path, text: str) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(target.parent)

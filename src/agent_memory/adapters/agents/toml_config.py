@@ -120,7 +120,7 @@ def _with_values(text: str, name: str, values: dict[str, str]) -> Iterator[str]:
         for key, value in values.items():
             table = re.sub(
                 rf"^([ \t]*{re.escape(key)}[ \t]*=[ \t]*)(?:{_VALUE})",
-                lambda found, value=value: found[1] + value,  # type: ignore[misc]
+                lambda found, value=value: found[1] + value,  # type: ignore[misc]  # of this round
                 table,
                 flags=re.MULTILINE,
             )

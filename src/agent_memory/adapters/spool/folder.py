@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agent_memory.adapters.durable import sync_folder
 from agent_memory.domain.errors import Overloaded, StorageFailed
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.tools import Use
@@ -40,7 +41,7 @@ class SpoolFolder:
                 file.flush()
                 os.fsync(descriptor)
             part.rename(self._folder / name)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         except OSError as exc:
             raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
 
@@ -82,14 +83,6 @@ class SpoolFolder:
                 f"{self._folder} is full ({files} files, {total >> 20} MiB):"
                 " `memory-daemon start` empties it"
             )
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _told(found: dict[str, Any]) -> Told:

@@ -4,20 +4,17 @@ Recording and looking up go on side by side; the answer waits for both. What tak
 agent should wait (captures at the end of a session, the network) is done after the answer.
 """
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from pathlib import PurePath
 
 import structlog
 
 from agent_memory import config
-from agent_memory.domain import contexts, signals
+from agent_memory.domain import contexts
 from agent_memory.domain.agents import Agent
 from agent_memory.domain.contexts import Wanted
 from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
@@ -39,9 +36,7 @@ from agent_memory.services.workplaces import Caller
 log = structlog.get_logger()
 
 FETCH_SECONDS = 1.2  # that the start of a session waits for a remote
-MAX_SUGGESTIONS = 5
 ASKING = ("SSH_ASKPASS", "GIT_ASKPASS")
-MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
 # Of what an agent takes without putting it into a file; the rest is room for what is around it.
 MAX_TOKENS = estimate_tokens("x" * (outputs.MAX_CONTEXT_CHARS - 200))
 
@@ -98,7 +93,7 @@ class HookHandler:
             caller = Caller(folder=preferences.folder(told, "/"), environ=os.environ)
             settings = preferences.settings(os.environ, caller.folder)
             place = self.recording.place(told, caller)
-            self.recording.record(told, place).result()
+            self._record(told, place).result()
             self._do_afterwards(told, place, caller, settings)
 
         def failed(exc: Exception) -> None:
@@ -160,7 +155,7 @@ class HookHandler:
                     return self._start(question, place, caller, settings)
                 case Moment.PROMPT:
                     return self._prompted(told, place, settings.hooks.user_prompt)
-                case Moment.TOOL if _triggers(told, caller, settings.hooks.post_tool_use):
+                case Moment.TOOL if preferences.triggers(told, caller.folder, settings.hooks):
                     return self.briefing.about_file(told.session, place, told.use.file)
                 case Moment.COMPACTION if _is_answered_at_once(question):
                     return self._capture(told, place, settings)
@@ -194,29 +189,17 @@ class HookHandler:
         return self.briefing.start(question.told.session, place, wanted)
 
     def _prompted(self, told: Told, place: Place, chosen: config.UserPromptHook) -> str:
-        try:
-            prompt = self.recording.ingest.secrets.clean(told.said, where="hook/prompt")
-        except ContentBlocked:
-            return ""
-        found = [
-            each
-            for each in signals.detect(prompt, chosen.signal_patterns)
-            if each.confidence >= signals.SUGGESTED
-        ][:MAX_SUGGESTIONS]
-        captured = []
-        if chosen.auto_capture:
-            certain = [each for each in found if each.confidence >= signals.CERTAIN]
-            found = [each for each in found if each not in certain]
-            kept = [
-                self.reflection.keep(each, place, told.prompt_event, told.session)
-                for each in certain
-            ]
-            captured = [each for each in kept if each is not None]
-        parts = [
-            contexts.captured(captured, "captured from the prompt"),
-            contexts.suggested(found),
-            self.briefing.about_prompt(told.session, place, prompt) if chosen.recall else "",
-        ]
+        heard = self.reflection.prompt(
+            told, place, chosen.signal_patterns, capture=chosen.auto_capture
+        )
+        related = ""
+        if chosen.recall:
+            related = self.briefing.about_prompt(told.session, place, told.said)
+        parts = (
+            contexts.captured(heard.captured, "captured from the prompt"),
+            contexts.suggested(heard.suggested),
+            related,
+        )
         return "\n".join(filter(None, parts))
 
     def _capture(self, told: Told, place: Place, settings: config.Settings) -> str:
@@ -273,18 +256,3 @@ class HookHandler:
 def _is_answered_at_once(question: Question) -> bool:
     """Whether the answer tells what was captured."""
     return question.contract is Contract.SIMPLE and question.told.moment is Moment.COMPACTION
-
-
-def _triggers(told: Told, caller: Caller, chosen: config.PostToolUseHook) -> bool:
-    """Whether memories about the file are wanted."""
-    if told.use.names.isdisjoint(chosen.trigger_tools):
-        return False
-    if not 0 < len(told.use.file) <= MAX_PATH_CHARS:
-        return False
-    path = PurePath(told.use.file)
-    with contextlib.suppress(ValueError):
-        path = path.relative_to(caller.folder)
-    names = {str(path), path.name, *("/".join(path.parts[n:]) for n in range(len(path.parts)))}
-    return not any(
-        fnmatchcase(name, pattern) for name in names for pattern in chosen.exclude_patterns
-    )

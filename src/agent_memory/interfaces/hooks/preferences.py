@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 from agent_memory import config
 from agent_memory.domain.errors import ConfigError
 from agent_memory.domain.hooks import Moment, Told
+
+MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
 
 
 class Section(Protocol):
@@ -54,3 +58,17 @@ def wanted(moment: Moment, chosen: config.Hooks) -> bool:
         return False
     section = sections.get(moment)
     return chosen.enabled and (section is None or section.enabled)
+
+
+def triggers(told: Told, folder: str, chosen: config.Hooks) -> bool:
+    """Whether memories about the file of a tool are wanted."""
+    section, use = chosen.post_tool_use, told.use
+    if use.names.isdisjoint(section.trigger_tools) or not 0 < len(use.file) <= MAX_PATH_CHARS:
+        return False
+    path = PurePath(use.file)
+    with suppress(ValueError):
+        path = path.relative_to(folder)
+    names = {str(path), *("/".join(path.parts[n:]) for n in range(len(path.parts)))}
+    return not any(
+        fnmatchcase(name, pattern) for name in names for pattern in section.exclude_patterns
+    )
