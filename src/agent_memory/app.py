@@ -78,7 +78,9 @@ from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.interfaces.hooks.inputs import Delivery
-from agent_memory.interfaces.http.server import HttpServer, health
+from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.parts import Parts
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
@@ -128,12 +130,12 @@ class App:
     worker: ProcessWorker
     bridge: Bridge
     grpc: GrpcServer
-    http: HttpServer
     scheduler: CronScheduler
     lexical: TantivyIndex
     repositories: GitRepositories
     notes: NoteWriting
     hooks: HookHandler
+    parts: Parts
     services: Services
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
@@ -147,6 +149,16 @@ class App:
             status=status,
         )
         return Runner(PROGRAMS, backend, __version__)
+
+    def web(self, status: Callable[[], DaemonStatus]) -> Application:
+        """What answers over HTTP."""
+
+        def load() -> Application:
+            from agent_memory.interfaces.http.application import application
+
+            return application(self.parts, status)
+
+        return Deferred(load)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -382,12 +394,21 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         worker=worker,
         bridge=bridge,
         grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
-        http=HttpServer(health),
         scheduler=scheduler,
         lexical=lexical,
         repositories=repositories,
         notes=notes,
         hooks=hooks,
+        parts=Parts(
+            bridge=bridge,
+            timeline=timeline,
+            contents=contents,
+            recall=recall,
+            curation=curation,
+            workplaces=workplaces,
+            sharing=sharing,
+            consolidation=services.consolidation,
+        ),
         services=services,
     )
 

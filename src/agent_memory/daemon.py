@@ -28,6 +28,7 @@ from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.http.server import HttpServer
 
 log = structlog.get_logger()
 
@@ -123,9 +124,10 @@ class _Daemon:
             version=__version__,
             on_newer=self._stop.set,
         )
+        http = HttpServer(built.web(lambda: self._status(built)))
         try:
             self._first_key(built)
-            await self._listen(built, commands)
+            await self._listen(built, commands, http)
             built.scheduler.start()
             self._announce(built)
             _say_ready(self._start)
@@ -140,7 +142,7 @@ class _Daemon:
                 ended = await asyncio.gather(
                     commands.stop(DRAIN_SECONDS),
                     built.grpc.stop(DRAIN_SECONDS),
-                    built.http.stop(),
+                    http.stop(),
                     return_exceptions=True,
                 )
                 for each in ended:
@@ -160,7 +162,7 @@ class _Daemon:
             also_stderr=self._start.ready_fd is None,
         )
 
-    async def _listen(self, built: app.App, commands: CommandServer) -> None:
+    async def _listen(self, built: app.App, commands: CommandServer, http: HttpServer) -> None:
         """The command socket must work; a busy port fails only a start by hand."""
         places.withdraw(self._folders, self._sockets)  # what a crashed one left; we hold the lock
         built.grpc.listen_on_socket(self._sockets / "grpc.sock")
@@ -168,15 +170,15 @@ class _Daemon:
         hosts = listening.hosts("grpc.host", chosen.host)
         with self._tolerating_busy_ports("grpc"):
             built.grpc.listen(hosts, chosen.port)
-        http = self._settings.http
-        http_hosts = listening.hosts("http.host", http.host)
+        web = self._settings.http
+        http_hosts = listening.hosts("http.host", web.host)
         with self._tolerating_busy_ports("http"):
-            sockets = listening.bind(http_hosts, http.port)
+            sockets = listening.bind(http_hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
             self._http_addresses = [
                 listening.shown(each.getsockname()[0], self._http_port) for each in sockets
             ]
-            built.http.start(sockets, self._http_ended)
+            http.start(sockets, self._http_ended)
         await built.grpc.start()
         await commands.listen(self._sockets / "daemon.sock")
 

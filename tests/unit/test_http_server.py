@@ -3,9 +3,15 @@
 import asyncio
 
 from agent_memory.interfaces import listening
-from agent_memory.interfaces.http.server import HttpServer, health
+from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.server import HttpServer
 
 SECONDS = 20.0
+
+
+def nothing() -> Application:
+    raise AssertionError("no request here needs the application")
 
 
 def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
@@ -13,7 +19,7 @@ def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
         ended: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         (broken,) = listening.bind(("127.0.0.1",), 0)
         broken.close()
-        server = HttpServer(health)
+        server = HttpServer(Deferred(nothing))
         server.start([broken], ended.set_result)
         reason = await asyncio.wait_for(ended, SECONDS)
         await server.stop()
@@ -26,7 +32,7 @@ def test_a_stop_is_not() -> None:
     async def serve() -> list[BaseException | None]:
         told: list[BaseException | None] = []
         sockets = listening.bind(("127.0.0.1",), 0)
-        server = HttpServer(health)
+        server = HttpServer(Deferred(nothing))
         server.start(sockets, told.append)
         reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
         writer.write(b"GET /health HTTP/1.0\r\n\r\n")

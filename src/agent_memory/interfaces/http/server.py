@@ -3,18 +3,12 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Application = Callable[
-    [Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
-    Awaitable[None],
-]
+from agent_memory.interfaces.http.asgi import Application
 
 STOP_SECONDS = 5.0
 
@@ -75,16 +69,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Signals are the daemon's."""
         yield
-
-
-async def health(
-    scope: Scope,
-    _receive: Callable[[], Awaitable[Message]],
-    send: Callable[[Message], Awaitable[None]],
-) -> None:
-    """`GET /health`: the daemon answers, so it lives."""
-    found = scope["type"] == "http" and scope["path"] == "/health"
-    body = b'{"status": "ok"}' if found else b'{"detail": "Not Found"}'
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 200 if found else 404, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,28 @@
+"""The application, loaded with the first request that needs it: a daemon that only hooks and
+commands talk to never pays for it."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
+
+HEALTHY = b'{"status": "ok"}'
+
+
+class Deferred:
+    """Answers `GET /health` itself: the daemon answers, so it lives."""
+
+    def __init__(self, load: Callable[[], Application]) -> None:
+        self._load = load
+        self._loaded: Application | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/health":
+            await answer(send, 200, HEALTHY)
+            return
+        if self._loaded is None:
+            async with self._loading:
+                if self._loaded is None:
+                    self._loaded = await asyncio.to_thread(self._load)
+        await self._loaded(scope, receive, send)
