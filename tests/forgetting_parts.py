@@ -18,6 +18,7 @@ from agent_memory.domain.forgetting import Report, Selection
 from agent_memory.domain.ports import Embedder
 from agent_memory.domain.segments import Rules
 from agent_memory.services.forgetting import Forgetting
+from agent_memory.services.learning import Learning
 from agent_memory.services.purging import Purging
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
@@ -79,6 +80,13 @@ def over(
     rollup = Rollup(
         reader=parts.toc, writer=parts.toc, drafter=summarizer, summarizer=summarizer, clock=clock
     )
+    learning = Learning(
+        log=parts.log,
+        outbox=parts.outbox,
+        knowledge=parts.knowledge,
+        clock=clock,
+        owner="local:ann",
+    )
     forgetting = Forgetting(
         log=parts.log,
         remover=parts.log,
@@ -86,6 +94,7 @@ def over(
         segmenting=segmenting,
         rollup=rollup,
         eraser=parts.toc,
+        learning=learning,
         purging=Purging(
             indexes=parts.indexes,
             recall=parts.recall,

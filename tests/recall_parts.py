@@ -8,9 +8,11 @@ from pathlib import Path
 
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.index.vectors import FlatVectors
+from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.event_log import StoredEventLog
+from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
 from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
 from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.toc_store import StoredToc
@@ -23,6 +25,7 @@ from agent_memory.domain.ports import Embedder, OrderedStore
 from agent_memory.domain.queries import Answer, Mode, Query, Scope
 from agent_memory.domain.segments import Rules
 from agent_memory.services.embedding import Embedding
+from agent_memory.services.facts import Facts
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.library import Library
@@ -134,6 +137,8 @@ class Parts:
     log: StoredEventLog
     toc: StoredToc
     outbox: StoredOutbox
+    knowledge: StoredKnowledge
+    facts: Facts
     library: Library
     lexical: TantivyIndex
     vectors: FlatVectors | None
@@ -219,7 +224,9 @@ def assembled(
     clock = clock or Stopped()
     log, toc, outbox = StoredEventLog(store), StoredToc(store), StoredOutbox(store)
     memories, uses = StoredMemories(store), StoredUses(store)
-    library = Library(log=log, toc=toc, memories=memories)
+    knowledge = StoredKnowledge(store)
+    library = Library(log=log, toc=toc, memories=memories, knowledge=knowledge)
+    facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, changed=lambda: None)
     lexical = TantivyIndex(folder / "lexical")
     queue = StoredEmbeddingQueue(store)
     vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
@@ -246,6 +253,8 @@ def assembled(
         log=log,
         toc=toc,
         outbox=outbox,
+        knowledge=knowledge,
+        facts=facts,
         library=library,
         lexical=lexical,
         vectors=vectors,
@@ -262,6 +271,7 @@ def assembled(
             if embedder is None or vectors is None
             else Vectors(index=vectors, embedder=embedder, waiting=queue.size),
             uses=uses,
+            facts_used=facts.used,
             clock=clock,
         ),
         segmenting=Segmenting(

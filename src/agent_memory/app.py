@@ -1,10 +1,12 @@
 """Composition root: the only file that names concrete classes."""
 
+import getpass
 import os
 import secrets
 import shutil
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
 from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
+from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
 from agent_memory.adapters.storage.maintenance import GuardedMaintenance
 from agent_memory.adapters.storage.memory_store import (
     StoredMemories,
@@ -52,8 +55,10 @@ from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Settings, Toc
 from agent_memory.domain import agents
+from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.forgetting import Report
+from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
     Clock,
@@ -63,9 +68,11 @@ from agent_memory.domain.ports import (
     StoreMaintenance,
     Summarizer,
 )
+from agent_memory.domain.procedures import Procedure
 from agent_memory.domain.secrets import Incident
 from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
+from agent_memory.domain.users import User
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import Backend, Remote, Services
@@ -92,12 +99,15 @@ from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
 from agent_memory.services.curation import Curation
 from agent_memory.services.embedding import Embedding
+from agent_memory.services.facts import Facts
 from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.installing import Installing
 from agent_memory.services.jobs import Jobs
+from agent_memory.services.knowledge import Knowledge, Shelf
+from agent_memory.services.learning import Learning
 from agent_memory.services.library import Library
 from agent_memory.services.memory_forgetting import MemoryForgetting
 from agent_memory.services.notes import NoteWriting
@@ -202,7 +212,17 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
     worker = ProcessWorker()
     toc, outbox = StoredToc(store), StoredOutbox(store)
     memories, uses = StoredMemories(store), StoredUses(store)
-    library = Library(log=events, toc=toc, memories=memories)
+    known = StoredKnowledge(store)
+    library = Library(log=events, toc=toc, memories=memories, knowledge=known)
+    facts = Facts(
+        knowledge=known,
+        secrets=secrets_filter,
+        clock=clock,
+        changed=lambda: scheduler.wake(job_names.OUTBOX),
+    )
+    learning = Learning(
+        log=events, outbox=outbox, knowledge=known, clock=clock, owner=f"local:{getpass.getuser()}"
+    )
     index_folder = _index_folder(store, db_path)
     lexical = TantivyIndex(index_folder / "lexical")
     embedding = _embedding(settings, store, library, index_folder / "vectors")
@@ -228,6 +248,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             index=embedding.vectors, embedder=embedding.embedder, waiting=embedding.queue.size
         ),
         uses=uses,
+        facts_used=facts.used,
         clock=clock,
     )
     repositories = GitRepositories(data, worker)
@@ -253,6 +274,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         segmenting=segmenting,
         rollup=rollup,
         eraser=toc,
+        learning=learning,
         purging=purging,
         turn=turn,
     )
@@ -266,6 +288,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             outbox=outbox,
             writer=toc,
             indexes=indexes,
+            learning=learning,
             notes=notes,
             forgetting=forgetting,
             forgotten=_forgotten,
@@ -408,6 +431,15 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             workplaces=workplaces,
             sharing=sharing,
             consolidation=services.consolidation,
+            facts=facts,
+            knowledge=Knowledge(
+                episodes=Shelf(Episode, known, secrets_filter),
+                procedures=Shelf(Procedure, known, secrets_filter),
+                users=Shelf(User, known, secrets_filter),
+                kept=known,
+                clock=clock,
+                new_id=lambda: KnowledgeId(str(uuid.uuid4())),
+            ),
         ),
         services=services,
     )

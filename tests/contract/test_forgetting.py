@@ -163,12 +163,12 @@ class TestTraces:
             row = (b"x" + needle, b"\x01") if number % 2 else (b"x", b"\x01y" + needle + b"z")
             commit(store, Batch((Put(name, *row),)))
         traces = StoredTraces(store, [])
-        assert traces.in_kept(wanted) == {b"needle-events", b"needle-memories"}
+        assert traces.in_kept(wanted) == {b"needle-events", b"needle-memories", b"needle-facts"}
         found = traces.in_rows(wanted, nothing)
         assert found == {
             Trace(name, f"needle-{name}".encode())
             for name in families.ALL
-            if name not in (families.EVENTS, families.MEMORIES)
+            if name not in (families.EVENTS, families.MEMORIES, families.FACTS)
         }
 
     def test_files_are_searched_over_the_ends_of_pieces(

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import NewType
 
 from agent_memory.domain.events import Event, EventRole, EventType, Millis
+from agent_memory.domain.facts import Fact
+from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.memories import PROJECT, Memory, MemoryKey, Status
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.toc import Grip, TocNode
@@ -101,6 +103,25 @@ def of_memory(memory: Memory) -> list[Document]:
             relates_to=memory.relates_to,
         )
     ]
+
+
+def fact_owner(name: KnowledgeId) -> Owner:
+    return Owner(f"fact:{name}")
+
+
+def of_fact(fact: Fact) -> Document:
+    family, _, name = fact.scope.partition(":")
+    return Document(
+        kind=Kind.FACT,
+        id=fact.id,
+        owner=fact_owner(fact.id),
+        at_ms=fact.valued_ms,
+        title=fact.key,
+        text=fact.value,
+        project=name if family == PROJECT else "",
+        agent=fact.agent_id or "",
+        speaker=fact.user_id or "",
+    )
 
 
 def of_event(event: Event) -> list[Document]:

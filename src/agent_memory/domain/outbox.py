@@ -7,6 +7,7 @@ does no harm.
 from dataclasses import dataclass
 
 from agent_memory.domain.events import Position, SessionId
+from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.memories import MemoryKey
 
 
@@ -28,4 +29,9 @@ class MemoryChanged:
     key: MemoryKey
 
 
-Entry = EventChanged | SegmentChanged | MemoryChanged
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactChanged:
+    id: KnowledgeId
+
+
+Entry = EventChanged | SegmentChanged | MemoryChanged | FactChanged

@@ -15,6 +15,7 @@ from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
 from agent_memory.domain.forgetting import Erasure, Place, Searched, Trace
 from agent_memory.domain.hooks import Told
+from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.jobs import JobState, JobStatus
 from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey
 from agent_memory.domain.notes import Reading
@@ -400,6 +401,53 @@ class SharedNotebook(Notebook, Protocol):
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
         """Whether there was anything to push. None: it was refused, because the remote has what we
         have yet to fetch."""
+        ...
+
+
+class Record(Protocol):
+    """Something that is known: a fact, an episode, ... It is listed by when it was made."""
+
+    @property
+    def id(self) -> KnowledgeId: ...
+
+    @property
+    def made_ms(self) -> Millis: ...
+
+
+R = TypeVar("R", bound=Record)
+
+
+class KnowledgeChange(NamedTuple):
+    """A record as it was, if it was, and as it is to be, if it is."""
+
+    before: Record | None
+    after: Record | None
+
+
+class Knowledge(Protocol):
+    """Facts, episodes, procedures, users, and the sessions they were learned from."""
+
+    def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]: ...
+
+    def page(
+        self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
+    ) -> tuple[list[R], int]:
+        """Records with these values, the newest first, and how many there are in all."""
+        ...
+
+    def after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
+        """In the order of their ids, from the one after this."""
+        ...
+
+    def commit(
+        self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
+    ) -> bool:
+        """All of it or nothing: False where a record is not, or no longer, as it was. Durable on
+        return, unless nobody waits."""
+        ...
+
+    def cursor(self) -> int | None:
+        """The outbox entry up to which everything was learned from. None: nothing was."""
         ...
 
 

@@ -454,10 +454,12 @@ def _hit_json(hit: Hit, detail: str) -> dict[str, Any]:
             "node_id": hit.node_id or None,
             "project": found.project or None,
         }
+    if found.kind is Kind.FACT:
+        shown |= {"key": found.title, "agent": found.agent or None, "user": found.speaker or None}
     if found.kind is Kind.EVENT:
         shown |= {"role": found.role, "speaker": found.speaker or None}
     cut = MAX_HIT_CHARS if detail == "full" else MAX_SUMMARY_TEXT
-    if detail == "full" or found.kind is Kind.EVENT:
+    if detail == "full" or found.kind in (Kind.EVENT, Kind.FACT):
         text = _cut(found.text, cut)
         shown["content" if found.kind is Kind.MEMORY else "text"] = text
         shown["truncated"] = hit.truncated or len(text) < len(found.text)
@@ -473,7 +475,10 @@ def _cut(text: str, most: int) -> str:
 
 def summary(document: Document) -> str:
     """One line that stands for a document."""
-    line = " ".join((document.title or document.text[:1000]).split())
+    said = document.title or document.text[:1000]
+    if document.kind is Kind.FACT:
+        said = f"{document.title}: {document.text[:1000]}"
+    line = " ".join(said.split())
     return line if len(line) <= MAX_SUMMARY_LINE else line[: MAX_SUMMARY_LINE - 3] + "..."
 
 

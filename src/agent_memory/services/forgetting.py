@@ -25,6 +25,7 @@ from agent_memory.domain.ports import (
     TocReader,
 )
 from agent_memory.domain.toc import Change, GripId, TocNode
+from agent_memory.services.learning import Learning
 from agent_memory.services.purging import COMPACTING, INDEXES, SEARCHING, UNREACHABLE, Done, Purging
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
@@ -59,6 +60,7 @@ class Forgetting:
     segmenting: Segmenting
     rollup: Rollup
     eraser: TocEraser
+    learning: Learning
     purging: Purging
     turn: threading.Lock  # that of the jobs
     running: threading.Lock = field(default_factory=threading.Lock)
@@ -133,6 +135,7 @@ class Forgetting:
     def _forget(self, done: Done) -> Report:
         places, tally = self.plan.events(), _Tally()
         self._remove(places, tally, done)
+        self.learning.relearn({place.session_id for place in places})
         for number, (session_id, doomed) in enumerate(groupby(places, lambda each: each[0])):
             done(CONTENTS, number)
             with self.turn:

@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
+from agent_memory.domain.outbox import (
+    Entry,
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    SegmentChanged,
+)
 from agent_memory.domain.ports import Clock, EmbeddingQueue, EventLog, LexicalIndex, Outbox
 from agent_memory.services.library import Library
 
@@ -70,11 +76,11 @@ class Indexing:
 
 
 def _is_live(entry: Entry, since: int) -> bool:
-    """Memories always are: they are few, and someone has just written them."""
+    """Memories and facts always are: they are few, and someone has just written them."""
     match entry:
         case EventChanged(at=at):
             return at.at_ms >= since
-        case MemoryChanged():
+        case MemoryChanged() | FactChanged():
             return True
         case SegmentChanged():
             return False

@@ -10,6 +10,7 @@ from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
 from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
+from agent_memory.services.learning import Learning
 from agent_memory.services.notes import NoteWriting
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
@@ -38,6 +39,7 @@ class Work:
     outbox: Outbox
     writer: TocWriter
     indexes: Indexes
+    learning: Learning
     notes: NoteWriting
     forgetting: Forgetting
     forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
@@ -60,12 +62,13 @@ class Work:
             self.rollup.run(lambda _: check())
 
     def process_outbox(self, check: Check) -> bool:
-        """Bring notes and indexes up to date, remove what every consumer has behind it, and finish
-        a forgetting that was cut off. Whether more waits."""
+        """Bring notes, knowledge and indexes up to date, remove what every consumer has behind it,
+        and finish a forgetting that was cut off. Whether more waits."""
 
         def between() -> None:
             check()
             self.notes.flush(check)  # a backlog of the indexes does not hold the notes up
+            self.learning.keep_up(check)
 
         try:
             between()
@@ -78,7 +81,7 @@ class Work:
         return more
 
     def _trim(self) -> None:
-        done = min(self.writer.cursor(), self.indexes.cursor())
+        done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)

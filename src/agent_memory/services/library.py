@@ -6,10 +6,17 @@ from dataclasses import dataclass, replace
 from agent_memory.domain import documents, memories, segments
 from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner
 from agent_memory.domain.events import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.domain.facts import Fact
 from agent_memory.domain.memories import Memory, MemoryKey
-from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
+from agent_memory.domain.outbox import (
+    Entry,
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    SegmentChanged,
+)
 from agent_memory.domain.periods import NodeId
-from agent_memory.domain.ports import EventLog, Memories, TocReader
+from agent_memory.domain.ports import EventLog, Knowledge, Memories, TocReader
 from agent_memory.domain.queries import Found, Hit
 from agent_memory.domain.segments import Segment
 
@@ -23,6 +30,7 @@ class Library:
     log: EventLog
     toc: TocReader
     memories: Memories
+    knowledge: Knowledge
 
     def owned(self, entries: Iterable[Entry]) -> dict[Owner, list[Document]]:
         """What the records behind these entries hold now; nothing where they are gone."""
@@ -41,12 +49,18 @@ class Library:
                     found[documents.memory_owner(key)] = (
                         [] if memory is None else documents.of_memory(memory)
                     )
+                case FactChanged(id=name):
+                    (fact,) = self.knowledge.get(Fact, [name])
+                    found[documents.fact_owner(name)] = (
+                        [] if fact is None else [documents.of_fact(fact)]
+                    )
         for event in self.log.at(places):
             found[documents.event_owner(event.event_id)] = documents.of_event(event)
         return found
 
     def everything(self) -> Iterator[list[Entry]]:
-        """Entries for all that there is, some at a time: events by time, segments, memories."""
+        """Entries for all that there is, some at a time: events by time, segments, memories,
+        facts."""
         sessions: dict[SessionId, None] = {}
         after: Position | None = None
         while True:
@@ -66,6 +80,10 @@ class Library:
             while kept := self.memories.of_domain(domain, after=last, limit=_PAGE):
                 yield [MemoryChanged(key=memory.key) for memory in kept]
                 last = kept[-1].key
+        name = ""
+        while facts := self.knowledge.after(Fact, name, limit=_PAGE):
+            yield [FactChanged(id=fact.id) for fact in facts]
+            name = facts[-1].id
 
     def read(self, found: Sequence[Found]) -> dict[DocumentKey, Document]:
         """What was found, as far as it is still there; `placed` says where it belongs."""
@@ -91,6 +109,13 @@ class Library:
                 for each in found
                 if each.kind is Kind.MEMORY and (memory := self.memory(each.id)) is not None
                 for document in documents.of_memory(memory)
+            ),
+            *(
+                documents.of_fact(fact)
+                for fact in self.knowledge.get(
+                    Fact, [each.id for each in found if each.kind is Kind.FACT]
+                )
+                if fact is not None
             ),
         ]
         return {document.key: document for document in read}

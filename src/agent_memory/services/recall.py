@@ -64,6 +64,7 @@ class Recall:
     tail: Tail
     vectors: Vectors | None
     uses: MemoryUses
+    facts_used: Callable[[Sequence[str]], None]
     clock: Clock
 
     def search(self, query: Query, *, counted: bool = True) -> Answer:
@@ -76,6 +77,9 @@ class Recall:
         if counted:
             found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
+            self.facts_used(
+                [each.document.id for each in answer.hits if each.document.kind is Kind.FACT]
+            )
         return answer
 
     def moments(self, words: str) -> tuple[Millis, Millis]:

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import analysis, documents, queries
 from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
+from agent_memory.domain.outbox import (
+    Entry,
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    SegmentChanged,
+)
 from agent_memory.domain.ports import EventLog, LexicalIndex, Outbox
 from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.services.library import Library
@@ -62,6 +68,7 @@ class Tail:
             EventChanged: _Part(frozenset({Kind.EVENT})),
             SegmentChanged: _Part(frozenset({Kind.SEGMENT, Kind.GRIP})),
             MemoryChanged: _Part(frozenset({Kind.MEMORY})),
+            FactChanged: _Part(frozenset({Kind.FACT})),
         }
 
     def find(self, needles: Sequence[str], scope: Scope, *, limit: int) -> tuple[list[Found], int]:

@@ -2,8 +2,17 @@
 
 from dataclasses import dataclass
 
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis, Page, Position, check_millis
+from agent_memory.domain.errors import InvalidInput, NotFound
+from agent_memory.domain.events import (
+    Event,
+    EventId,
+    Millis,
+    Page,
+    Position,
+    SessionId,
+    check_millis,
+    check_session_id,
+)
 from agent_memory.domain.ports import EventLog
 
 DEFAULT_EVENTS = 50
@@ -25,6 +34,17 @@ class Timeline:
                 f"from_timestamp_ms ({start}) is after to_timestamp_ms ({end}): swap them"
             )
         return self.log.between(Millis(start), Millis(end), after=after, limit=page_size(limit))
+
+    def event(self, event_id: str) -> Event:
+        found = self.log.get(EventId(event_id))
+        if found is None:
+            raise NotFound(f"there is no event {event_id!r}")
+        return found
+
+    def of_session(self, session_id: str, *, limit: int = 0, after: Position | None = None) -> Page:
+        """A session's events by time; none where nobody knows it."""
+        check_session_id(session_id)
+        return self.log.of_session(SessionId(session_id), after=after, limit=page_size(limit))
 
 
 def page_size(limit: int) -> int:

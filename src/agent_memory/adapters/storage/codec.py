@@ -40,7 +40,7 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(at: Position, value: bytes) -> Event:
     try:
-        record = _decode_event(_body(value))
+        record = _decode_event(body(value))
         return Event(
             event_id=at.event_id,
             session_id=SessionId(record.session_id),
@@ -59,10 +59,10 @@ def encode_millis(at_ms: Millis) -> bytes:
 
 
 def decode_millis(value: bytes) -> Millis:
-    body = _body(value)
-    if len(body) != 6:
-        raise StorageFailed(f"a stored time has {len(body)} bytes, not 6")
-    return Millis(int.from_bytes(body, "big"))
+    found = body(value)
+    if len(found) != 6:
+        raise StorageFailed(f"a stored time has {len(found)} bytes, not 6")
+    return Millis(int.from_bytes(found, "big"))
 
 
 class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
@@ -79,7 +79,7 @@ def encode_access_key(key: AccessKey) -> bytes:
 
 def decode_access_key(name: str, value: bytes) -> AccessKey:
     try:
-        record = _decode_access_key(_body(value))
+        record = _decode_access_key(body(value))
     except msgspec.MsgspecError as exc:
         raise StorageFailed(f"the stored key {name!r} is damaged") from exc
     return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
@@ -94,7 +94,7 @@ def pack(record: msgspec.Struct) -> bytes:
 
 def unpack(value: bytes, kind: type[S]) -> S:
     try:
-        return msgspec.msgpack.decode(_body(value), type=kind)
+        return msgspec.msgpack.decode(body(value), type=kind)
     except msgspec.MsgspecError as exc:
         raise StorageFailed(f"a stored record is no {kind.__name__.lstrip('_')}") from exc
 
@@ -105,10 +105,11 @@ def encode_key(key: bytes) -> bytes:
 
 
 def decode_key(value: bytes) -> bytes:
-    return bytes(_body(value))
+    return bytes(body(value))
 
 
-def _body(value: bytes) -> memoryview:
+def body(value: bytes) -> memoryview:
+    """What follows the version, which must be ours."""
     if not value or value[0] != VERSION:
         raise StorageFailed(f"a stored value has schema {value[:1].hex() or 'none'}, not {VERSION}")
     return memoryview(value)[1:]

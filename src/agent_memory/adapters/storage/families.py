@@ -17,6 +17,8 @@ MEMORY_USES = "memory_uses"  # the same key -> how often it was recalled, and wh
 NOTE_QUEUE = "note_queue"  # note:{home}:{sequence:020} -> the key of the memory that changed
 PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home} -> state of notes
 JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changes; looked:{domain} -> when
+FACTS = "facts"  # fact:{id}, former:{id}, and rows of their order
+KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -37,5 +39,7 @@ ALL = (
     NOTE_QUEUE,
     PROJECTS,
     JOURNAL,
+    FACTS,
+    KNOWLEDGE,
     META,
 )

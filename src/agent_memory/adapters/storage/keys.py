@@ -6,6 +6,7 @@ from agent_memory.domain.memories import Digest, Domain, MemoryKey
 OUTBOX_PREFIX = b"outbox:"
 SESSION_PREFIX = b"ses:"
 MEMORY_PREFIX = b"mem:"
+FACT_PREFIX = b"fact:"
 
 
 def event(at_ms: Millis, event_id: EventId) -> bytes:

@@ -3,7 +3,14 @@
 from agent_memory.adapters.storage import codec, families, keys
 from agent_memory.domain.batches import Batch, DeleteRange
 from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged, SegmentChanged
+from agent_memory.domain.identities import KnowledgeId
+from agent_memory.domain.outbox import (
+    Entry,
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    SegmentChanged,
+)
 from agent_memory.domain.ports import OrderedStore
 
 
@@ -41,6 +48,8 @@ def encode_entry(entry: Entry) -> bytes:
             return codec.encode_key(keys.session_event(session_id, at.at_ms, at.event_id))
         case MemoryChanged(key=key):
             return codec.encode_key(keys.memory(key))
+        case FactChanged(id=name):
+            return codec.encode_key(keys.FACT_PREFIX + name.encode())
 
 
 def decode_entry(key: bytes) -> Entry:
@@ -48,4 +57,6 @@ def decode_entry(key: bytes) -> Entry:
         return SegmentChanged(session_id=keys.session_of(key), first=keys.position(key))
     if key.startswith(keys.MEMORY_PREFIX):
         return MemoryChanged(key=keys.memory_of(key))
+    if key.startswith(keys.FACT_PREFIX):
+        return FactChanged(id=KnowledgeId(key[len(keys.FACT_PREFIX) :].decode()))
     return EventChanged(at=keys.position(key))

@@ -22,7 +22,7 @@ _CHUNK = 4 << 20
 _FEW = 1_000
 _LONG = 32
 _LAST = b"\xff" * 64
-_KEPT = (families.EVENTS, families.MEMORIES)  # all else is made from these
+_KEPT = (families.EVENTS, families.MEMORIES, families.FACTS)  # all else is made from these
 # RocksDB's own words, of which people who work on a database speak too; it writes no value there.
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 
-import msgspec
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import status
+from agent_memory.interfaces.http import answers, knowledge, reading, status
+from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.parts import Parts
 
 PREFIX = "/api/v1"
@@ -23,15 +24,36 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
         description="What agents said, did and learned, for programs.",
         redoc_url=None,
     )
-    api.include_router(status.router(parts.bridge, told), prefix=PREFIX)
+    for routes in (
+        status.router(parts.bridge, told),
+        knowledge.router(parts),
+        reading.router(parts),
+    ):
+        api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.add_exception_handler(AgentMemoryError, _failed)
+    api.add_exception_handler(RequestValidationError, _refused)
     return api
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)  # noqa: S101  # it is what the handler is for
-    return Response(
-        msgspec.json.encode({"detail": str(error)}),
-        status_code=wire.codes(error).http,
-        media_type="application/json",
-    )
+    return answers.json({"detail": _plain(str(error))}, wire.codes(error).http)
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    """Where and why, and never what was given: it may be a secret, or no text at all."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    found = [
+        {
+            "loc": [_plain(str(part)) for part in each["loc"]],
+            "msg": each["msg"],
+            "type": each["type"],
+        }
+        for each in error.errors()
+    ]
+    return answers.json({"detail": found}, 422)
+
+
+def _plain(text: str) -> str:
+    """As it can be encoded."""
+    return text.encode(errors="replace").decode()

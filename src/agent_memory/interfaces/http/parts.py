@@ -6,6 +6,8 @@ from agent_memory.interfaces.bridge import Bridge
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.curation import Curation
+from agent_memory.services.facts import Facts
+from agent_memory.services.knowledge import Knowledge
 from agent_memory.services.recall import Recall
 from agent_memory.services.sharing import Sharing
 from agent_memory.services.timeline import Timeline
@@ -22,3 +24,5 @@ class Parts:
     workplaces: Workplaces
     sharing: Sharing
     consolidation: Consolidation
+    facts: Facts
+    knowledge: Knowledge

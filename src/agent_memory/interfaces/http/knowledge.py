@@ -1,0 +1,206 @@
+"""`/api/v1/memories/`: facts, episodes, procedures and users."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from agent_memory.domain.facts import Claim
+from agent_memory.interfaces import known
+from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.models import (
+    EpisodeAnswer,
+    EpisodeChange,
+    EpisodeGiven,
+    FactAnswer,
+    FactChange,
+    FactGiven,
+    Filter,
+    FormerAnswer,
+    Ids,
+    Items,
+    Limit,
+    Offset,
+    ProcedureAnswer,
+    ProcedureChange,
+    ProcedureGiven,
+    UserAnswer,
+    UserChange,
+    UserGiven,
+)
+from agent_memory.interfaces.http.parts import Parts
+from agent_memory.services.facts import Correction
+from agent_memory.services.knowledge import K, Shelf
+
+# Routes answer with bytes of their own: `response_model` is what the page shows.
+
+
+def router(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/memories")
+    routes.include_router(_facts(parts))
+    routes.include_router(_episodes(parts))
+    routes.include_router(_procedures(parts))
+    routes.include_router(_users(parts))
+    return routes
+
+
+def _facts(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/facts", tags=["facts"])
+    run, facts = parts.bridge.run, parts.facts
+
+    @routes.get("/", summary="List facts, the newest first", response_model=Items[FactAnswer])
+    async def listed(
+        scope: Filter = None, fact_type: Filter = None, limit: Limit = 50, offset: Offset = 0
+    ) -> Response:
+        def read() -> Response:
+            found = facts.page(scope=scope, fact_type=fact_type, limit=limit, offset=offset)
+            return answers.page(found, known.fact_json)
+
+        return await run(read)
+
+    @routes.post("/", summary="Claim a fact", status_code=201, response_model=FactAnswer)
+    async def claimed(given: FactGiven) -> Response:
+        claim = Claim(**given.model_dump())
+        return answers.json(known.fact_json(await run(lambda: facts.claim(claim))), 201)
+
+    @routes.post("/batch-delete/", summary="Delete facts", status_code=204)
+    async def deleted(given: Ids) -> Response:
+        await run(lambda: facts.remove(given.ids))
+        return answers.nothing()
+
+    @routes.get("/{name}/", summary="Read a fact", response_model=FactAnswer, responses=MISSING)
+    async def read(name: str) -> Response:
+        return answers.json(known.fact_json(await run(lambda: facts.read(name))))
+
+    @routes.patch(
+        "/{name}/", summary="Correct a fact", response_model=FactAnswer, responses=MISSING
+    )
+    async def corrected(name: str, given: FactChange) -> Response:
+        correction = Correction(**given.given())
+        return answers.json(known.fact_json(await run(lambda: facts.correct(name, correction))))
+
+    @routes.get(
+        "/{name}/history/",
+        summary="The values that a fact had before, the latest first",
+        response_model=Items[FormerAnswer],
+        responses=MISSING,
+    )
+    async def history(name: str, limit: Limit = 50, offset: Offset = 0) -> Response:
+        found = await run(lambda: facts.history(name, limit=limit, offset=offset))
+        return answers.page(found, known.former_json)
+
+    return routes
+
+
+def _episodes(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/episodes", tags=["episodes"])
+    run, knowledge = parts.bridge.run, parts.knowledge
+    shelf = knowledge.episodes
+
+    @routes.get("/", summary="List episodes, the newest first", response_model=Items[EpisodeAnswer])
+    async def listed(agent_id: Filter = None, limit: Limit = 50, offset: Offset = 0) -> Response:
+        found = await run(lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset))
+        return answers.page(found, known.episode_json)
+
+    @routes.post("/", summary="Add an episode", status_code=201, response_model=EpisodeAnswer)
+    async def added(given: EpisodeGiven) -> Response:
+        fields = given.model_dump(exclude={"started_at", "ended_at"})
+        times = {
+            "started_ms": known.millis("started_at", given.started_at),
+            "ended_ms": known.millis("ended_at", given.ended_at),
+        }
+        made = await run(lambda: knowledge.add_episode({**fields, **times}))
+        return answers.json(known.episode_json(made), 201)
+
+    _common(routes, parts, shelf, known.episode_json, EpisodeAnswer)
+
+    @routes.patch(
+        "/{name}/", summary="Change an episode", response_model=EpisodeAnswer, responses=MISSING
+    )
+    async def changed(name: str, given: EpisodeChange) -> Response:
+        made = await run(lambda: shelf.change(name, given.given()))
+        return answers.json(known.episode_json(made))
+
+    return routes
+
+
+def _procedures(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/procedures", tags=["procedures"])
+    run, knowledge = parts.bridge.run, parts.knowledge
+    shelf = knowledge.procedures
+
+    @routes.get(
+        "/", summary="List procedures, the newest first", response_model=Items[ProcedureAnswer]
+    )
+    async def listed(agent_id: Filter = None, limit: Limit = 50, offset: Offset = 0) -> Response:
+        found = await run(lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset))
+        return answers.page(found, known.procedure_json)
+
+    @routes.post("/", summary="Add a procedure", status_code=201, response_model=ProcedureAnswer)
+    async def added(given: ProcedureGiven) -> Response:
+        fields = given.model_dump() | {"steps": tuple(given.steps)}
+        made = await run(lambda: knowledge.add_procedure(fields))
+        return answers.json(known.procedure_json(made), 201)
+
+    _common(routes, parts, shelf, known.procedure_json, ProcedureAnswer)
+
+    @routes.patch(
+        "/{name}/", summary="Change a procedure", response_model=ProcedureAnswer, responses=MISSING
+    )
+    async def changed(name: str, given: ProcedureChange) -> Response:
+        made = await run(lambda: knowledge.change_procedure(name, given.given()))
+        return answers.json(known.procedure_json(made))
+
+    return routes
+
+
+def _users(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/users", tags=["users"])
+    run, knowledge = parts.bridge.run, parts.knowledge
+    shelf = knowledge.users
+
+    @routes.get("/", summary="List users, the newest first", response_model=Items[UserAnswer])
+    async def listed(limit: Limit = 50, offset: Offset = 0) -> Response:
+        found = await run(lambda: shelf.page(limit=limit, offset=offset))
+        return answers.page(found, known.user_json)
+
+    @routes.post(
+        "/",
+        summary="Add a user, or what is known of one",
+        status_code=201,
+        response_model=UserAnswer,
+    )
+    async def added(given: UserGiven) -> Response:
+        fields = given.given()
+        canonical_id = fields.pop("canonical_id")
+        made = await run(lambda: knowledge.add_user(canonical_id, fields))
+        return answers.json(known.user_json(made), 201)
+
+    _common(routes, parts, shelf, known.user_json, UserAnswer)
+
+    @routes.patch("/{name}/", summary="Change a user", response_model=UserAnswer, responses=MISSING)
+    async def changed(name: str, given: UserChange) -> Response:
+        made = await run(lambda: shelf.change(name, given.given()))
+        return answers.json(known.user_json(made))
+
+    return routes
+
+
+def _common(
+    routes: APIRouter,
+    parts: Parts,
+    shelf: Shelf[K],
+    shown: Callable[[K], Mapping[str, Any]],
+    model: type[Any],
+) -> None:
+    """What is the same of each kind."""
+
+    @routes.post("/batch-delete/", summary="Delete some", status_code=204)
+    async def deleted(given: Ids) -> Response:
+        await parts.bridge.run(lambda: shelf.remove(given.ids))
+        return answers.nothing()
+
+    @routes.get("/{name}/", summary="Read one", response_model=model, responses=MISSING)
+    async def read(name: str) -> Response:
+        return answers.json(shown(await parts.bridge.run(lambda: shelf.read(name))))

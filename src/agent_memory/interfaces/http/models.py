@@ -1,0 +1,284 @@
+"""The shapes of REST, as the OpenAPI page shows them and as requests are checked against."""
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_memory.domain import facts, limits
+
+MAX_LIMIT = 500
+MAX_OFFSET = 1_000_000
+MAX_IDS = 1_000
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items of a page.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Items to skip.")]
+Filter = Annotated[str | None, Query(max_length=limits.NAME_CHARS)]
+
+Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS)]
+OptionalName = Annotated[str | None, Field(max_length=limits.NAME_CHARS)]
+Text = Annotated[str, Field(max_length=limits.TEXT_CHARS)]
+Value = Annotated[str, Field(max_length=limits.VALUE_CHARS)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=limits.MAX_COUNT)]
+
+T = TypeVar("T")
+
+
+class Answer(BaseModel):
+    """Something that is answered: its examples stand on the page."""
+
+
+class Given(BaseModel):
+    """Something that is asked for: what is not known is refused, so that no typo goes unnoticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def given(self) -> dict[str, Any]:
+        """What was given, and nothing of what was not."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class Items(Answer, Generic[T]):
+    items: list[T]
+    total: int
+
+
+class Ids(Given):
+    ids: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_IDS)]
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]}]}
+    )
+
+
+class FactAnswer(Answer):
+    id: str
+    scope: str
+    agent_id: str | None
+    user_id: str | None
+    key: str
+    value: str
+    fact_type: str
+    confidence: float
+    times_confirmed: int
+    access_count: int
+    created_at: str
+    updated_at: str
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
+                    "scope": "global",
+                    "agent_id": "claude-code",
+                    "user_id": None,
+                    "key": "test_command",
+                    "value": "make test",
+                    "fact_type": "preference",
+                    "confidence": 0.91,
+                    "times_confirmed": 3,
+                    "access_count": 12,
+                    "created_at": "2026-01-15T10:30:00",
+                    "updated_at": "2026-01-15T12:00:00",
+                }
+            ]
+        }
+    )
+
+
+class FactGiven(Given):
+    """A claim. The same value again confirms the fact, another one replaces it and is history."""
+
+    scope: Name = facts.DEFAULT_SCOPE
+    agent_id: OptionalName = None
+    user_id: OptionalName = None
+    key: Name
+    value: Value
+    fact_type: Name = facts.DEFAULT_TYPE
+    confidence: Share | None = None
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"key": "test_command", "value": "make test", "fact_type": "preference"}]
+        },
+    )
+
+
+class FactChange(Given):
+    value: Value = ""
+    fact_type: Name = ""
+    confidence: Share = 0.0
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"value": "make check test"}]}
+    )
+
+
+class FormerAnswer(Answer):
+    value: str
+    fact_type: str
+    confidence: float
+    times_confirmed: int
+    held_from: str
+    held_until: str
+
+
+class EpisodeAnswer(Answer):
+    id: str
+    agent_id: str | None
+    user_id: str | None
+    trigger_type: str
+    success: bool
+    error_code: str | None
+    summary: str
+    started_at: str
+    ended_at: str
+    duration_ms: int
+    created_at: str
+    session_id: str | None
+
+
+class EpisodeGiven(Given):
+    agent_id: Annotated[str, Field(max_length=limits.NAME_CHARS)] = ""
+    user_id: OptionalName = None
+    session_id: OptionalName = None
+    trigger_type: Name = "chat"
+    success: bool = True
+    error_code: OptionalName = None
+    summary: Text = ""
+    started_at: datetime
+    ended_at: datetime
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "agent_id": "support-bot",
+                    "trigger_type": "chat",
+                    "summary": "Found the parcel of order 4711",
+                    "started_at": "2026-01-15T10:30:00",
+                    "ended_at": "2026-01-15T10:35:00",
+                }
+            ]
+        },
+    )
+
+
+class EpisodeChange(Given):
+    success: bool = True
+    error_code: OptionalName = None
+    summary: Text = ""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"success": False, "error_code": "timeout"}]},
+    )
+
+
+class ProcedureAnswer(Answer):
+    id: str
+    agent_id: str | None
+    name: str
+    description: str
+    procedure_type: str
+    times_used: int
+    times_succeeded: int
+    times_failed: int
+    success_rate: float
+    is_active: bool
+    created_at: str
+    steps: list[str]
+
+
+class ProcedureGiven(Given):
+    agent_id: Annotated[str, Field(max_length=limits.NAME_CHARS)] = ""
+    name: Name
+    description: Text = ""
+    procedure_type: Name = "tool_chain"
+    steps: Annotated[list[Name], Field(max_length=100)] = []
+    is_active: bool = True
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "agent_id": "support-bot",
+                    "name": "order_lookup",
+                    "description": "Look up the state of an order by its number",
+                    "steps": ["find_order", "track_parcel"],
+                }
+            ]
+        },
+    )
+
+
+class ProcedureChange(Given):
+    """`times_succeeded` and `times_failed` are set by whoever counts for itself."""
+
+    name: Name = ""
+    description: Text = ""
+    is_active: bool = True
+    times_succeeded: Count = 0
+    times_failed: Count = 0
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"is_active": False}]}
+    )
+
+
+class UserAnswer(Answer):
+    id: str
+    canonical_id: str
+    display_name: str | None
+    telegram_id: str | None
+    email: str | None
+    total_conversations: int
+    last_seen_at: str | None
+    created_at: str
+
+
+class UserGiven(Given):
+    canonical_id: Name
+    display_name: OptionalName = None
+    telegram_id: OptionalName = None
+    email: OptionalName = None
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"canonical_id": "telegram:123456789", "display_name": "Ann"}]
+        },
+    )
+
+
+class UserChange(Given):
+    display_name: OptionalName = None
+    telegram_id: OptionalName = None
+    email: OptionalName = None
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"email": "ann@example.org"}]}
+    )
+
+
+class SessionAnswer(Answer):
+    session_id: str
+    episode_id: str
+    agent: str | None
+    user: str | None
+    project: str | None
+    summary: str
+    events: int
+    started_at: str
+    last_event_at: str
+    ended: bool
+
+
+class Problem(Answer):
+    detail: Any

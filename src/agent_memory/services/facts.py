@@ -1,0 +1,133 @@
+"""Facts: claimed, confirmed and contradicted, read, corrected and removed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent_memory.domain import facts
+from agent_memory.domain.errors import NotFound, Overloaded
+from agent_memory.domain.facts import Claim, Fact, Former
+from agent_memory.domain.ports import Clock, Knowledge, KnowledgeChange, SecretsFilter
+
+TRIES = 100  # to write what someone else writes at the same time
+_FORMER = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What is to be different; None is as it was."""
+
+    value: str | None = None
+    fact_type: str | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    knowledge: Knowledge
+    secrets: SecretsFilter
+    clock: Clock
+    changed: Callable[[], None]
+
+    def claim(self, claim: Claim) -> Fact:
+        """Hold it for true. Raises ContentBlocked and InvalidInput."""
+        claim = replace(claim, key=self._clean(claim.key), value=self._clean_value(claim))
+        for _ in range(TRIES):
+            (known,) = self.knowledge.get(Fact, [claim.fact_id])
+            fact, former = facts.heard(known, claim, self.clock.now())
+            if self._written(known, fact, former):
+                return fact
+        raise Overloaded(f"the fact {claim.key!r} is being changed by many: try again")
+
+    def correct(self, name: str, correction: Correction) -> Fact:
+        for _ in range(TRIES):
+            known = self._known(name)
+            now = self.clock.now()
+            fact_type = correction.fact_type or known.fact_type
+            former: Former | None = None
+            value = correction.value
+            if value is not None:
+                value = self._clean_value(Claim(key=known.key, value=value))
+            if value is not None and value != known.value:
+                fact, former = facts.contradicted(
+                    known, value, now, fact_type, correction.confidence
+                )
+            else:
+                sure = correction.confidence
+                fact = replace(
+                    known,
+                    fact_type=fact_type,
+                    confidence=known.confidence if sure is None else sure,
+                    updated_ms=now,
+                )
+            if self._written(known, fact, former):
+                return fact
+        raise Overloaded(f"the fact {name} is being changed by many: try again")
+
+    def read(self, name: str) -> Fact:
+        """One, which is counted. Raises NotFound."""
+        fact = self._known(name)
+        return self._counted([fact])[0]
+
+    def page(
+        self, *, scope: str | None, fact_type: str | None, limit: int, offset: int
+    ) -> tuple[list[Fact], int]:
+        return self.knowledge.page(
+            Fact, limit=limit, offset=offset, scope=scope, fact_type=fact_type
+        )
+
+    def history(self, name: str, *, limit: int, offset: int) -> tuple[list[Former], int]:
+        """The values it had before, the latest first."""
+        fact = self._known(name)
+        return self.knowledge.page(Former, limit=limit, offset=offset, fact_id=fact.id)
+
+    def used(self, names: Sequence[str]) -> None:
+        """These were given to an agent."""
+        found = self.knowledge.get(Fact, names)
+        self._counted([fact for fact in found if fact is not None])
+
+    def remove(self, names: Sequence[str]) -> None:
+        """With all that was held before; those that are not there are passed by."""
+        for name in dict.fromkeys(names):
+            for _ in range(TRIES):
+                if self._removed(name):
+                    break
+        self.changed()
+
+    def _removed(self, name: str) -> bool:
+        (fact,) = self.knowledge.get(Fact, [name])
+        if fact is None:
+            return True
+        while formers := self.knowledge.page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[0]:
+            self.knowledge.commit([KnowledgeChange(each, None) for each in formers])
+        return self.knowledge.commit([KnowledgeChange(fact, None)])
+
+    def _counted(self, found: Sequence[Fact]) -> list[Fact]:
+        """Nobody waits for it: to lose a count does no harm."""
+        counted = [replace(fact, access_count=fact.access_count + 1) for fact in found]
+        for before, after in zip(found, counted, strict=True):
+            self.knowledge.commit([KnowledgeChange(before, after)], wait=False)
+        return counted
+
+    def _written(self, before: Fact | None, after: Fact, former: Former | None) -> bool:
+        changes = [KnowledgeChange(before, after)]
+        if former is not None:
+            changes.append(KnowledgeChange(None, former))
+        written = self.knowledge.commit(changes)
+        if written:
+            self.changed()
+        return written
+
+    def _known(self, name: str) -> Fact:
+        (fact,) = self.knowledge.get(Fact, [name])
+        if fact is None:
+            raise NotFound(f"there is no fact {name}")
+        return fact
+
+    def _clean(self, text: str) -> str:
+        return self.secrets.clean(text, where="fact")
+
+    def _clean_value(self, claim: Claim) -> str:
+        """Its key may be what tells that a value is a secret."""
+        lead = f"{claim.key}="
+        whole = self._clean(lead + claim.value)
+        return whole[len(lead) :] if whole.startswith(lead) else self._clean(claim.value)
