@@ -446,6 +446,11 @@ class Knowledge(Protocol):
         return, unless nobody waits."""
         ...
 
+    def version(self, kind: type[Record], /) -> int:
+        """It changes with whatever is written of this kind: what was read before may be out of date
+        where it is another one."""
+        ...
+
     def cursor(self) -> int | None:
         """The outbox entry up to which everything was learned from. None: nothing was."""
         ...

@@ -75,6 +75,10 @@ class Facts:
             Fact, limit=limit, offset=offset, scope=scope, fact_type=fact_type
         )
 
+    def version(self) -> int:
+        """Another one whenever a page may be."""
+        return self.knowledge.version(Fact)
+
     def history(self, name: str, *, limit: int, offset: int) -> tuple[list[Former], int]:
         """The values it had before, the latest first."""
         fact = self._known(name)

@@ -30,6 +30,10 @@ class Shelf(Generic[K]):
     def page(self, *, limit: int, offset: int, **wanted: str | None) -> tuple[list[K], int]:
         return self.kept.page(self.kind, limit=limit, offset=offset, **wanted)
 
+    def version(self) -> int:
+        """Another one whenever a page may be."""
+        return self.kept.version(self.kind)
+
     def read(self, name: str) -> K:
         (found,) = self.kept.get(self.kind, [name])
         if found is None:

@@ -89,6 +89,7 @@ class StoredKnowledge:
         self._store = store
         self._counting = threading.Lock()
         self._made = 0  # how often a record came or went, or moved
+        self._versions = dict.fromkeys(_LAYOUTS, 0)
         self._totals: dict[bytes, tuple[int, int]] = {}
 
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]:
@@ -148,14 +149,24 @@ class StoredKnowledge:
             operations.append(Put(families.CHECKPOINTS, _CURSOR, value))
         if not operations:
             return True
+        kinds = {type(record) for change in changes for record in change if record is not None}
+
+        def written(_: object) -> None:
+            with self._counting:
+                self._made += moved
+                for kind in kinds:
+                    self._versions[kind] += 1
+
         submitted = self._store.submit([Batch(tuple(operations), tuple(expected))])
         if not wait:
+            submitted.add_done_callback(written)
             return True
         (outcome,) = submitted.result()
-        if moved:
-            with self._counting:
-                self._made += 1
+        written(outcome)  # a callback might come after whoever waits for the result
         return isinstance(outcome, Committed)
+
+    def version(self, kind: type[Record], /) -> int:
+        return self._versions[kind]
 
     def cursor(self) -> int | None:
         value = self._store.get(families.CHECKPOINTS, _CURSOR)

@@ -1,7 +1,7 @@
 """Answers as bytes: encoded once, by the fastest encoder at hand."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from fastapi import Response
@@ -9,6 +9,15 @@ from fastapi import Response
 from agent_memory.interfaces.http.models import Problem
 
 T = TypeVar("T")
+
+MAX_KEPT = 8 << 20  # bytes of pages of one kind
+
+
+class Run(Protocol):
+    """Runs a service in a thread: `Bridge.run`."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
+
 
 _encode = msgspec.json.Encoder().encode
 
@@ -30,8 +39,41 @@ def json(value: object, status: int = 200) -> Response:
 
 
 def page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> Response:
+    return Response(_page(found, shown), media_type="application/json")
+
+
+def _page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> bytes:
     items, total = found
-    return json({"items": [shown(item) for item in items], "total": total})
+    return _encode({"items": [shown(item) for item in items], "total": total})
+
+
+class Pages:
+    """The pages of one kind of record, kept as bytes for as long as nothing is written: who asks
+    again, as a dashboard does, costs next to nothing."""
+
+    def __init__(self, version: Callable[[], int], run: Run) -> None:
+        self._version = version
+        self._run = run
+        self._kept: dict[Hashable, bytes] = {}
+        self._size = 0
+        self._of = -1  # the version that they are of
+
+    async def page(
+        self,
+        wanted: Hashable,
+        read: Callable[[], tuple[Sequence[T], int]],
+        shown: Callable[[T], dict[str, Any]],
+    ) -> Response:
+        version = self._version()
+        if version != self._of:
+            self._kept, self._size, self._of = {}, 0, version
+        body = self._kept.get(wanted)
+        if body is None:
+            body = await self._run(lambda: _page(read(), shown))
+            if version == self._of and self._size + len(body) <= MAX_KEPT:
+                self._kept[wanted] = body
+                self._size += len(body)
+        return Response(body, media_type="application/json")
 
 
 def nothing() -> Response:

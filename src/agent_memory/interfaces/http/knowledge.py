@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from agent_memory.domain.facts import Claim
 from agent_memory.interfaces import known
 from agent_memory.interfaces.http import answers
-from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.answers import MISSING, Pages
 from agent_memory.interfaces.http.models import (
     EpisodeAnswer,
     EpisodeChange,
@@ -48,16 +48,17 @@ def router(parts: Parts) -> APIRouter:
 def _facts(parts: Parts) -> APIRouter:
     routes = APIRouter(prefix="/facts", tags=["facts"])
     run, facts = parts.bridge.run, parts.facts
+    pages = Pages(facts.version, run)
 
     @routes.get("/", summary="List facts, the newest first", response_model=Items[FactAnswer])
     async def listed(
         scope: Filter = None, fact_type: Filter = None, limit: Limit = 50, offset: Offset = 0
     ) -> Response:
-        def read() -> Response:
-            found = facts.page(scope=scope, fact_type=fact_type, limit=limit, offset=offset)
-            return answers.page(found, known.fact_json)
-
-        return await run(read)
+        return await pages.page(
+            (scope, fact_type, limit, offset),
+            lambda: facts.page(scope=scope, fact_type=fact_type, limit=limit, offset=offset),
+            known.fact_json,
+        )
 
     @routes.post("/", summary="Claim a fact", status_code=201, response_model=FactAnswer)
     async def claimed(given: FactGiven) -> Response:
@@ -97,11 +98,15 @@ def _episodes(parts: Parts) -> APIRouter:
     routes = APIRouter(prefix="/episodes", tags=["episodes"])
     run, knowledge = parts.bridge.run, parts.knowledge
     shelf = knowledge.episodes
+    pages = Pages(shelf.version, run)
 
     @routes.get("/", summary="List episodes, the newest first", response_model=Items[EpisodeAnswer])
     async def listed(agent_id: Filter = None, limit: Limit = 50, offset: Offset = 0) -> Response:
-        found = await run(lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset))
-        return answers.page(found, known.episode_json)
+        return await pages.page(
+            (agent_id, limit, offset),
+            lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset),
+            known.episode_json,
+        )
 
     @routes.post("/", summary="Add an episode", status_code=201, response_model=EpisodeAnswer)
     async def added(given: EpisodeGiven) -> Response:
@@ -129,13 +134,17 @@ def _procedures(parts: Parts) -> APIRouter:
     routes = APIRouter(prefix="/procedures", tags=["procedures"])
     run, knowledge = parts.bridge.run, parts.knowledge
     shelf = knowledge.procedures
+    pages = Pages(shelf.version, run)
 
     @routes.get(
         "/", summary="List procedures, the newest first", response_model=Items[ProcedureAnswer]
     )
     async def listed(agent_id: Filter = None, limit: Limit = 50, offset: Offset = 0) -> Response:
-        found = await run(lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset))
-        return answers.page(found, known.procedure_json)
+        return await pages.page(
+            (agent_id, limit, offset),
+            lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset),
+            known.procedure_json,
+        )
 
     @routes.post("/", summary="Add a procedure", status_code=201, response_model=ProcedureAnswer)
     async def added(given: ProcedureGiven) -> Response:
@@ -159,11 +168,13 @@ def _users(parts: Parts) -> APIRouter:
     routes = APIRouter(prefix="/users", tags=["users"])
     run, knowledge = parts.bridge.run, parts.knowledge
     shelf = knowledge.users
+    pages = Pages(shelf.version, run)
 
     @routes.get("/", summary="List users, the newest first", response_model=Items[UserAnswer])
     async def listed(limit: Limit = 50, offset: Offset = 0) -> Response:
-        found = await run(lambda: shelf.page(limit=limit, offset=offset))
-        return answers.page(found, known.user_json)
+        return await pages.page(
+            (limit, offset), lambda: shelf.page(limit=limit, offset=offset), known.user_json
+        )
 
     @routes.post(
         "/",
