@@ -13,7 +13,7 @@ from tests.daemon_process import Daemon
 from tests.memory_client import Client
 
 # The suite answers the same for the same code; `make soak` is what goes looking for new examples.
-settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("same")
 

@@ -208,7 +208,7 @@ def shelf() -> Iterator[Shelf]:
 
 
 class TestFilters:
-    @settings(deadline=None, max_examples=120)
+    @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.integers(1, 5))
     def test_just_what_a_scope_admits_is_found_before_the_cut(
         self, shelf: Shelf, given: tuple[list[Document], Scope], few: int

@@ -282,7 +282,7 @@ _vectors = st.builds(unit, _coordinates, _coordinates, st.sampled_from((-3, 1, 8
 
 
 class TestFilters:
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.data(), _vectors, st.integers(1, 5))
     def test_just_what_a_scope_admits_is_found_before_the_cut(
         self,
@@ -578,7 +578,7 @@ def _cut(path: Path, size: int) -> None:
 
 
 class TestDamage:
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=2 * settings().max_examples)
     @given(data=st.data())
     def test_a_flipped_bit_is_noticed_or_says_nothing(
         self, stage: Stage, data: st.DataObject

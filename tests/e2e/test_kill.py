@@ -22,20 +22,20 @@ from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message
 
 SEED = 20260130
-ROUNDS = 4
 ACKNOWLEDGEMENTS = range(20, 900)
 EVENTS_PER_MESSAGE = 16
 START_MS = 1_738_281_600_000
 SESSIONS = ("session-001", "a:b", "a%3Ab", "a", "s\u00e9ance")
 
 
+@pytest.mark.parametrize("rounds", [2, pytest.param(12, marks=pytest.mark.soak)])
 def test_killed_again_and_again_it_keeps_each_acknowledged_event_exactly_once(
-    daemon: Daemon,
+    daemon: Daemon, rounds: int
 ) -> None:
     moments = random.Random(SEED)
     acknowledged: set[str] = set()
     attempted: set[str] = set()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         tally = _Tally(daemon, kill_at=moments.choice(ACKNOWLEDGEMENTS))
         _ingest_until_killed(daemon, tally, f"round{number}")
         acknowledged |= {event_id for event_id, _ in tally.answers}

@@ -134,6 +134,7 @@ def summarizer(chat: OpenAiChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSu
     worker.close()
 
 
+@pytest.mark.soak
 def test_a_conversation_is_summarized_or_the_fallback_stands_in(
     summarizer: LlmSummarizer, budget: ForgetfulTokenBudget
 ) -> None:

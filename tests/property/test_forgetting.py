@@ -245,7 +245,7 @@ def _mark_of(event_id: EventId) -> str:
 
 
 ForgettingMachine.TestCase.settings = settings(
-    max_examples=settings().max_examples // 10,
+    max_examples=settings().max_examples // 5,
     stateful_step_count=12,  # 10, more in a soak
 )
 TestForgetting = ForgettingMachine.TestCase

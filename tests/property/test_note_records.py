@@ -354,7 +354,7 @@ class TestPages:
 
 
 class TestClones:
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=settings().max_examples, deadline=None)
     @given(st.lists(steps, max_size=25), st.permutations(range(3)), st.permutations(range(3)))
     def test_they_converge_in_whatever_order_they_meet(
         self, script: list[tuple[object, ...]], order: list[int], again: list[int]

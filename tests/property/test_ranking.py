@@ -155,7 +155,7 @@ styles = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=4 * settings().max_examples)
 @given(bases, st.tuples(*[st.sampled_from(ENDINGS)] * 2), st.tuples(styles, styles))
 def test_a_text_matches_in_words_where_it_has_a_term_of_the_question(
     base: str, endings: tuple[str, str], written: tuple[Style, Style]

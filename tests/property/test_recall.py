@@ -89,7 +89,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
         yield parts
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=settings().max_examples)
 @given(question=questions, scope=scopes, mode=st.sampled_from(Mode))
 def test_no_hit_is_out_of_scope(library: Parts, question: str, scope: Scope, mode: Mode) -> None:
     answer = library.ask(question, scope, mode=mode, limit=100)
@@ -99,7 +99,7 @@ def test_no_hit_is_out_of_scope(library: Parts, question: str, scope: Scope, mod
     assert len(set(ids(answer))) == len(answer.hits)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=settings().max_examples // 2)
 @given(question=questions, scope=scopes, mode=st.sampled_from(Mode), limit=st.integers(1, 20))
 def test_pages_are_the_whole_cut_in_pieces(
     library: Parts, question: str, scope: Scope, mode: Mode, limit: int

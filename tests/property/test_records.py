@@ -231,7 +231,7 @@ def _read(data: bytes, format_: str) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 class TestNoFileDoesHarm:
-    @settings(max_examples=80)
+    @settings(max_examples=settings().max_examples)
     @given(data=_files)
     @example(data=b'{"timestamp": -1e308, "summary": "a"}')
     @example(data=b"timestamp: 0001-01-01T00:00:00+14:00\nsummary: a")

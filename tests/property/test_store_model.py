@@ -166,7 +166,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 StoreMachine.TestCase.settings = settings(
-    max_examples=settings().max_examples // 8,
+    max_examples=settings().max_examples // 4,
     stateful_step_count=12,  # 12, more in a soak
 )
 TestStoreAgainstModel = StoreMachine.TestCase

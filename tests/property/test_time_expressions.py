@@ -29,7 +29,7 @@ queries = (
 )
 
 
-@settings(deadline=None, max_examples=1_000)
+@settings(deadline=None, max_examples=5 * settings().max_examples)
 @given(queries, moments)
 def test_ranges_are_valid_ascending_and_apart(query: str, now: Millis) -> None:
     for window in time_expressions.find(query, now):

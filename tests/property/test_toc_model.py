@@ -478,8 +478,8 @@ def test_so_does_one_that_was_still_open_when_it_left() -> None:
         assert versions == [1, 2, None, 3]
 
 
-_EXAMPLES = settings().max_examples  # 100, more in a soak
-TocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 5, stateful_step_count=20)
-RocksTocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 25, stateful_step_count=20)
+_EXAMPLES = settings().max_examples  # more in a soak
+TocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 3, stateful_step_count=20)
+RocksTocMachine.TestCase.settings = settings(max_examples=_EXAMPLES // 10, stateful_step_count=20)
 TestTocInMemory = TocMachine.TestCase
 TestTocOnRocks = RocksTocMachine.TestCase
