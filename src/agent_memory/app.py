@@ -65,6 +65,7 @@ from agent_memory.domain.ports import (
     EventLog,
     OrderedStore,
     Reasoner,
+    Spans,
     StoreMaintenance,
     Summarizer,
 )
@@ -88,6 +89,8 @@ from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
 from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.watched import Watched
+from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
@@ -126,6 +129,7 @@ from agent_memory.services.sync import Sync
 from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
 from agent_memory.services.transfer import Transfer
+from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Shared, Workplaces
 
 log = structlog.get_logger()
@@ -146,6 +150,8 @@ class App:
     notes: NoteWriting
     hooks: HookHandler
     parts: Parts
+    observer: Observer
+    spans: Spans | None
     services: Services
 
     def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
@@ -158,7 +164,7 @@ class App:
             own_db=db_path.resolve(),
             status=status,
         )
-        return Runner(PROGRAMS, backend, __version__)
+        return Runner(PROGRAMS, backend, __version__, self.observer)
 
     def web(self, status: Callable[[], DaemonStatus]) -> Application:
         """What answers over HTTP."""
@@ -168,7 +174,7 @@ class App:
 
             return application(self.parts, status)
 
-        return Deferred(load)
+        return Watched(Deferred(load), self.observer)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -194,6 +200,8 @@ class App:
             self.bridge.close()
             self.worker.close()
             self.lexical.close()
+            if self.spans is not None:
+                self.spans.close()
         finally:
             self.store.close()
 
@@ -207,6 +215,8 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
     events = StoredEventLog(store)
     clock = SystemClock()
     bridge = Bridge()
+    spans = _spans(settings)
+    observer = Observer(spans)
     access = Access(keys=StoredKeyRing(store), clock=clock, new_secret=_new_secret)
     timeline = Timeline(log=events)
     worker = ProcessWorker()
@@ -252,9 +262,10 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         clock=clock,
     )
     repositories = GitRepositories(data, worker)
+    note_queue = StoredNoteQueue(store)
     notes = NoteWriting(
         memories=memories,
-        queue=StoredNoteQueue(store),
+        queue=note_queue,
         repositories=repositories,
         trouble=_notes_failed,
     )
@@ -346,13 +357,15 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         give_way=priority.lower,
     )
     context = ContextBuilder(recall=recall)
+    spool = SpoolFolder(data / "spool")
     hooks = HookHandler(
         recording=Recording(ingest=ingest, workplaces=workplaces),
         briefing=Briefing(context=context, recall=recall),
         reflection=Reflection(log=events, capture=capture, recall=recall),
         sharing=sharing,
-        spooling=Spooling(spool=SpoolFolder(data / "spool"), secrets=secrets_filter),
+        spooling=Spooling(spool=spool, secrets=secrets_filter),
         version=__version__,
+        observer=observer,
     )
     memory = MemoryService(
         ingest=ingest,
@@ -362,6 +375,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         jobs=jobs,
         bridge=bridge,
         guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+        observer=observer,
     )
     services = Services(
         timeline=timeline,
@@ -431,6 +445,16 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             workplaces=workplaces,
             sharing=sharing,
             consolidation=services.consolidation,
+            observer=observer,
+            vitals=Vitals(
+                log=events,
+                indexes=indexes,
+                learning=learning,
+                notes=note_queue,
+                spool=spool,
+                store=maintenance,
+                jobs=jobs,
+            ),
             facts=facts,
             knowledge=Knowledge(
                 episodes=Shelf(Episode, known, secrets_filter),
@@ -441,6 +465,8 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
                 new_id=lambda: KnowledgeId(str(uuid.uuid4())),
             ),
         ),
+        observer=observer,
+        spans=spans,
         services=services,
     )
 
@@ -576,6 +602,19 @@ def _reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> Re
     from agent_memory import models
 
     return models.reasoner(settings, budget, clock)
+
+
+def _spans(settings: Settings) -> Spans | None:
+    if not settings.telemetry.otlp_endpoint:
+        return None
+    try:
+        from agent_memory.adapters.telemetry.otel import OtelSpans
+    except ImportError as exc:
+        raise FeatureUnavailable(
+            "telemetry.otlp_endpoint is set, and OpenTelemetry is not installed:"
+            " pip install 'agent-memory[otel]'"
+        ) from exc
+    return OtelSpans(settings.telemetry.otlp_endpoint, __version__)
 
 
 @contextmanager

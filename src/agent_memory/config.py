@@ -74,6 +74,13 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    otlp_endpoint: str = setting(
+        "", "Where traces are sent, as http://localhost:4318/v1/traces; needs the extra `otel`."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
     enabled: bool = setting(True, "Run background jobs.")
 
@@ -236,6 +243,7 @@ class Settings:
     embedder: Embedder = field(default_factory=Embedder)
     llama: Llama = field(default_factory=Llama)
     scheduler: Scheduler = field(default_factory=Scheduler)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     security: Security = field(default_factory=Security)
     memories: Memories = field(default_factory=Memories)
     cli: Cli = field(default_factory=Cli)

@@ -17,6 +17,7 @@ from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.observing import Observer
 from agent_memory.services.admin import Admin
 
 STOP_SECONDS = 15.0
@@ -110,7 +111,7 @@ def main(program: str, arguments: list[str]) -> int:
     )
     terminal = Terminal(call, ProcessChannel(), threading.Event())
     try:
-        return Runner(PROGRAMS, _backend(), __version__).run(call, terminal)
+        return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
     except KeyboardInterrupt:
         return relay.INTERRUPTED
     except BrokenPipeError:

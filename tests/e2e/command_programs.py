@@ -23,6 +23,7 @@ from agent_memory.interfaces.cli.backend import Backend, Remote
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.observing import Observer
 from agent_memory.services.admin import Admin
 
 GRACE_SECONDS = 0.5
@@ -180,7 +181,7 @@ async def _serve(data: Path) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     server = CommandServer(
-        Runner({"memory": programs}, backend, __version__).run,
+        Runner({"memory": programs}, backend, __version__, Observer()).run,
         lambda _call, given: (given, ""),
         version=__version__,
         on_newer=stop.set,

@@ -29,6 +29,7 @@ from agent_memory.domain.status import IndexStats, StoreStats
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.tiers import Tier, Use
 from agent_memory.domain.toc import Change, Grip, TocNode
+from agent_memory.domain.traces import Span
 from agent_memory.domain.transcripts import Chunk, Source
 
 
@@ -719,6 +720,14 @@ class ConfigFiles(Protocol):
     def root(self, folder: str, /) -> str:
         """The repository's folder that this one is in, or the folder itself."""
         ...
+
+
+class Spans(Protocol):
+    """Keeps traces of what was done, elsewhere. Never blocks."""
+
+    def record(self, span: Span, /) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Clock(Protocol):

@@ -1,16 +1,20 @@
 """Running a command: the same in the daemon and in a process of its own."""
 
+import time
 from collections.abc import Mapping
 
 import click
 from click.shell_completion import get_completion_class, split_arg_string
 
+from agent_memory.domain import traces
 from agent_memory.domain.errors import AgentMemoryError, Cancelled
+from agent_memory.domain.traces import Interface
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.observing import OK, Observer
 
 USAGE = 2
 
@@ -19,14 +23,41 @@ class Runner:
     """Runs the programs it is given by name."""
 
     def __init__(
-        self, programs: Mapping[str, click.Command], backend: Backend, version: str
+        self,
+        programs: Mapping[str, click.Command],
+        backend: Backend,
+        version: str,
+        observer: Observer,
     ) -> None:
         self._programs = programs
         self._backend = backend
         self._version = version
+        self._observer = observer
 
     def run(self, call: Call, terminal: Terminal) -> int:
         """The exit code, after everything has been said."""
+        began = time.perf_counter()
+        code = self._run(call, terminal)
+        self._observer.note(
+            Interface.CLI,
+            self._named(call),
+            f"exit_{code}" if code else OK,
+            time.perf_counter() - began,
+            traces.of_parent(call.environ.get("TRACEPARENT", "")),
+        )
+        return code
+
+    def _named(self, call: Call) -> str:
+        """The command without its arguments, as far as there is one."""
+        command = self._programs.get(call.program)
+        names = [] if command is None else [call.program]
+        for word in call.arguments:
+            if isinstance(command, click.Group) and word in command.commands:
+                command = command.commands[word]
+                names.append(word)
+        return " ".join(names) or "unknown"
+
+    def _run(self, call: Call, terminal: Terminal) -> int:
         program = self._programs.get(call.program)
         if program is None:
             terminal.warn(f"error: no command {call.program!r}\n")

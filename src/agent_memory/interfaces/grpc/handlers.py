@@ -9,8 +9,11 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from agent_memory.domain import traces
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
+from agent_memory.domain.traces import Interface, Trace
 from agent_memory.interfaces import wire
+from agent_memory.interfaces.observing import Observer
 
 log = structlog.get_logger()
 
@@ -32,6 +35,7 @@ def service(
     unary: dict[str, Unary],
     stream: dict[str, Stream],
     guard: Guard | None,
+    observer: Observer,
 ) -> Handler:
     """Handlers for the methods given by name; the others answer UNIMPLEMENTED.
 
@@ -40,20 +44,23 @@ def service(
     """
     known = descriptor.methods_by_name
     methods = {
-        **{name: _unary(known[name], call, guard) for name, call in unary.items()},
-        **{name: _stream(known[name], call, guard) for name, call in stream.items()},
+        **{name: _unary(known[name], call, guard, observer) for name, call in unary.items()},
+        **{name: _stream(known[name], call, guard, observer) for name, call in stream.items()},
     }
     return grpc.method_handlers_generic_handler(descriptor.full_name, methods)
 
 
-def _unary(method: MethodDescriptor, call: Unary, guard: Guard | None) -> _Method:
+def _unary(
+    method: MethodDescriptor, call: Unary, guard: Guard | None, observer: Observer
+) -> _Method:
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: bytes, context: Context) -> Message:
         try:
-            if guard is not None:
-                await _admit(context, guard)
-            return await call(_parse(request_class, raw))
+            with observer.operation(Interface.GRPC, method.name, _trace(context)):
+                if guard is not None:
+                    await _admit(context, guard)
+                return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
             raise AssertionError("abort returned") from exc
@@ -63,21 +70,31 @@ def _unary(method: MethodDescriptor, call: Unary, guard: Guard | None) -> _Metho
     )
 
 
-def _stream(method: MethodDescriptor, call: Stream, guard: Guard | None) -> _Method:
+def _stream(
+    method: MethodDescriptor, call: Stream, guard: Guard | None, observer: Observer
+) -> _Method:
     request_class = GetMessageClass(method.input_type)
 
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
-            if guard is not None:
-                await _admit(context, guard)
-            async for message in call(_parse(request_class, each) async for each in raw):
-                yield message
+            with observer.operation(Interface.GRPC, method.name, _trace(context)):
+                if guard is not None:
+                    await _admit(context, guard)
+                async for message in call(_parse(request_class, each) async for each in raw):
+                    yield message
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
 
     return grpc.stream_stream_rpc_method_handler(
         answer, response_serializer=lambda message: message.SerializeToString()
     )
+
+
+def _trace(context: Context) -> Trace | None:
+    for name, value in context.invocation_metadata() or ():
+        if name == "traceparent" and isinstance(value, str):
+            return traces.of_parent(value)
+    return None
 
 
 async def _admit(context: Context, guard: Guard) -> None:

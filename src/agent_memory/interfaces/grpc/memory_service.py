@@ -10,6 +10,7 @@ from agent_memory.domain.errors import ContentBlocked, InvalidInput, NotFound
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.observing import Observer
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.contents import Contents
 from agent_memory.services.ingest import Clean, Ingest
@@ -35,6 +36,7 @@ class MemoryService:
     jobs: Jobs
     bridge: Bridge
     guard: handlers.Guard | None
+    observer: Observer
 
     def handler(self) -> handlers.Handler:
         return handlers.service(
@@ -54,6 +56,7 @@ class MemoryService:
             },
             stream={"IngestEvents": self.ingest_events},
             guard=self.guard,
+            observer=self.observer,
         )
 
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:

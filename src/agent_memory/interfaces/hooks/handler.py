@@ -6,6 +6,7 @@ agent should wait (captures at the end of a session, the network) is done after 
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from agent_memory import config
-from agent_memory.domain import contexts
+from agent_memory.domain import contexts, traces
 from agent_memory.domain.agents import Agent
 from agent_memory.domain.contexts import Wanted
 from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
@@ -23,8 +24,10 @@ from agent_memory.domain.hooks import Moment, Told, withheld
 from agent_memory.domain.memories import PROJECT, Memory
 from agent_memory.domain.projects import Place
 from agent_memory.domain.segments import estimate_tokens
+from agent_memory.domain.traces import Interface
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
 from agent_memory.services import sync
 from agent_memory.services.briefing import Briefing
 from agent_memory.services.recording import Recording
@@ -49,6 +52,7 @@ class HookHandler:
     sharing: Sharing
     spooling: Spooling
     version: str
+    observer: Observer
     afterwards: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
     )
@@ -62,22 +66,36 @@ class HookHandler:
         if delivery.name == inputs.DRAIN:
             self.drain_soon()
             return outputs.nothing(Contract.AGENT), ""
+        began = time.perf_counter()
+        answer, trouble, told = self._answer(delivery)
+        outcome = OK if not trouble else REFUSED if answer else FAILED
+        self.observer.note(
+            Interface.HOOK,
+            "unread" if told is None else told.moment.value,
+            outcome,
+            time.perf_counter() - began,
+            None if told is None else traces.of_name(told.session),
+        )
+        return answer, trouble
+
+    def _answer(self, delivery: Delivery) -> tuple[bytes, str, Told | None]:
+        told: Told | None = None
         contract = inputs.contract_of(delivery.data)
         try:
             question = inputs.read(delivery)
-            contract = question.contract
+            contract, told = question.contract, question.told
             if question.event == inputs.CHECK:
-                return outputs.checked(self.version), ""
-            return outputs.answer(question, self._record_and_brief(question, delivery)), ""
+                return outputs.checked(self.version), "", told
+            return outputs.answer(question, self._record_and_brief(question, delivery)), "", told
         except (InvalidInput, ContentBlocked) as exc:
             log.warning("hook.refused", hook=delivery.name, error=str(exc))
-            return outputs.failure(contract, str(exc)), str(exc)
+            return outputs.failure(contract, str(exc)), str(exc), told
         except AgentMemoryError as exc:
             log.warning("hook.not_recorded", hook=delivery.name, error=str(exc))
-            return b"", str(exc)
+            return b"", str(exc), told
         except Exception:
             log.exception("hook.failed", hook=delivery.name)
-            return b"", "it failed in the daemon; its log says why"
+            return b"", "it failed in the daemon; its log says why", told
 
     def drain_soon(self) -> None:
         """Once, however many ask for it."""

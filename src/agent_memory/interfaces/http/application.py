@@ -10,7 +10,7 @@ from agent_memory import __version__
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import answers, knowledge, reading, status
+from agent_memory.interfaces.http import answers, knowledge, metrics, reading, status
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.parts import Parts
 
@@ -30,6 +30,9 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
         reading.router(parts),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
+    api.include_router(
+        metrics.router(parts.bridge, parts.observer, parts.vitals), responses=PROBLEMS
+    )
     api.add_exception_handler(AgentMemoryError, _failed)
     api.add_exception_handler(RequestValidationError, _refused)
     return api

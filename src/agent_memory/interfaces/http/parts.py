@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.observing import Observer
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.curation import Curation
@@ -11,6 +12,7 @@ from agent_memory.services.knowledge import Knowledge
 from agent_memory.services.recall import Recall
 from agent_memory.services.sharing import Sharing
 from agent_memory.services.timeline import Timeline
+from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Workplaces
 
 
@@ -25,4 +27,6 @@ class Parts:
     sharing: Sharing
     consolidation: Consolidation
     facts: Facts
+    observer: Observer
+    vitals: Vitals
     knowledge: Knowledge

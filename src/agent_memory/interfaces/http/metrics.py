@@ -1,0 +1,78 @@
+"""`/metrics`: for Prometheus."""
+
+from collections.abc import Iterator, Mapping
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.observing import BUCKETS, Observer
+from agent_memory.services.vitals import Vitals
+
+
+def router(bridge: Bridge, observer: Observer, vitals: Vitals) -> APIRouter:
+    routes = APIRouter(tags=["status"])
+    registry = CollectorRegistry()
+    registry.register(_Collector(observer, vitals))
+
+    @routes.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+    async def metrics() -> Response:
+        body = await bridge.run(lambda: generate_latest(registry))
+        return Response(body, media_type=CONTENT_TYPE_LATEST)
+
+    return routes
+
+
+class _Collector(Collector):
+    """Reads what was counted, when it is asked for."""
+
+    def __init__(self, observer: Observer, vitals: Vitals) -> None:
+        self._observer = observer
+        self._vitals = vitals
+
+    def describe(self) -> Iterator[Metric]:
+        yield from ()  # to register must not ask for figures
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._operations()
+        yield _gauges("queue_depth", "What has yet to be done", "queue", self._vitals.queues())
+        yield _gauges("stored", "How much there is", "what", self._vitals.sizes())
+        failures = CounterMetricFamily(
+            "agent_memory_job_failures", "How often a job has failed", labels=["job"]
+        )
+        for name, count in self._vitals.failed_jobs().items():
+            failures.add_metric([name], count)
+        yield failures
+
+    def _operations(self) -> Iterator[Metric]:
+        labels = ["interface", "operation", "outcome"]
+        counts = CounterMetricFamily(
+            "agent_memory_operations", "What was asked, and how it ended", labels=labels
+        )
+        seconds = HistogramMetricFamily(
+            "agent_memory_operation_seconds", "How long it took", labels=labels
+        )
+        bounds = [*(str(bound) for bound in BUCKETS), "+Inf"]
+        for operation, tally in self._observer.tallies().items():
+            counts.add_metric(list(operation), tally.count)
+            total, buckets = 0, []
+            for bound, count in zip(bounds, tally.buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            seconds.add_metric(list(operation), buckets, tally.seconds)
+        yield counts
+        yield seconds
+
+
+def _gauges(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"agent_memory_{name}", text, labels=[label])
+    for each, value in values.items():
+        family.add_metric([each], value)
+    return family

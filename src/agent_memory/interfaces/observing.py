@@ -1,0 +1,93 @@
+"""What was asked of the daemon, over which interface, how it ended and how long it took."""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.ports import Spans
+from agent_memory.domain.traces import Interface, Span, Trace
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+OK, FAILED, REFUSED = "ok", "failed", "refused"
+MOST = 1_000  # kinds of operations; callers cannot make up more
+
+
+class Operation(NamedTuple):
+    interface: Interface
+    name: str
+    outcome: str
+
+
+@dataclass(slots=True)
+class Tally:
+    count: int = 0
+    seconds: float = 0.0
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+
+
+class Observer:
+    """Counts, and passes on to whoever keeps traces."""
+
+    def __init__(self, spans: Spans | None = None) -> None:
+        self._spans = spans
+        self._counting = threading.Lock()
+        self._tallies: dict[Operation, Tally] = {}
+
+    def note(
+        self,
+        interface: Interface,
+        name: str,
+        outcome: str,
+        seconds: float,
+        trace: Trace | None = None,
+    ) -> None:
+        operation = Operation(interface, name, outcome)
+        with self._counting:
+            tally = self._tallies.get(operation)
+            if tally is None:
+                if len(self._tallies) >= MOST:
+                    return
+                tally = self._tallies[operation] = Tally()
+            tally.count += 1
+            tally.seconds += seconds
+            tally.buckets[bisect_left(BUCKETS, seconds)] += 1
+        if self._spans is not None:
+            ended = time.time_ns()
+            self._spans.record(
+                Span(
+                    interface=interface,
+                    operation=name,
+                    outcome=outcome,
+                    started_ns=ended - int(seconds * 1e9),
+                    ended_ns=ended,
+                    trace=trace,
+                )
+            )
+
+    @contextmanager
+    def operation(
+        self, interface: Interface, name: str, trace: Trace | None = None
+    ) -> Iterator[None]:
+        """Whatever is raised in it is how it ended."""
+        started = time.perf_counter()
+        outcome = FAILED
+        try:
+            yield
+            outcome = OK
+        except AgentMemoryError as exc:
+            outcome = type(exc).__name__
+            raise
+        finally:
+            self.note(interface, name, outcome, time.perf_counter() - started, trace)
+
+    def tallies(self) -> dict[Operation, Tally]:
+        with self._counting:
+            return {
+                operation: Tally(tally.count, tally.seconds, list(tally.buckets))
+                for operation, tally in self._tallies.items()
+            }

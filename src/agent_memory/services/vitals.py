@@ -1,0 +1,50 @@
+"""Vitals: how much waits, and how much there is, in numbers that someone watches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_memory.domain.ports import EventLog, NoteQueue, Spool, StoreMaintenance
+from agent_memory.services.indexes import Indexes
+from agent_memory.services.jobs import Jobs
+from agent_memory.services.learning import Learning
+
+_NOTES = 10_000  # more is told as that many
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    log: EventLog
+    indexes: Indexes
+    learning: Learning
+    notes: NoteQueue
+    spool: Spool
+    store: StoreMaintenance
+    jobs: Jobs
+
+    def queues(self) -> Mapping[str, int]:
+        """What has yet to be done, by whom."""
+        status = self.indexes.status()
+        return {
+            "words": status.words_waiting,
+            "vectors": status.vectors_waiting,
+            "knowledge": max(0, self.log.watermark() - self.learning.cursor()),
+            "notes": sum(
+                len(self.notes.waiting(home, limit=_NOTES)) for home in self.notes.homes()
+            ),
+            "spool": len(self.spool.waiting()),
+        }
+
+    def sizes(self) -> Mapping[str, int]:
+        """How much there is."""
+        stats = self.store.stats()
+        status = self.indexes.status()
+        return {
+            "events": stats.entries("events"),
+            "database_bytes": stats.size_bytes,
+            "words": status.words.documents,
+            "vectors": 0 if status.vectors is None else status.vectors.documents,
+        }
+
+    def failed_jobs(self) -> Mapping[str, int]:
+        """How often each job has failed."""
+        return {job.name: job.state.error_count for job in self.jobs.status()[1]}
