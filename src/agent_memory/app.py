@@ -5,6 +5,7 @@ import secrets
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Settings, Toc
+from agent_memory.config import Http, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.forgetting import Report
@@ -80,6 +81,7 @@ from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
@@ -150,7 +152,7 @@ class App:
         )
         return Runner(PROGRAMS, backend, __version__)
 
-    def web(self, status: Callable[[], DaemonStatus]) -> Application:
+    def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
         """What answers over HTTP."""
 
         def load() -> Application:
@@ -158,7 +160,15 @@ class App:
 
             return application(self.parts, status)
 
-        return Deferred(load)
+        self.services.access.list()  # read once, here, where waiting for the store harms nobody
+        admission = Admission(
+            hosts=(chosen.host, *chosen.allowed_hosts),
+            origins=tuple(chosen.allowed_origins),
+            rate=chosen.rate,
+            burst=chosen.burst,
+            max_body_bytes=chosen.max_body_bytes,
+        )
+        return Gate(Deferred(load), BearerGuard(self.services.access), admission, time.monotonic)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -338,7 +348,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         recall=recall,
         jobs=jobs,
         bridge=bridge,
-        guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+        guard=BearerGuard(access) if settings.grpc.require_key else None,
     )
     services = Services(
         timeline=timeline,

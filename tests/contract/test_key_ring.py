@@ -106,7 +106,6 @@ class TestKeyRing:
         assert ring.add(key("one-more"))
         assert len(ring.all()) == 10_000
 
-
     def test_it_follows_itself_and_finds_all_again_when_opened_anew(
         self, ring: KeyRing, store: OrderedStore
     ) -> None:
