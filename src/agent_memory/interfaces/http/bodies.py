@@ -62,11 +62,12 @@ class _Body:
                 message = await self._receive()
         except TimeoutError:
             slow = f"the body has not come within {self._seconds:g} seconds"
-            return await self._end(Refused(HTTPStatus.REQUEST_TIMEOUT, slow))
+            close = (b"connection", b"close")
+            return await self._end(Refused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0)
         self._more = message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self._most:
-            return await self._end(too_large(self._most))
+            return await self._end(too_large(self._most), unread=None)
         return message
 
     async def send(self, message: Message) -> None:
@@ -74,8 +75,8 @@ class _Body:
             self._answering = True
             await self._send(message)
 
-    async def _end(self, refused: Refused) -> Message:
+    async def _end(self, refused: Refused, unread: int | None) -> Message:
         self._over = True
         if not self._answering:
-            await refuse(refused, self._scope, self._receive, self._send, None)
+            await refuse(refused, self._scope, self._receive, self._send, unread)
         return {"type": "http.disconnect"}

@@ -14,6 +14,11 @@ class Buckets:
         self._clock = clock
         self._held: dict[str, tuple[float, float]] = {}
 
+    @property
+    def size(self) -> int:
+        """Of how many it knows more than that they are full."""
+        return len(self._held)
+
     def take(self, name: str) -> float:
         """0 if there was a token; else after how many seconds there is one."""
         if not self._rate or not self._burst:
