@@ -5,30 +5,39 @@ uvicorn with httptools bounds neither the head of a request nor the time in whic
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MAX_CONNECTIONS = 512
 MAX_HEAD_BYTES = 64 << 10
 MAX_HEADERS = 100
 MAX_PIPELINED = 100
-HEAD_SECONDS = 20.0
-STALLED_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many clients there may be, how long each may take for the head of a request, and how
+    long it may read nothing. A process often has no more than 1,024 files."""
+
+    connections: int = 512
+    head_seconds: float = 20.0
+    stalled_seconds: float = 30.0
 
 
 class Stall:
     """Cuts off a client that reads nothing of what waits for it: else that would wait for ever."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
         self._transport = transport
+        self._seconds = seconds
         self._waiting = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
         self.end()
         self._waiting = self._transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(STALLED_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
 
     def end(self) -> None:
         if self._timer is not None:
@@ -43,8 +52,9 @@ class Stall:
 
 
 class Connection(HttpToolsProtocol):
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, bounds: Bounds, **given: Any) -> None:
+        super().__init__(**given)
+        self._bounds = bounds
         self._stall: Stall | None = None
         self._in_head = True
         self._unparsed = 0  # bytes since the parser last had something to say
@@ -53,8 +63,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._stall = Stall(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
+        self._stall = Stall(transport, self._bounds.stalled_seconds)
+        if len(self.connections) > self._bounds.connections:
             self._turn_away(b"503 Service Unavailable", b"too many connections")
         else:
             self._wait_for_head()
@@ -114,7 +124,7 @@ class Connection(HttpToolsProtocol):
 
     def _wait_for_head(self) -> None:
         loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(HEAD_SECONDS, self.transport.close)
+        self._patience = loop.call_later(self._bounds.head_seconds, self.transport.close)
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:
@@ -145,9 +155,9 @@ def whole_answer(status: bytes, detail: bytes) -> bytes:
     )
 
 
-def upgraded(**given: Any) -> asyncio.Protocol:
+def upgraded(bounds: Bounds, **given: Any) -> asyncio.Protocol:
     """What a connection becomes that asks for WebSocket. Loaded then: it takes 60 ms."""
     from agent_memory.interfaces.http.upgraded import WebSocketConnection  # noqa: PLC0415
 
     made: Callable[..., asyncio.Protocol] = WebSocketConnection
-    return made(**given)
+    return made(bounds, **given)

@@ -6,12 +6,13 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 import uvicorn
 
-from agent_memory.interfaces.http import connections
 from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.connections import Bounds, Connection, upgraded
 
 STOP_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 10
@@ -22,8 +23,9 @@ PONG_SECONDS = 20.0
 class HttpServer:
     """Serves an application, or two, each on sockets of its own."""
 
-    def __init__(self, *, ping_seconds: float = 30.0) -> None:
+    def __init__(self, *, ping_seconds: float = 30.0, bounds: Bounds | None = None) -> None:
         self._ping_seconds = ping_seconds
+        self._bounds = bounds or Bounds()
         self._serving: list[tuple[_Server, asyncio.Task[None]]] = []
 
     def start(
@@ -57,8 +59,8 @@ class HttpServer:
             application,
             interface="asgi3",
             lifespan="off",
-            http=connections.Connection,
-            ws=cast("type[asyncio.Protocol]", connections.upgraded),  # it is only ever called
+            http=_made_by(partial(Connection, self._bounds)),
+            ws=_made_by(partial(upgraded, self._bounds)),
             ws_max_size=MAX_WS_MESSAGE_BYTES,
             ws_ping_interval=self._ping_seconds,
             ws_ping_timeout=PONG_SECONDS,
@@ -73,6 +75,11 @@ class HttpServer:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
         )
+
+
+def _made_by(call: Callable[..., asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """uvicorn asks for a class, and only ever calls it."""
+    return cast("type[asyncio.Protocol]", call)
 
 
 class _Server(uvicorn.Server):

@@ -4,11 +4,14 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from agent_memory.interfaces.http.connections import Stall, whole_answer
+from agent_memory.interfaces.http.connections import Bounds, Stall, whole_answer
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
-    _stall: Stall | None = None
+    def __init__(self, bounds: Bounds, **given: Any) -> None:
+        super().__init__(**given)
+        self._bounds = bounds
+        self._stall: Stall | None = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -20,7 +23,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stall = self._stall or Stall(self.transport)
+        self._stall = self._stall or Stall(self.transport, self._bounds.stalled_seconds)
         self._stall.begin()
 
     def resume_writing(self) -> None:
