@@ -186,7 +186,7 @@ class _Daemon:
         hosts = listening.hosts("http.host", web.host, refusal=HTTP_STAYS if tls is None else None)
         gate = built.web(web, lambda: self._status(built))
         inside = listening.bind_path(self._sockets / "http.sock")
-        http.start(gate.trusted, [inside], self._http_ended)
+        http.start(gate.trusted, [inside], self._http_socket_ended)
         with self._tolerating_busy_ports("http"):
             sockets = listening.bind(hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
@@ -200,10 +200,16 @@ class _Daemon:
         log.warning("daemon.warning", text=message)
 
     def _http_ended(self, reason: BaseException | None) -> None:
-        """It should not have: all else goes on, and `status` tells."""
         self._http_addresses = []
-        self._warnings.append(f"HTTP is no longer served: {reason or 'its server ended'}")
-        log.error("daemon.http_ended", exc_info=reason)
+        self._ended("HTTP", reason)
+
+    def _http_socket_ended(self, reason: BaseException | None) -> None:
+        self._ended("HTTP on its Unix socket", reason)
+
+    def _ended(self, what: str, reason: BaseException | None) -> None:
+        """It should not have: all else goes on, and `status` tells."""
+        self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
+        log.error("daemon.http_ended", what=what, exc_info=reason)
 
     @contextlib.contextmanager
     def _tolerating_busy_ports(self, section: str) -> Iterator[None]:

@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
+import uvloop
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
@@ -35,6 +37,11 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
             return
         await receive()
         await send({"type": "websocket.accept"})
+        if scope["path"] == "/flood":
+            with suppress(OSError):  # the client is gone
+                for _ in range(2000):
+                    await send({"type": "websocket.send", "bytes": b"x" * 65536})
+            return
         while (message := await receive())["type"] == "websocket.receive":
             await send({"type": "websocket.send", "text": message["text"]})
         return
@@ -74,7 +81,7 @@ def served(
         finally:
             await server.stop()
 
-    asyncio.run(serve())
+    uvloop.run(serve())  # as the daemon does
 
 
 def _unexpected(reason: BaseException | None) -> None:
@@ -188,7 +195,8 @@ def test_nor_is_one_that_has_asked_before() -> None:
     served(client, bounds=Bounds(head_seconds=0.05))
 
 
-def test_who_reads_nothing_is_cut_off() -> None:
+@pytest.mark.parametrize("upgrade", [b"", UPGRADE], ids=["http", "websocket"])
+def test_who_reads_nothing_is_cut_off(upgrade: bytes) -> None:
     ended = asyncio.Event()
 
     async def noticed(scope: Scope, receive: Receive, send: Send) -> None:
@@ -197,7 +205,7 @@ def test_who_reads_nothing_is_cut_off() -> None:
 
     async def client(address: Address) -> None:
         with socket.create_connection(address) as frozen:
-            frozen.sendall(b"GET /flood HTTP/1.1\r\nHost: a\r\n\r\n")
+            frozen.sendall(b"GET /flood HTTP/1.1\r\nHost: a\r\n" + upgrade + b"\r\n")
             await ended.wait()  # 128 MB are in no buffer: it was told that nobody is there
 
     served(client, application=noticed, bounds=Bounds(stalled_seconds=0.05))
