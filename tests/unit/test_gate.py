@@ -596,6 +596,41 @@ class TestBodies:
         assert Answer(sent).status == 200
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_every_request_gets_one_answer_whatever_is_in_its_headers(*, trusted: bool) -> None:
+    door = Door(rate=0, origins=("https://dashboard.example",))
+    names = ("host", "origin", "authorization", "content-length", "transfer-encoding", "x")
+    words = ("localhost", "http://localhost", "https://dashboard.example", f"Bearer {SECRET}", "7")
+    values = st.sampled_from(words) | st.binary(max_size=20).map(lambda raw: raw.decode("latin-1"))
+
+    @given(
+        method=st.sampled_from(["GET", "POST", "OPTIONS", "HEAD", "odd"]),
+        path=st.sampled_from(["/health", "/docs", "/x", "/stream/x", "/ws", "//", ""]),
+        headers=st.lists(st.tuples(st.sampled_from(names), values), max_size=7),
+        kind=st.sampled_from(["http", "websocket"]),
+        body=st.lists(st.binary(max_size=9), max_size=3),
+    )
+    def judged(method: str, path: str, headers: Headers, kind: str, body: Sequence[bytes]) -> None:
+        reached = len(door.reader.scopes)
+        said = door.ask(
+            method, path, host=None, key=None, headers=headers, kind=kind, body=body,
+            trusted=trusted,
+        )  # fmt: skip
+        starts = [each for each in said.sent if each["type"].endswith((".start", ".accept"))]
+        assert len(starts) == 1
+        if len(door.reader.scopes) == reached and said.status != 204:
+            assert said.status in {400, 401, 403, 413, 421, 429}
+            assert said.detail
+        elif not trusted and path not in ("/health", "/docs"):
+            shown = [value.split() for name, value in headers if name == "authorization"]
+            assert said.status == 204 or shown == [["Bearer", SECRET]]
+
+    try:
+        judged()
+    finally:
+        door.store.close()
+
+
 class TestSocket:
     def test_no_key_no_host_and_no_rate(self, opened: Callable[..., Door]) -> None:
         door = opened(rate=1, burst=1)
