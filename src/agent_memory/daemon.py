@@ -28,6 +28,7 @@ from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.http.connections import bounds
 from agent_memory.interfaces.http.server import HttpServer
 
 log = structlog.get_logger()
@@ -127,7 +128,10 @@ class _Daemon:
             version=__version__,
             on_newer=self._stop.set,
         )
-        http = HttpServer(ping_seconds=self._settings.streaming.ws_ping_seconds)
+        streaming = self._settings.streaming
+        http = HttpServer(
+            ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+        )
         try:
             self._first_key(built)
             await self._listen(built, commands, http)

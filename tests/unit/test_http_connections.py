@@ -14,6 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from agent_memory.interfaces import listening
+from agent_memory.interfaces.http import connections
 from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
 from agent_memory.interfaces.http.bodies import Bodies
 from agent_memory.interfaces.http.connections import Bounds
@@ -225,6 +226,11 @@ def test_the_one_too_many_is_told_so_and_room_is_made_again() -> None:
             pass
 
     served(client, bounds=Bounds(connections=3))
+
+
+def test_there_is_room_for_as_many_streams_as_the_settings_allow() -> None:
+    assert connections.bounds(100).connections == 512
+    assert connections.bounds(1000).connections == 4000
 
 
 def test_a_websocket_carries_messages_up_to_its_limit() -> None:

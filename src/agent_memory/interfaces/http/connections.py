@@ -25,6 +25,11 @@ class Bounds:
     stalled_seconds: float = 30.0
 
 
+def bounds(streams: int) -> Bounds:
+    """With room for so many of each kind of stream, and for those who only ask."""
+    return Bounds(connections=max(Bounds().connections, 4 * streams))
+
+
 class Stall:
     """Cuts off a client that reads nothing of what waits for it: else that would wait for ever."""
 
