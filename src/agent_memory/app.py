@@ -6,6 +6,7 @@ import secrets
 import shutil
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,7 +54,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Settings, Toc
+from agent_memory.config import Http, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
@@ -88,6 +89,7 @@ from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.watched import Watched
 from agent_memory.interfaces.observing import Observer
@@ -166,7 +168,7 @@ class App:
         )
         return Runner(PROGRAMS, backend, __version__, self.observer)
 
-    def web(self, status: Callable[[], DaemonStatus]) -> Application:
+    def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
         """What answers over HTTP."""
 
         def load() -> Application:
@@ -174,7 +176,16 @@ class App:
 
             return application(self.parts, status)
 
-        return Watched(Deferred(load), self.observer)
+        self.services.access.list()  # read once, here, where waiting for the store harms nobody
+        admission = Admission(
+            hosts=(chosen.host, *chosen.allowed_hosts),
+            origins=tuple(chosen.allowed_origins),
+            rate=chosen.rate,
+            burst=chosen.burst,
+            max_body_bytes=chosen.max_body_bytes,
+        )
+        watched = Watched(Deferred(load), self.observer)
+        return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -374,7 +385,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         recall=recall,
         jobs=jobs,
         bridge=bridge,
-        guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+        guard=BearerGuard(access) if settings.grpc.require_key else None,
         observer=observer,
     )
     services = Services(

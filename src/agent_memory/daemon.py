@@ -28,6 +28,7 @@ from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.http.connections import bounds
 from agent_memory.interfaces.http.server import HttpServer
 
 log = structlog.get_logger()
@@ -37,6 +38,8 @@ LOCK_SECONDS = 10.0
 FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
 SWITCH_INTERVAL = 0.001
+GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
+HTTP_STAYS = "refused without TLS; set http.tls_cert and http.tls_key, or use `localhost`"
 M_ARENA_MAX = -8  # of malloc.h
 MAX_ARENAS = 2
 
@@ -105,6 +108,7 @@ class _Daemon:
         self._warnings: list[str] = list(loaded.ignored)
         self._http_addresses: list[str] = []
         self._http_port = 0
+        self._http_scheme = "http"
         self._stop = asyncio.Event()
         self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
         self._log_path = folders.data / "logs/daemon.log"
@@ -124,7 +128,10 @@ class _Daemon:
             version=__version__,
             on_newer=self._stop.set,
         )
-        http = HttpServer(built.web(lambda: self._status(built)))
+        streaming = self._settings.streaming
+        http = HttpServer(
+            ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+        )
         try:
             self._first_key(built)
             await self._listen(built, commands, http)
@@ -167,26 +174,46 @@ class _Daemon:
         places.withdraw(self._folders, self._sockets)  # what a crashed one left; we hold the lock
         built.grpc.listen_on_socket(self._sockets / "grpc.sock")
         chosen = self._settings.grpc
-        hosts = listening.hosts("grpc.host", chosen.host)
+        hosts = listening.hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
         with self._tolerating_busy_ports("grpc"):
             built.grpc.listen(hosts, chosen.port)
+        self._listen_http(built, http)
+        await built.grpc.start()
+        await commands.listen(self._sockets / "daemon.sock")
+
+    def _listen_http(self, built: app.App, http: HttpServer) -> None:
         web = self._settings.http
-        http_hosts = listening.hosts("http.host", web.host)
+        tls = listening.tls(web.tls_cert, web.tls_key)
+        self._http_scheme = "http" if tls is None else "https"
+        if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
+            self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
+        hosts = listening.hosts("http.host", web.host, refusal=HTTP_STAYS if tls is None else None)
+        gate = built.web(web, lambda: self._status(built))
+        inside = listening.bind_path(self._sockets / "http.sock")
+        http.start(gate.trusted, [inside], self._http_socket_ended)
         with self._tolerating_busy_ports("http"):
-            sockets = listening.bind(http_hosts, web.port)
+            sockets = listening.bind(hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
             self._http_addresses = [
                 listening.shown(each.getsockname()[0], self._http_port) for each in sockets
             ]
-            http.start(sockets, self._http_ended)
-        await built.grpc.start()
-        await commands.listen(self._sockets / "daemon.sock")
+            http.start(gate, sockets, self._http_ended, tls)
+
+    def _warn(self, message: str) -> None:
+        self._warnings.append(message)
+        log.warning("daemon.warning", text=message)
 
     def _http_ended(self, reason: BaseException | None) -> None:
-        """It should not have: all else goes on, and `status` tells."""
         self._http_addresses = []
-        self._warnings.append(f"HTTP is no longer served: {reason or 'its server ended'}")
-        log.error("daemon.http_ended", exc_info=reason)
+        self._ended("HTTP", reason)
+
+    def _http_socket_ended(self, reason: BaseException | None) -> None:
+        self._ended("HTTP on its Unix socket", reason)
+
+    def _ended(self, what: str, reason: BaseException | None) -> None:
+        """It should not have: all else goes on, and `status` tells."""
+        self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
+        log.error("daemon.http_ended", what=what, exc_info=reason)
 
     @contextlib.contextmanager
     def _tolerating_busy_ports(self, section: str) -> Iterator[None]:
@@ -207,8 +234,10 @@ class _Daemon:
                 version=__version__,
                 grpc_port=built.grpc.port,
                 http_port=self._http_port,
+                http_scheme=self._http_scheme,
                 socket=str(self._sockets / "daemon.sock"),
                 grpc_socket=str(self._sockets / "grpc.sock"),
+                http_socket=str(self._sockets / "http.sock"),
             ),
         )
 
@@ -242,8 +271,10 @@ class _Daemon:
             http_addresses=tuple(self._http_addresses),
             grpc_port=built.grpc.port,
             http_port=self._http_port,
+            http_scheme=self._http_scheme,
             socket=str(self._sockets / "daemon.sock"),
             grpc_socket=str(self._sockets / "grpc.sock"),
+            http_socket=str(self._sockets / "http.sock"),
             data_dir=str(self._folders.data),
             db_path=str(self._db_path),
             log_path=str(self._log_path),

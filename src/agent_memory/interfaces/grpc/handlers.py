@@ -25,7 +25,7 @@ Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
 
 
-Guard = Callable[[str | None], Awaitable[None]]
+Guard = Callable[[str | None], object]
 """Takes a call's `authorization`, if any; raises Unauthorized."""
 
 
@@ -59,7 +59,7 @@ def _unary(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    await _admit(context, guard)
+                    _admit(context, guard)
                 return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -79,7 +79,7 @@ def _stream(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    await _admit(context, guard)
+                    _admit(context, guard)
                 async for message in call(_parse(request_class, each) async for each in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -97,10 +97,10 @@ def _trace(context: Context) -> Trace | None:
     return None
 
 
-async def _admit(context: Context, guard: Guard) -> None:
+def _admit(context: Context, guard: Guard) -> None:
     if not context.peer().startswith("unix:"):
         given = dict(context.invocation_metadata()).get("authorization")
-        await guard(given)
+        guard(given)
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

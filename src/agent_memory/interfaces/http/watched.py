@@ -41,7 +41,7 @@ class Watched:
 
 
 def _operation(scope: Scope) -> str:
-    """The method and the route, never the path itself: there are as many of these as anyone likes."""
+    """The method and the route, never the path itself, of which there is any number."""
     route = getattr(scope.get("route"), "path", None)
     if route is None:
         route = scope["path"] if scope["path"] == "/health" else "unmatched"
