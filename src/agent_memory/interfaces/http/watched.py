@@ -42,9 +42,11 @@ class Watched:
 
 def _operation(scope: Scope) -> str:
     """The method and the route, never the path itself, of which there is any number."""
-    route = getattr(scope.get("route"), "path", None)
-    if route is None:
-        route = scope["path"] if scope["path"] == "/health" else "unmatched"
+    route: str = scope["path"]
+    if "route" not in scope and route != "/health":
+        route = "unmatched"
+    for name, value in scope.get("path_params", {}).items():
+        route = route.replace(str(value), f"{{{name}}}") if value else route
     return f"{scope.get('method', 'WS')} {route}"
 
 

@@ -1,0 +1,44 @@
+"""The HTTP side of a daemon that a test has started, and how to ask it."""
+
+import json
+from typing import Any
+
+import httpx
+
+from tests.launching import Home
+
+STATUS = "/api/v1/status/"
+SECONDS = 30.0
+
+
+class Web:
+    """A daemon, and how to ask it."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.record: dict[str, Any] = json.loads((home.data / "daemon.json").read_text())
+        self.key = (home.data / "key").read_text().strip()
+        self.place = f"127.0.0.1:{self.record['http_port']}"
+
+    def client(self, *, key: str | None = None, **options: Any) -> httpx.Client:
+        """With the daemon's first key unless another one is given; "" is none."""
+        shown = self.key if key is None else key
+        return httpx.Client(
+            base_url=f"{self.record['http_scheme']}://{self.place}",
+            headers={"authorization": f"Bearer {shown}"} if shown else {},
+            timeout=SECONDS,
+            trust_env=False,
+            **options,
+        )
+
+    def over_socket(self) -> httpx.Client:
+        transport = httpx.HTTPTransport(uds=self.record["http_socket"])
+        return httpx.Client(transport=transport, base_url="http://memory", timeout=SECONDS)
+
+    def ask(self, method: str = "GET", path: str = STATUS, **options: Any) -> httpx.Response:
+        with self.client(key=options.pop("key", None)) as client:
+            return client.request(method, path, **options)
+
+    def audit(self) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.home.log().splitlines()]
+        return [line for line in lines if line["event"] == "audit"]
