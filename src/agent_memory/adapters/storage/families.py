@@ -17,6 +17,7 @@ MEMORY_USES = "memory_uses"  # the same key -> how often it was recalled, and wh
 NOTE_QUEUE = "note_queue"  # note:{home}:{sequence:020} -> the key of the memory that changed
 PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home} -> state of notes
 JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changes; looked:{domain} -> when
+GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_store.py has the layout
 META = "meta"  # schema version, sequence counters
 
 ALL = (
@@ -37,5 +38,6 @@ ALL = (
     NOTE_QUEUE,
     PROJECTS,
     JOURNAL,
+    GRAPH_CHECKPOINTS,
     META,
 )
