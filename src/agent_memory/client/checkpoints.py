@@ -9,12 +9,13 @@ from google.protobuf.message import Message
 
 from agent_memory.client import calls
 from agent_memory.client.calls import Unary
+from agent_memory.client.errors import SerializationError
 from agent_memory.proto import checkpoints_pb2 as pb
 
 PAGE = 100
 _SERVICE = pb.DESCRIPTOR.services_by_name["CheckpointService"].full_name
 _WRITES = 1_000  # of one message
-_MESSAGE_BYTES = 15 << 20
+_MAX_BLOB_BYTES = 15 << 20  # the daemon's limit; what is far beyond it never reaches the daemon
 
 Value = TypeVar("Value")
 M = TypeVar("M", bound=Message)
@@ -72,6 +73,7 @@ class Listing:
 
 
 def put(checkpoint: Checkpoint) -> Unary[None]:
+    _check_size("the checkpoint", checkpoint.blob)
     return _done(
         "PutCheckpoint",
         lambda: pb.PutCheckpointRequest(
@@ -186,14 +188,23 @@ def _split(writes: Sequence[Write]) -> Iterator[list[Write]]:
     some: list[Write] = []
     size = 0
     for write in writes:
+        _check_size(f"the write to {write.channel!r}", write.value)
         own = len(write.value) + 4 * (len(write.task_path) + len(write.channel)) + 1024
-        if some and (len(some) == _WRITES or size + own > _MESSAGE_BYTES):
+        if some and (len(some) == _WRITES or size + own > _MAX_BLOB_BYTES):
             yield some
             some, size = [], 0
         some.append(write)
         size += own
     if some:
         yield some
+
+
+def _check_size(what: str, blob: bytes) -> None:
+    if len(blob) > _MAX_BLOB_BYTES:
+        raise SerializationError(
+            f"{what} has {len(blob):,} bytes; the limit is {_MAX_BLOB_BYTES >> 20} MiB:"
+            " keep what is large elsewhere, and its place in the state"
+        )
 
 
 def _snapshot_in(message: pb.GraphSnapshot) -> Snapshot:

@@ -26,7 +26,6 @@ from agent_memory.domain.ports import GraphCheckpoints, GraphThreads
 # Of an answer: a checkpoint always, then others and writes while they fit a message of 16 MiB.
 ANSWER_BYTES = 16 * graphs.MIB - (256 << 10)
 PAGE_BYTES = 2 * graphs.MIB  # of a list: more than one is seldom wanted at once
-READ_AT_MOST = 2_000  # checkpoints for one page, found or not
 _READ = 64
 
 
@@ -34,6 +33,7 @@ _READ = 64
 class Graphs:
     checkpoints: GraphCheckpoints
     threads: GraphThreads
+    read_at_most: int = 2_000  # checkpoints for one page of a list, found or not
 
     def put(self, checkpoint: GraphCheckpoint) -> "Future[None]":
         """Settled once durable. Never blocks."""
@@ -102,7 +102,7 @@ class Graphs:
                     found.append(snapshot)
                     size += snapshot.size
             after = info.place
-            if len(found) == limit or read == READ_AT_MOST:
+            if len(found) == limit or read == self.read_at_most:
                 return found, after
         return found, None
 

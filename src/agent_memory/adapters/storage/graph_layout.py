@@ -199,6 +199,8 @@ def decode_blob(info: CheckpointInfo, value: bytes) -> GraphCheckpoint:
     body = codec.decode_key(value)
     try:
         end = 1 + body[0]
+        if end > len(body):
+            raise ValueError("it ends within its name")
         return GraphCheckpoint(
             place=info.place,
             parent_checkpoint_id=info.parent_checkpoint_id,
