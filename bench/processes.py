@@ -121,6 +121,7 @@ class Daemon(Process):
         self.port = self.wait_for(
             lambda: json.loads(announced.read_text())["grpc_port"] if announced.exists() else None
         )
+        self.socket = json.loads(announced.read_text())["grpc_socket"]
 
 
 def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> None:

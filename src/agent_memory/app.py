@@ -32,6 +32,9 @@ from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.graph_store import StoredGraphs
+from agent_memory.adapters.storage.graph_tally import GraphTally
+from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
 from agent_memory.adapters.storage.job_store import StoredJobs
 from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
@@ -81,6 +84,8 @@ from agent_memory.interfaces.cli.backend import Backend, Remote, Services
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
+from agent_memory.interfaces.grpc.checkpoint_service import CheckpointService
 from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
@@ -106,6 +111,7 @@ from agent_memory.services.curation import Curation
 from agent_memory.services.embedding import Embedding
 from agent_memory.services.facts import Facts
 from agent_memory.services.forgetting import Forgetting
+from agent_memory.services.graphs import Graphs
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.indexing import Indexing
 from agent_memory.services.ingest import Ingest
@@ -378,6 +384,11 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         version=__version__,
         observer=observer,
     )
+    tally = GraphTally(store)
+    graphs = Graphs(
+        checkpoints=StoredGraphs(store, tally), threads=StoredGraphThreads(store, tally)
+    )
+    guard = BearerGuard(access) if settings.grpc.require_key else None
     memory = MemoryService(
         ingest=ingest,
         timeline=timeline,
@@ -385,9 +396,10 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         recall=recall,
         jobs=jobs,
         bridge=bridge,
-        guard=BearerGuard(access) if settings.grpc.require_key else None,
+        guard=guard,
         observer=observer,
     )
+    checkpoints = CheckpointService(graphs=graphs, bridge=bridge, guard=guard, observer=observer)
     services = Services(
         timeline=timeline,
         admin=Admin(store=maintenance),
@@ -441,7 +453,12 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         clock=clock,
         worker=worker,
         bridge=bridge,
-        grpc=GrpcServer({MEMORY_SERVICE.full_name: memory.handler()}),
+        grpc=GrpcServer(
+            {
+                MEMORY_SERVICE.full_name: memory.handler(),
+                CHECKPOINT_SERVICE.full_name: checkpoints.handler(),
+            }
+        ),
         scheduler=scheduler,
         lexical=lexical,
         repositories=repositories,

@@ -14,6 +14,8 @@ from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.graph_store import StoredGraphs
+from agent_memory.adapters.storage.graph_tally import GraphTally
 from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.toc_store import StoredToc
@@ -30,6 +32,7 @@ from agent_memory.domain.forgetting import Erasure, Place, Trace
 from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.ports import OrderedStore
 from agent_memory.domain.toc import Change
+from tests import graph_values
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory
 from tests.contract.test_toc_store import (
@@ -163,13 +166,23 @@ class TestTraces:
             row = (b"x" + needle, b"\x01") if number % 2 else (b"x", b"\x01y" + needle + b"z")
             commit(store, Batch((Put(name, *row),)))
         traces = StoredTraces(store, [])
-        assert traces.in_kept(wanted) == {b"needle-events", b"needle-memories", b"needle-facts"}
+        kept = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
+        assert traces.in_kept(wanted) == {f"needle-{name}".encode() for name in kept}
         found = traces.in_rows(wanted, nothing)
         assert found == {
-            Trace(name, f"needle-{name}".encode())
-            for name in families.ALL
-            if name not in (families.EVENTS, families.MEMORIES, families.FACTS)
+            Trace(name, f"needle-{name}".encode()) for name in families.ALL if name not in kept
         }
+
+    def test_the_states_of_graphs_are_searched_as_what_is_kept(self, store: OrderedStore) -> None:
+        graphs = StoredGraphs(store, GraphTally(store))
+        state = graph_values.checkpoint(blob=b"in a state", much="in metadata")
+        graphs.put(state).result(TIMEOUT)
+        writes = [graph_values.write(value=b"in a write")]
+        graphs.put_writes(state.place, writes).result(TIMEOUT)
+        wanted = {b"in a state", b"in metadata", b"in a write", b"nowhere"}
+        traces = StoredTraces(store, [])
+        assert traces.in_kept(wanted) == wanted - {b"nowhere"}
+        assert traces.in_rows(wanted, nothing) == frozenset()
 
     def test_files_are_searched_over_the_ends_of_pieces(
         self, store: OrderedStore, tmp_path: Path

@@ -61,7 +61,7 @@ def test_it_listens_on_loopback_only(shared_daemon: Daemon) -> None:
 @pytest.mark.parametrize("path", REFLECTION)
 def test_reflection_lists_the_service(client: Client, path: str) -> None:
     services = _reflected_services(client, path)
-    assert {SERVICE, "grpc.health.v1.Health"} <= set(services)
+    assert {SERVICE, "memory.CheckpointService", "grpc.health.v1.Health"} <= set(services)
 
 
 @pytest.mark.parametrize("path", REFLECTION)

@@ -14,6 +14,18 @@ from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
 from agent_memory.domain.forgetting import Erasure, Place, Searched, Trace
+from agent_memory.domain.graphs import (
+    CheckpointId,
+    CheckpointInfo,
+    GraphCheckpoint,
+    PendingWrite,
+    RunId,
+    ThreadId,
+    WriteKey,
+    WritesPage,
+)
+from agent_memory.domain.graphs import Place as GraphPlace
+from agent_memory.domain.graphs import Scope as GraphScope
 from agent_memory.domain.hooks import Told
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.jobs import JobState, JobStatus
@@ -479,6 +491,66 @@ class Journal(Protocol):
         ...
 
 
+class GraphCheckpoints(Protocol):
+    """The checkpoints of graphs, and what was written after each."""
+
+    def put(self, checkpoint: GraphCheckpoint, /) -> "Future[None]":
+        """Settled once durable. One that is there already is replaced."""
+        ...
+
+    def put_writes(self, place: GraphPlace, writes: Sequence[PendingWrite], /) -> "Future[None]":
+        """Settled once durable, all of them or none. The checkpoint may be yet to come."""
+        ...
+
+    def get(
+        self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None, /
+    ) -> GraphCheckpoint | None:
+        """This one, or the latest of its thread and namespace."""
+        ...
+
+    def writes(
+        self, place: GraphPlace, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
+    ) -> WritesPage:
+        """By task and index, values of this many bytes at most together."""
+        ...
+
+    def infos(
+        self,
+        scope: GraphScope,
+        /,
+        *,
+        after: GraphPlace | None,
+        before: CheckpointId | None,
+        limit: int,
+        offset: int = 0,
+    ) -> list[CheckpointInfo]:
+        """Newest first: those that follow `after`, and have ids less than `before`."""
+        ...
+
+    def count(self, thread_id: ThreadId | None, /) -> int: ...
+
+
+class GraphThreads(Protocol):
+    """What happens to whole threads of graphs, and to many checkpoints at once. What is a few
+    thousand checkpoints or a few MiB happens at once, more than that in several steps."""
+
+    def remove_thread(self, thread_id: ThreadId, /) -> None: ...
+
+    def remove(self, places: Sequence[GraphPlace], /) -> None:
+        """With what was written after them. Those that are gone are passed by."""
+        ...
+
+    def named(self, checkpoint_id: CheckpointId, /) -> list[GraphPlace]:
+        """Wherever there is a checkpoint of this id: copies have the same."""
+        ...
+
+    def of_run(self, run_id: RunId, /) -> list[GraphPlace]: ...
+
+    def copy(self, source: ThreadId, target: ThreadId, /) -> None:
+        """The oldest first; what the target has already stays."""
+        ...
+
+
 class Reasoner(Protocol):
     """A model that reads and writes. Raises LlmFailed."""
 
@@ -589,7 +661,7 @@ class Traces(Protocol):
     """Looks for byte strings in all that is kept. `done` is told how far it is, and may raise."""
 
     def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
-        """Those that stand in events and memories."""
+        """Those that stand in events, in memories and in what other programs keep here."""
         ...
 
     def in_rows(

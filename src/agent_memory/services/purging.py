@@ -15,6 +15,7 @@ INDEXES, COMPACTING, SEARCHING = "indexes", "compacting", "searching"
 
 UNREACHABLE = (
     "copies elsewhere: backups, snapshots, exports, other machines, the agent's own transcripts",
+    "checkpoints that agents keep of their own state: delete their threads",
     "what was sent to a summarizer, an embedder or a model that is not on this machine",
     "blocks of the disk that deleted files have left behind, until they are overwritten",
     "the memory of running processes, until they end",

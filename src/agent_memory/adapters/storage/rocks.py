@@ -257,8 +257,9 @@ class RocksEngine:
                 options.set_write_buffer_size(MEMTABLE_BYTES // 2)
                 options.set_bottommost_compression_options(-14, 3, 0, DICTIONARY_BYTES, True)
                 options.set_bottommost_zstd_max_train_bytes(100 * DICTIONARY_BYTES, True)
-            case families.EVENT_IDS:
-                # Every ingest asks for an id that is not there: the filter answers from memory.
+            case families.EVENT_IDS | families.GRAPH_CHECKPOINTS:
+                # Every ingest asks for an id that is not there, and every checkpoint for its head:
+                # the filter answers from memory.
                 table.set_bloom_filter(10, False)
         options.set_block_based_table_factory(table)
         return options

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_memory.adapters.storage import families, keys
+from agent_memory.adapters.storage import families, graph_layout, keys
 from agent_memory.domain.batches import Row
 from agent_memory.domain.forgetting import Searched, Trace
 from agent_memory.domain.ports import OrderedStore
@@ -22,7 +22,10 @@ _CHUNK = 4 << 20
 _FEW = 1_000
 _LONG = 32
 _LAST = b"\xff" * 64
-_KEPT = (families.EVENTS, families.MEMORIES, families.FACTS)  # all else is made from these
+# All else is made from events and memories. Facts are someone's word, and the states of graphs are
+# their programs' own.
+_KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
+_SPANS = {families.GRAPH_CHECKPOINTS: graph_layout.SPANS}
 # RocksDB's own words, of which people who work on a database speak too; it writes no value there.
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 
@@ -80,11 +83,12 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[Trace]:
-        start = b""
-        while rows := self._store.scan(family, start, _LAST, limit=_PAGE):
-            for needle in search.found(read(_joined(rows))):
-                yield Trace(family, needle)
-            start = keys.after(rows[-1][0])
+        for first, end, page in _SPANS.get(family, ((b"", _LAST, _PAGE),)):
+            start = first
+            while rows := self._store.scan(family, start, end, limit=page):
+                for needle in search.found(read(_joined(rows))):
+                    yield Trace(family, needle)
+                start = keys.after(rows[-1][0])
 
 
 def _search(needles: AbstractSet[bytes]) -> "ByteSearch":

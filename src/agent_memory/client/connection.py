@@ -1,0 +1,150 @@
+"""One connection for ordinary programs and asyncio alike: calls are blocked on, or awaited."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from agent_memory.client import calls, endpoints
+from agent_memory.client.endpoints import Endpoint
+from agent_memory.client.errors import RpcError
+
+Value = TypeVar("Value")
+
+
+class Connection:
+    """Threads, tasks and event loops may share it.
+
+    Only for calls that may be sent twice: one that finds the daemon gone waits for another to take
+    its place, `connect_seconds` at most, and is sent again.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, *, key: str | None, timeout_seconds: float, connect_seconds: float
+    ) -> None:
+        self._metadata = calls.metadata(key)
+        self._seconds = timeout_seconds
+        self._patience = connect_seconds
+        self._closed = False
+        self._methods: dict[str, Any] = {}  # grpc.UnaryUnaryMultiCallable of each path
+        self._channel = (
+            grpc.secure_channel(endpoint.target, grpc.ssl_channel_credentials(), endpoint.options)
+            if endpoint.tls
+            else grpc.insecure_channel(endpoint.target, endpoint.options)
+        )
+
+    @classmethod
+    def open(
+        cls,
+        endpoint: str | None,
+        *,
+        key: str | None,
+        timeout_seconds: float,
+        connect_seconds: float,
+    ) -> Self:
+        """To this endpoint, or to the daemon that is found."""
+        candidates: Iterable[Endpoint] = (
+            endpoints.discover(os.environ) if endpoint is None else [endpoints.parse(endpoint)]
+        )
+        failures: dict[str, RpcError] = {}
+        for each in candidates:
+            made = cls(
+                each, key=key, timeout_seconds=timeout_seconds, connect_seconds=connect_seconds
+            )
+            try:
+                made._send(calls.PROBE, connect_seconds)
+            except RpcError as exc:
+                if calls.unreached(exc) is not None:
+                    made.close()
+                    failures[each.name] = exc
+                    continue
+            return made
+        raise calls.unreachable(failures)
+
+    def close(self) -> None:
+        self._closed = True
+        self._channel.close()
+
+    def call(self, call: calls.Unary[Value]) -> Value:
+        try:
+            return self._send(call, self._seconds)
+        except RpcError as exc:
+            failure = _lost(exc)
+        try:
+            self._send(calls.PROBE, self._patience, wait_for_ready=True)
+        except RpcError:
+            raise failure from None
+        return self._send(call, self._seconds)
+
+    async def acall(self, call: calls.Unary[Value]) -> Value:
+        try:
+            return await self._asend(call, self._seconds)
+        except RpcError as exc:
+            failure = _lost(exc)
+        try:
+            await self._asend(calls.PROBE, self._patience, wait_for_ready=True)
+        except RpcError:
+            raise failure from None
+        return await self._asend(call, self._seconds)
+
+    def _send(
+        self, call: calls.Unary[Value], seconds: float, *, wait_for_ready: bool = False
+    ) -> Value:
+        try:
+            answer: bytes = self._method(call.path)(
+                call.request,
+                timeout=seconds,
+                metadata=self._metadata,
+                wait_for_ready=wait_for_ready,
+            )
+        except grpc.RpcError as exc:
+            raise calls.failure(exc) from exc
+        return call.parse(answer)
+
+    async def _asend(
+        self, call: calls.Unary[Value], seconds: float, *, wait_for_ready: bool = False
+    ) -> Value:
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bytes] = loop.create_future()
+        sent = self._method(call.path).future(
+            call.request, timeout=seconds, metadata=self._metadata, wait_for_ready=wait_for_ready
+        )
+
+        def answer() -> None:
+            if waiter.done():
+                return  # its task was cancelled
+            try:
+                waiter.set_result(sent.result())
+            except (grpc.RpcError, grpc.FutureCancelledError) as exc:
+                waiter.set_exception(exc)
+
+        def settle(_done: object) -> None:
+            with suppress(RuntimeError):  # the loop was closed: nobody waits there any more
+                loop.call_soon_threadsafe(answer)
+
+        sent.add_done_callback(settle)
+        try:
+            return call.parse(await waiter)
+        except grpc.RpcError as exc:
+            raise calls.failure(exc) from exc
+        except asyncio.CancelledError:
+            sent.cancel()
+            raise
+
+    def _method(self, path: str) -> Any:
+        if self._closed:
+            raise calls.closed()
+        found = self._methods.get(path)
+        if found is None:
+            found = self._methods[path] = self._channel.unary_unary(path, None, None)
+        return found
+
+
+def _lost(error: RpcError) -> RpcError:
+    """The error, if it means that the daemon went away; else it is raised."""
+    if error.code != "UNAVAILABLE":
+        raise error
+    return error

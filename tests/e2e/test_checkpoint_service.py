@@ -1,0 +1,122 @@
+"""memory.CheckpointService as a foreign client meets it: the proto and a channel."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+from agent_memory.client.langgraph import AgentMemorySaver
+from agent_memory.proto import checkpoints_pb2 as pb
+from tests.daemon_process import Daemon
+
+CALL_SECONDS = 30.0
+SERVICE = "memory.CheckpointService"
+MIB = 1 << 20
+M = TypeVar("M", bound=Message)
+
+
+class Raw:
+    def __init__(self, target: str) -> None:
+        self._channel = grpc.insecure_channel(target)
+
+    def send(self, method: str, request: bytes, answers: type[M], key: str = "") -> M:
+        call = self._channel.unary_unary(f"/{SERVICE}/{method}", None, answers.FromString)
+        metadata = (("authorization", f"Bearer {key}"),) if key else ()
+        answer: M = call(request, timeout=CALL_SECONDS, metadata=metadata)
+        return answer
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+@pytest.fixture
+def raw(shared_daemon: Daemon) -> Iterator[Raw]:
+    opened = Raw(f"127.0.0.1:{shared_daemon.port}")
+    yield opened
+    opened.close()
+
+
+def made(name: str, **more: object) -> bytes:
+    fields = {"thread_id": name, "checkpoint_id": "c1", "metadata": "{}", "type": "x", **more}
+    return pb.PutCheckpointRequest(
+        checkpoint=pb.GraphCheckpoint(**fields)  # type: ignore[arg-type]
+    ).SerializeToString()
+
+
+def test_any_client_may_put_and_get(raw: Raw, name: str) -> None:
+    raw.send("PutCheckpoint", made(name, blob=b"\0\xff"), pb.PutCheckpointResponse)
+    wanted = pb.GetCheckpointRequest(thread_id=name).SerializeToString()
+    answer = raw.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)
+    assert answer.snapshot.checkpoint.blob == b"\0\xff"
+    assert not answer.snapshot.checkpoint.HasField("parent_checkpoint_id")
+    deleted = pb.DeleteCheckpointsRequest(checkpoint_ids=["c1"]).SerializeToString()
+    raw.send("DeleteCheckpoints", deleted, pb.DeleteCheckpointsResponse)
+    assert not raw.send("GetCheckpoint", wanted, pb.GetCheckpointResponse).HasField("snapshot")
+
+
+WRONG = [
+    ("PutCheckpoint", b"", "checkpoint is required"),
+    ("PutCheckpoint", b"\xff", "not a memory.PutCheckpointRequest"),
+    ("PutCheckpoint", made("t", blob=bytes(15 * MIB + 1)), "the limit is 15 MiB"),
+    ("PutCheckpoint", made("t", metadata="[]"), "metadata must be a JSON object"),
+    ("PutCheckpoint", made("t\n"), "thread_id has characters that cannot be printed"),
+    ("PutWrites", b"", "thread_id is required"),
+    ("GetCheckpoint", b"", "thread_id is required"),
+    ("GetWrites", b"", "thread_id is required"),
+    ("ListCheckpoints", b"", "limit is 0"),
+    ("ListCheckpoints", pb.ListCheckpointsRequest(limit=501).SerializeToString(), "500"),
+    (
+        "ListCheckpoints",
+        pb.ListCheckpointsRequest(limit=1, filter="[" * 60_000).SerializeToString(),
+        "filter is not JSON",
+    ),
+    (
+        "ListCheckpoints",
+        pb.ListCheckpointsRequest(limit=1, checkpoint_ns="n").SerializeToString(),
+        "thread_id is required",
+    ),
+    (
+        "ListCheckpoints",
+        pb.ListCheckpointsRequest(limit=1, after=pb.CheckpointCursor()).SerializeToString(),
+        "thread_id is required",
+    ),
+    ("PruneThreads", b"", "keep_latest, delete"),
+    ("CopyThread", b"", "source_thread_id is required"),
+    (
+        "DeleteThreads",
+        pb.DeleteThreadsRequest(thread_ids=["t"] * 1001).SerializeToString(),
+        "the limit of one call is 1000",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "request_bytes", "told"), WRONG, ids=[f"{each[0]}: {each[2]}" for each in WRONG]
+)
+def test_what_is_wrong_is_told(raw: Raw, method: str, request_bytes: bytes, told: str) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        raw.send(method, request_bytes, pb.PutCheckpointResponse)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert told in (caught.value.details() or "")
+
+
+def test_with_require_key_only_the_socket_is_open(tmp_path: Path) -> None:
+    settings = tmp_path / "config" / "agent-memory" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[grpc]\nrequire_key = true\n")
+    with Daemon(tmp_path) as daemon:
+        over_tcp, over_socket = Raw(f"127.0.0.1:{daemon.port}"), Raw(f"unix:{daemon.socket}")
+        wanted = pb.GetCheckpointRequest(thread_id="t").SerializeToString()
+        for wrong in ("", "am_wrong"):
+            with pytest.raises(grpc.RpcError) as caught:
+                over_tcp.send("GetCheckpoint", wanted, pb.GetCheckpointResponse, wrong)
+            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        over_socket.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)
+        key = (daemon.data_dir / "key").read_text().strip()
+        with AgentMemorySaver.connect(f"http://127.0.0.1:{daemon.port}", key=key) as saver:
+            assert saver.get_tuple({"configurable": {"thread_id": "t"}}) is None
+        over_tcp.close()
+        over_socket.close()
