@@ -484,6 +484,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
                 jobs=jobs,
             ),
             facts=facts,
+            graphs=graphs,
             knowledge=Knowledge(
                 episodes=Shelf(Episode, known, secrets_filter),
                 procedures=Shelf(Procedure, known, secrets_filter),

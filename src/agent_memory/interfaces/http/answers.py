@@ -23,12 +23,14 @@ _encode = msgspec.json.Encoder().encode
 
 # What every route may answer, whoever asks: see the gate in front of them.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "A request that cannot be read"},
     401: {"model": Problem, "description": "No key, or one that is not known"},
     403: {"model": Problem, "description": "A foreign origin"},
     413: {"model": Problem, "description": "The body is too large"},
     421: {"model": Problem, "description": "A foreign host"},
     422: {"model": Problem, "description": "Something that was asked for cannot be"},
     429: {"model": Problem, "description": "Too many requests"},
+    431: {"model": Problem, "description": "The address or the headers are too large"},
     503: {"model": Problem, "description": "Too much unfinished work, or stopping"},
 }
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not there"}}

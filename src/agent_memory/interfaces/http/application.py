@@ -10,7 +10,7 @@ from agent_memory import __version__
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import answers, knowledge, metrics, reading, status
+from agent_memory.interfaces.http import answers, checkpoints, knowledge, metrics, reading, status
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.parts import Parts
 
@@ -27,6 +27,7 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
     for routes in (
         status.router(parts.bridge, told),
         knowledge.router(parts),
+        checkpoints.router(parts),
         reading.router(parts),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)

@@ -267,6 +267,27 @@ class UserChange(Given):
     )
 
 
+class CheckpointAnswer(Answer):
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    step: int | None
+    source: str | None
+    blob_size: int
+
+
+class CheckpointIds(Given):
+    """At least one of both."""
+
+    thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
+    checkpoint_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"thread_ids": ["1:5", "1:6"]}]}
+    )
+
+
 class SessionAnswer(Answer):
     session_id: str
     episode_id: str

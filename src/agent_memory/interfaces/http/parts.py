@@ -8,6 +8,7 @@ from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.curation import Curation
 from agent_memory.services.facts import Facts
+from agent_memory.services.graphs import Graphs
 from agent_memory.services.knowledge import Knowledge
 from agent_memory.services.recall import Recall
 from agent_memory.services.sharing import Sharing
@@ -27,6 +28,7 @@ class Parts:
     sharing: Sharing
     consolidation: Consolidation
     facts: Facts
+    graphs: Graphs
     observer: Observer
     vitals: Vitals
     knowledge: Knowledge

@@ -1,0 +1,62 @@
+"""`/api/v1/memories/checkpoints/`: the states of graphs, listed and removed."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.graphs import MAX_ID_CHARS, CheckpointId, CheckpointInfo, ThreadId
+from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.models import (
+    CheckpointAnswer,
+    CheckpointIds,
+    Items,
+    Limit,
+    Offset,
+)
+from agent_memory.interfaces.http.parts import Parts
+
+Thread = Annotated[str | None, Query(max_length=MAX_ID_CHARS)]
+
+
+def router(parts: Parts) -> APIRouter:
+    routes = APIRouter(prefix="/memories/checkpoints", tags=["checkpoints"])
+    run, graphs = parts.bridge.run, parts.graphs
+
+    @routes.get("/", summary="List checkpoints", response_model=Items[CheckpointAnswer])
+    async def listed(thread_id: Thread = None, limit: Limit = 50, offset: Offset = 0) -> Response:
+        thread = None if thread_id is None else ThreadId(thread_id)
+        found = await run(lambda: graphs.listed(thread, limit=limit, offset=offset))
+        return answers.page(found, _shown)
+
+    @routes.post(
+        "/batch-delete/",
+        summary="Delete checkpoints, of whole threads or one by one",
+        status_code=204,
+    )
+    async def deleted(given: CheckpointIds) -> Response:
+        if given.thread_ids is None and given.checkpoint_ids is None:
+            raise InvalidInput("give thread_ids, checkpoint_ids, or both")
+        threads = [ThreadId(name) for name in given.thread_ids or ()]
+        names = [CheckpointId(name) for name in given.checkpoint_ids or ()]
+
+        def remove() -> None:
+            graphs.delete_threads(threads)
+            graphs.delete_checkpoints(names)
+
+        await run(remove)
+        return answers.nothing()
+
+    return routes
+
+
+def _shown(info: CheckpointInfo) -> dict[str, Any]:
+    return {
+        "thread_id": info.place.thread_id,
+        "checkpoint_ns": info.place.checkpoint_ns,
+        "checkpoint_id": info.place.checkpoint_id,
+        "parent_checkpoint_id": info.parent_checkpoint_id,
+        "step": info.step,
+        "source": info.source,
+        "blob_size": info.blob_size,
+    }
