@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 from uuid import uuid4
 
 import httpx
 import pytest
+from langgraph.graph import START as START_NODE
+from langgraph.graph import StateGraph
 
+from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.domain.events import Event
 from agent_memory.interfaces import wire
 from tests.launching import Home, until
@@ -19,6 +22,7 @@ FACTS = "/api/v1/memories/facts/"
 EPISODES = "/api/v1/memories/episodes/"
 PROCEDURES = "/api/v1/memories/procedures/"
 USERS = "/api/v1/memories/users/"
+CHECKPOINTS = "/api/v1/memories/checkpoints/"
 KINDS = {
     FACTS: {"key": "k", "value": "v"},
     EPISODES: {"started_at": "2026-01-15T10:30:00", "ended_at": "2026-01-15T10:35:00"},
@@ -26,6 +30,10 @@ KINDS = {
     USERS: {"canonical_id": "telegram:1"},
 }
 UNKNOWN = "6f1c1f6e-0000-5000-9b0e-0d2a9a1f5a11"
+
+
+class State(TypedDict):
+    said: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +240,52 @@ class TestEpisodesProceduresAndUsers:
         (third,) = page["events"]
         assert third["metadata"]["tool_name"] == "Grep"
         assert api.get(f"/api/v1/events/{third['event_id']}").json() == third
+
+
+class TestCheckpoints:
+    """Written by a graph that runs, listed and deleted over REST."""
+
+    def run(self, web: Web, thread: str) -> list[str]:
+        graph = StateGraph(State)
+        graph.add_node("one", lambda state: {"said": [*state["said"], "one"]})
+        graph.add_edge(START_NODE, "one")
+        with AgentMemorySaver.connect(f"unix:{web.record['grpc_socket']}") as saver:
+            built = graph.compile(checkpointer=saver)
+            config: Any = {"configurable": {"thread_id": thread}}
+            built.invoke({"said": []}, config)
+            history = list(built.get_state_history(config))
+        return [state.config["configurable"]["checkpoint_id"] for state in history]
+
+    def test_they_are_listed_and_deleted(self, api: httpx.Client, web: Web) -> None:
+        thread = f"1:{uuid4().hex}"
+        ids = self.run(web, thread)
+        listed = api.get(CHECKPOINTS, params={"thread_id": thread}).json()
+        assert listed["total"] == len(ids) == 3
+        assert [item["checkpoint_id"] for item in listed["items"]] == ids
+        newest = listed["items"][0]
+        assert list(newest) == [
+            *("thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id"),
+            *("step", "source", "blob_size"),
+        ]
+        assert (newest["parent_checkpoint_id"], newest["step"], newest["source"]) == (
+            ids[1],
+            1,
+            "loop",
+        )
+        assert newest["blob_size"] > 0
+        one = api.post(f"{CHECKPOINTS}batch-delete/", json={"checkpoint_ids": [ids[0], "unknown"]})
+        assert one.status_code == 204
+        assert api.get(CHECKPOINTS, params={"thread_id": thread}).json()["total"] == 2
+        whole = api.post(f"{CHECKPOINTS}batch-delete/", json={"thread_ids": [thread, "unknown"]})
+        assert (whole.status_code, whole.content) == (204, b"")
+        assert api.get(CHECKPOINTS, params={"thread_id": thread}).json() == {
+            "items": [],
+            "total": 0,
+        }
+
+    def test_without_a_list_nothing_is_deleted(self, api: httpx.Client) -> None:
+        assert api.post(f"{CHECKPOINTS}batch-delete/", json={}).status_code == 422
+        assert api.post(f"{CHECKPOINTS}batch-delete/", json={"thread_ids": []}).status_code == 204
 
 
 @pytest.mark.parametrize("path", KINDS)
