@@ -64,6 +64,25 @@ class Grpc:
 class Http:
     host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(8000, "Port of REST, streams and MCP; 0 picks a free one.")
+    allowed_hosts: list[str] = setting(
+        [], "Names by which this machine may be asked, besides loopback and `http.host`."
+    )
+    allowed_origins: list[str] = setting(
+        [], "Web pages that may ask, by their origin: `https://dashboard.example`."
+    )
+    rate: int = setting(
+        100, "Requests a second that a key may make; 0 is no limit.", minimum=0, maximum=1_000_000
+    )
+    burst: int = setting(
+        1000, "Requests that it may make at once; 0 is no limit.", minimum=0, maximum=1_000_000
+    )
+    max_body_bytes: int = setting(
+        16 << 20, "The most bytes of a request's body.", minimum=1024, maximum=1 << 30
+    )
+    tls_cert: str = setting(
+        "", "File of the certificate and its chain (PEM): HTTPS in place of HTTP."
+    )
+    tls_key: str = setting("", "File of its private key (PEM), for its owner's eyes only.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
