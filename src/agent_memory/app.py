@@ -87,6 +87,7 @@ from agent_memory.services.admin import Admin
 from agent_memory.services.backfill import Backfill
 from agent_memory.services.briefing import Briefing
 from agent_memory.services.capture import Capture
+from agent_memory.services.changes import Changes
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
@@ -256,6 +257,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         purging=purging,
         turn=turn,
     )
+    changes = Changes(events, outbox, memories, wire.record_text)
     scheduler = _scheduler(
         settings,
         store,
@@ -270,14 +272,17 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             forgetting=forgetting,
             forgotten=_forgotten,
             turn=turn,
+            changes=changes,
         ),
     )
 
     def recorded() -> None:
+        changes.wake()
         scheduler.wake(job_names.SEGMENTS)
         scheduler.wake(job_names.OUTBOX)
 
     def remembered() -> None:
+        changes.wake()
         scheduler.wake(job_names.OUTBOX)
 
     projects = StoredProjects(store)
