@@ -25,7 +25,7 @@ class HttpServer:
                 access_log=False,
                 server_header=False,
                 date_header=False,  # uvicorn keeps it current by ticking
-                ws="none",
+                ws="websockets-sansio",
                 timeout_graceful_shutdown=2,
             )
         )
