@@ -68,7 +68,7 @@ from agent_memory.domain.segments import Rules
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Remote, Services
+from agent_memory.interfaces.cli.backend import Backend, Remote, Serve, ServeOptions, Services
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -81,6 +81,7 @@ from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
 from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.seats import Seats
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
@@ -139,7 +140,9 @@ class App:
     parts: Parts
     services: Services
 
-    def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
+    def runner(
+        self, db_path: Path, status: Callable[[], DaemonStatus], serve: Serve | None
+    ) -> Runner:
         """What runs the commands of launchers."""
         backend = Backend(
             services=self.services,
@@ -148,6 +151,7 @@ class App:
             remote=_remote,
             own_db=db_path.resolve(),
             status=status,
+            serve=serve,
         )
         return Runner(PROGRAMS, backend, __version__)
 
@@ -160,6 +164,21 @@ class App:
             return application(self.parts, status)
 
         return Deferred(load)
+
+    def stand(self, options: ServeOptions) -> Application:
+        """What answers on a port that `memory serve` opens."""
+
+        def load() -> Application:
+            from agent_memory.interfaces.http.application import stand
+
+            return stand(self.parts, options.transport)
+
+        guarded: Application = Deferred(load)
+        if not options.cors:
+            return guarded
+        from agent_memory.interfaces.http.application import shared
+
+        return shared(guarded)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -178,6 +197,7 @@ class App:
 
     def close(self) -> None:
         try:
+            self.parts.changes.close()
             self.scheduler.close()
             self.repositories.close()
             self.hooks.close()
@@ -413,6 +433,12 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             workplaces=workplaces,
             sharing=sharing,
             consolidation=services.consolidation,
+            changes=changes,
+            streaming=settings.streaming,
+            sse=Seats("SSE", settings.streaming.max_connections),
+            websockets=Seats("WebSocket", settings.streaming.max_connections),
+            remote=settings.memories.remote,
+            environ={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # nobody could be asked
         ),
         services=services,
     )

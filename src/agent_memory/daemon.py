@@ -27,8 +27,10 @@ from agent_memory.domain.errors import (
 from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.http.server import HttpServer
+from agent_memory.interfaces.http.stands import Stands
 
 log = structlog.get_logger()
 
@@ -118,8 +120,15 @@ class _Daemon:
         if asked_to_stop():
             self._stop.set()
         built = app.build(self._settings, self._db_path, self._folders.data)
+        stands = Stands()
+
+        def serve(
+            options: ServeOptions, listening: Callable[[list[str]], None], until: threading.Event
+        ) -> None:
+            stands.serve(built.stand(options), (options.host, options.port), listening, until)
+
         commands = CommandServer(
-            built.runner(self._db_path, lambda: self._status(built)).run,
+            built.runner(self._db_path, lambda: self._status(built), serve).run,
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
@@ -139,6 +148,8 @@ class _Daemon:
             # In this order: nobody new finds us, those here are answered, then the store closes.
             try:
                 places.withdraw(self._folders, self._sockets)
+                stands.end()
+                await asyncio.to_thread(built.parts.changes.close)  # who follows would not leave
                 ended = await asyncio.gather(
                     commands.stop(DRAIN_SECONDS),
                     built.grpc.stop(DRAIN_SECONDS),

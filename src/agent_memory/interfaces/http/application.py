@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import msgspec
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import status
+from agent_memory.interfaces.http import status, streams, websocket
+from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.parts import Parts
 
 PREFIX = "/api/v1"
@@ -24,8 +26,32 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
         redoc_url=None,
     )
     api.include_router(status.router(parts.bridge, told), prefix=PREFIX)
+    api.include_router(streams.router(parts))
+    api.include_router(websocket.router(parts, "/ws"))
     api.add_exception_handler(AgentMemoryError, _failed)
     return api
+
+
+def stand(parts: Parts, transport: str) -> FastAPI:
+    """What `memory serve` opens a port of its own for."""
+    api = FastAPI(title="Agent Memory", version=__version__, openapi_url=None)
+    if transport == "websocket":
+        api.include_router(websocket.router(parts, "/ws", "/"))
+    else:
+        api.include_router(streams.router(parts))
+    api.add_exception_handler(AgentMemoryError, _failed)
+    return api
+
+
+def shared(application: Application) -> Application:
+    """Pages of other sites may read what it answers. A browser asks for leave before it sends a
+    key, so this stands in front of whatever asks for one."""
+    return CORSMiddleware(
+        application,
+        allow_origins=["*"],
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type", "last-event-id"],
+    )
 
 
 async def _failed(_request: Request, error: Exception) -> Response:

@@ -1,8 +1,12 @@
 """What the HTTP interface is given to work with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from agent_memory.config import Streaming
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.http.seats import Seats
+from agent_memory.services.changes import Changes
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.curation import Curation
@@ -22,3 +26,9 @@ class Parts:
     workplaces: Workplaces
     sharing: Sharing
     consolidation: Consolidation
+    changes: Changes
+    streaming: Streaming
+    sse: Seats
+    websockets: Seats
+    remote: str  # of projects
+    environ: Mapping[str, str] = field(repr=False)  # with which git is run
