@@ -48,7 +48,7 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
 
     The daemon's own port has them too: this one needs no other of its addresses, and ends with
     the command. SSE is at /stream/consolidate, /stream/sync, /stream/recall and /stream/events,
-    WebSocket at /ws and /. Programs need a key: `memory-daemon key create`.
+    WebSocket at /ws and /. Programs need a key: `memory-daemon token create NAME`.
     """
     if transport not in SERVED:
         raise FeatureUnavailable(

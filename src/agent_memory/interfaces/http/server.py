@@ -23,6 +23,7 @@ class HttpServer:
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                log_level="warning",  # else addresses of WebSockets are logged, with their queries
                 server_header=False,
                 date_header=False,  # uvicorn keeps it current by ticking
                 ws="websockets-sansio",
