@@ -27,6 +27,7 @@ class HttpServer:
                 server_header=False,
                 date_header=False,  # uvicorn keeps it current by ticking
                 ws="websockets-sansio",
+                ws_per_message_deflate=False,  # it costs every change once per client
                 timeout_graceful_shutdown=2,
             )
         )
