@@ -66,12 +66,18 @@ class Follower:
 
     def __init__(self, wanted: Wanted, wake: Callable[[], None], start: int) -> None:
         self.start = start
-        self.dropped = False  # it was too slow, or the feed ended: nothing more comes
+        self.slow = False  # too much waited for it
+        self.ended = False  # the feed has
         self._wanted = wanted
         self._wake = wake
         self._waiting: deque[Change] = deque()
         self._chars = 0
         self._lock = threading.Lock()
+
+    @property
+    def dropped(self) -> bool:
+        """Nothing more comes."""
+        return self.slow or self.ended
 
     def take(self) -> list[Change]:
         """What has come since it was last asked for."""
@@ -89,12 +95,12 @@ class Follower:
             self._waiting.extend(wanted)
             self._chars += sum(len(change.text) for change in wanted)
             if len(self._waiting) > ROOM or self._chars > ROOM_CHARS:
-                self.dropped = True
+                self.slow = True
                 self._waiting.clear()
         self._wake()
 
-    def drop(self) -> None:
-        self.dropped = True
+    def end(self) -> None:
+        self.ended = True
         self._wake()
 
 
@@ -210,7 +216,7 @@ class Changes:
             followers, self._followers = self._followers, []
         for follower in followers:
             with suppress(RuntimeError):  # its loop is closed
-                follower.drop()
+                follower.end()
 
     def _resolved(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[tuple[int, Record]]:
         """The records behind the entries, as far as they are there."""

@@ -34,7 +34,7 @@ MAX_RECALLS = 4  # at once, of one connection
 MAX_UNSENT = 2_000  # answers
 MAX_UNSENT_CHARS = 16 << 20  # likewise, in all
 MAX_ID_CHARS = 200
-TRY_AGAIN_LATER = 1013
+TRY_AGAIN_LATER, RESTARTS = 1013, 1012  # codes of a close
 CLOSE_SECONDS = 2.0
 OPERATIONS = ("recall", "subscribe", "unsubscribe", "ping")
 
@@ -77,25 +77,26 @@ class _Connection:
         self._unsent: deque[str] = deque()
         self._unsent_chars = 0
         self._woken = asyncio.Event()
-        self._slow = asyncio.Event()
+        self._over = asyncio.Event()
+        self._code = TRY_AGAIN_LATER  # once it is over
         self._subscriptions: tuple[Subscription, ...] = ()
         self._follower: Follower | None = None
         self._recalls: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
         try:
-            await sse.first_of(self._read_all(), self._send_all(), self._slow.wait())
+            await sse.first_of(self._read_all(), self._send_all(), self._over.wait())
         except WebSocketDisconnect:
             pass
         finally:
             for task in self._recalls:
                 task.cancel()
             self._unfollow()
-        if self._slow.is_set():
-            log.info("websocket.dropped", reason="it did not take what it was sent")
+        if self._over.is_set():
+            log.info("websocket.dropped", code=self._code)
             with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await self._socket.close(TRY_AGAIN_LATER, "too slow")
+                    await self._socket.close(self._code)
 
     # What comes.
 
@@ -191,7 +192,7 @@ class _Connection:
         self._unsent.append(text)
         self._unsent_chars += len(text)
         if len(self._unsent) > MAX_UNSENT or self._unsent_chars > MAX_UNSENT_CHARS:
-            self._slow.set()
+            self._over.set()
         self._woken.set()
 
     def _fail(self, request: Request, error: AgentMemoryError) -> None:
@@ -217,7 +218,7 @@ class _Connection:
             async with asyncio.timeout(sse.SEND_SECONDS):
                 await self._socket.send_text(text)
         except TimeoutError:
-            self._slow.set()
+            self._over.set()
             await asyncio.Event().wait()  # until it is ended
 
     # From the thread that reads changes.
@@ -230,7 +231,8 @@ class _Connection:
 
     def _look(self) -> None:
         if self._follower is not None and self._follower.dropped:
-            self._slow.set()
+            self._code = TRY_AGAIN_LATER if self._follower.slow else RESTARTS
+            self._over.set()
         self._woken.set()
 
 
