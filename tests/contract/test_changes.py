@@ -196,6 +196,16 @@ def test_only_the_one_that_is_too_slow_is_dropped(feed: Feed, text: str) -> None
     assert len(quick.taken) > most
 
 
+def test_what_is_no_longer_kept_is_known(feed: Feed) -> None:
+    assert feed.changes.kept(0)
+    feed.say(*(event(str(number)) for number in range(5)))
+    assert feed.changes.kept(0)
+    feed.outbox.trim(3)
+    assert [feed.changes.kept(after) for after in range(6)] == [False] * 3 + [True] * 3
+    feed.outbox.trim(5)
+    assert [feed.changes.kept(after) for after in (4, 5)] == [False, True]
+
+
 def test_a_closed_feed_tells_those_who_follow(store: OrderedStore) -> None:
     feed = Feed(store)
     reader = Reader(feed)

@@ -80,8 +80,9 @@ class _Errand:
     def _run(self) -> None:
         try:
             self._tell(sse.json("complete", self._work(self._done)), ended=True)
-        except Cancelled:
+        except Cancelled as exc:
             log.info("stream.cancelled")
+            self._fail(exc)
         except AgentMemoryError as exc:
             self._fail(exc)
         except Exception:

@@ -77,9 +77,16 @@ class EventStream(Seated):
 
     media_type = "text/event-stream"
 
-    def __init__(self, seats: Seats, parts: AsyncGenerator[bytes, None]) -> None:
+    def __init__(
+        self,
+        seats: Seats,
+        parts: AsyncGenerator[bytes, None],
+        *,
+        send_seconds: float = SEND_SECONDS,
+    ) -> None:
         super().__init__(seats)
         self._parts = parts
+        self._send_seconds = send_seconds
 
     async def _answer(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -87,9 +94,11 @@ class EventStream(Seated):
             try:
                 async for part in parts:
                     message = {"type": "http.response.body", "body": part, "more_body": True}
-                    await asyncio.wait_for(send(message), SEND_SECONDS)
+                    # Not `wait_for`: where the sending ends just then, it swallows a cancellation.
+                    async with asyncio.timeout(self._send_seconds):
+                        await send(message)
             except TimeoutError:
-                log.info("stream.dropped", reason="it took nothing", seconds=SEND_SECONDS)
+                log.info("stream.dropped", reason="it took nothing", seconds=self._send_seconds)
                 return
         await send({"type": "http.response.body", "body": b""})
 
