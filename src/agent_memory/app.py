@@ -5,9 +5,10 @@ import secrets
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -50,7 +51,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Settings, Toc
+from agent_memory.config import Http, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
 from agent_memory.domain.forgetting import Report
@@ -80,6 +81,7 @@ from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.seats import Seats
 from agent_memory.services import jobs as job_names
@@ -155,7 +157,7 @@ class App:
         )
         return Runner(PROGRAMS, backend, __version__)
 
-    def web(self, status: Callable[[], DaemonStatus]) -> Application:
+    def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
         """What answers over HTTP."""
 
         def load() -> Application:
@@ -163,22 +165,23 @@ class App:
 
             return application(self.parts, status)
 
-        return Deferred(load)
+        self.services.access.list()  # read once, here, where waiting for the store harms nobody
+        return self._guarded(load, _admission(chosen))
 
-    def stand(self, options: ServeOptions) -> Application:
-        """What answers on a port that `memory serve` opens."""
+    def stand(self, chosen: Http, options: ServeOptions) -> Gate:
+        """What answers on a port that `memory serve` opens, behind the same rules."""
 
         def load() -> Application:
             from agent_memory.interfaces.http.application import stand
 
             return stand(self.parts, options.transport)
 
-        guarded: Application = Deferred(load)
-        if not options.cors:
-            return guarded
-        from agent_memory.interfaces.http.application import shared
+        admission = _admission(chosen)
+        hosts = (*admission.hosts, options.host)
+        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
 
-        return shared(guarded)
+    def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:
+        return Gate(Deferred(load), BearerGuard(self.services.access), admission, time.monotonic)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -363,7 +366,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         recall=recall,
         jobs=jobs,
         bridge=bridge,
-        guard=BearerGuard(access, bridge) if settings.grpc.require_key else None,
+        guard=BearerGuard(access) if settings.grpc.require_key else None,
     )
     services = Services(
         timeline=timeline,
@@ -441,6 +444,16 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             environ={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # nobody could be asked
         ),
         services=services,
+    )
+
+
+def _admission(chosen: Http) -> Admission:
+    return Admission(
+        hosts=(chosen.host, *chosen.allowed_hosts),
+        origins=tuple(chosen.allowed_origins),
+        rate=chosen.rate,
+        burst=chosen.burst,
+        max_body_bytes=chosen.max_body_bytes,
     )
 
 

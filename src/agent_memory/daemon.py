@@ -29,8 +29,9 @@ from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.http.connections import bounds
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.interfaces.http.stands import Stands
+from agent_memory.interfaces.http.stands import REFUSAL, Stands
 
 log = structlog.get_logger()
 
@@ -39,6 +40,7 @@ LOCK_SECONDS = 10.0
 FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
 SWITCH_INTERVAL = 0.001
+GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
 M_ARENA_MAX = -8  # of malloc.h
 MAX_ARENAS = 2
 
@@ -107,6 +109,7 @@ class _Daemon:
         self._warnings: list[str] = list(loaded.ignored)
         self._http_addresses: list[str] = []
         self._http_port = 0
+        self._http_scheme = "http"
         self._stop = asyncio.Event()
         self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
         self._log_path = folders.data / "logs/daemon.log"
@@ -120,12 +123,19 @@ class _Daemon:
         if asked_to_stop():
             self._stop.set()
         built = app.build(self._settings, self._db_path, self._folders.data)
-        stands = Stands()
+        web, streaming = self._settings.http, self._settings.streaming
+
+        def server() -> HttpServer:
+            return HttpServer(
+                ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+            )
+
+        stands = Stands(server, lambda: listening.tls(web.tls_cert, web.tls_key))
 
         def serve(
-            options: ServeOptions, listening: Callable[[list[str]], None], until: threading.Event
+            options: ServeOptions, told: Callable[[list[str]], None], until: threading.Event
         ) -> None:
-            stands.serve(built.stand(options), (options.host, options.port), listening, until)
+            stands.serve(built.stand(web, options), (options.host, options.port), told, until)
 
         commands = CommandServer(
             built.runner(self._db_path, lambda: self._status(built), serve).run,
@@ -133,7 +143,7 @@ class _Daemon:
             version=__version__,
             on_newer=self._stop.set,
         )
-        http = HttpServer(built.web(lambda: self._status(built)))
+        http = server()
         try:
             self._first_key(built)
             await self._listen(built, commands, http)
@@ -178,26 +188,46 @@ class _Daemon:
         places.withdraw(self._folders, self._sockets)  # what a crashed one left; we hold the lock
         built.grpc.listen_on_socket(self._sockets / "grpc.sock")
         chosen = self._settings.grpc
-        hosts = listening.hosts("grpc.host", chosen.host)
+        hosts = listening.hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
         with self._tolerating_busy_ports("grpc"):
             built.grpc.listen(hosts, chosen.port)
+        self._listen_http(built, http)
+        await built.grpc.start()
+        await commands.listen(self._sockets / "daemon.sock")
+
+    def _listen_http(self, built: app.App, http: HttpServer) -> None:
         web = self._settings.http
-        http_hosts = listening.hosts("http.host", web.host)
+        tls = listening.tls(web.tls_cert, web.tls_key)
+        self._http_scheme = "http" if tls is None else "https"
+        if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
+            self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
+        hosts = listening.hosts("http.host", web.host, refusal=REFUSAL if tls is None else None)
+        gate = built.web(web, lambda: self._status(built))
+        inside = listening.bind_path(self._sockets / "http.sock")
+        http.start(gate.trusted, [inside], self._http_socket_ended)
         with self._tolerating_busy_ports("http"):
-            sockets = listening.bind(http_hosts, web.port)
+            sockets = listening.bind(hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
             self._http_addresses = [
                 listening.shown(each.getsockname()[0], self._http_port) for each in sockets
             ]
-            http.start(sockets, self._http_ended)
-        await built.grpc.start()
-        await commands.listen(self._sockets / "daemon.sock")
+            http.start(gate, sockets, self._http_ended, tls)
+
+    def _warn(self, message: str) -> None:
+        self._warnings.append(message)
+        log.warning("daemon.warning", text=message)
 
     def _http_ended(self, reason: BaseException | None) -> None:
-        """It should not have: all else goes on, and `status` tells."""
         self._http_addresses = []
-        self._warnings.append(f"HTTP is no longer served: {reason or 'its server ended'}")
-        log.error("daemon.http_ended", exc_info=reason)
+        self._ended("HTTP", reason)
+
+    def _http_socket_ended(self, reason: BaseException | None) -> None:
+        self._ended("HTTP on its Unix socket", reason)
+
+    def _ended(self, what: str, reason: BaseException | None) -> None:
+        """It should not have: all else goes on, and `status` tells."""
+        self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
+        log.error("daemon.http_ended", what=what, exc_info=reason)
 
     @contextlib.contextmanager
     def _tolerating_busy_ports(self, section: str) -> Iterator[None]:
@@ -218,8 +248,10 @@ class _Daemon:
                 version=__version__,
                 grpc_port=built.grpc.port,
                 http_port=self._http_port,
+                http_scheme=self._http_scheme,
                 socket=str(self._sockets / "daemon.sock"),
                 grpc_socket=str(self._sockets / "grpc.sock"),
+                http_socket=str(self._sockets / "http.sock"),
             ),
         )
 
@@ -253,8 +285,10 @@ class _Daemon:
             http_addresses=tuple(self._http_addresses),
             grpc_port=built.grpc.port,
             http_port=self._http_port,
+            http_scheme=self._http_scheme,
             socket=str(self._sockets / "daemon.sock"),
             grpc_socket=str(self._sockets / "grpc.sock"),
+            http_socket=str(self._sockets / "http.sock"),
             data_dir=str(self._folders.data),
             db_path=str(self._db_path),
             log_path=str(self._log_path),

@@ -28,8 +28,10 @@ class Record:
     version: str
     grpc_port: int
     http_port: int
+    http_scheme: str
     socket: str
     grpc_socket: str
+    http_socket: str
 
 
 def prepare(folder: Path) -> None:
@@ -148,6 +150,7 @@ def withdraw(folders: Folders, sockets: Path) -> None:
         sockets / "daemon.pid",
         sockets / "daemon.sock",
         sockets / "grpc.sock",
+        sockets / "http.sock",
     ):
         path.unlink(missing_ok=True)
 

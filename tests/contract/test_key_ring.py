@@ -1,6 +1,7 @@
 """The KeyRing port over every engine, and what the service that uses it promises."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def key(name: str, secret: str = "secret") -> AccessKey:  # noqa: S107
 
 class TestKeyRing:
     def test_an_empty_one_has_no_keys(self, ring: KeyRing) -> None:
-        assert ring.all() == []
+        assert list(ring.all()) == []
 
     def test_what_is_added_is_there_as_it_was(self, ring: KeyRing) -> None:
         keys = [key(name, name) for name in ("b", "a", "a.b", "Z" * 64)]
@@ -74,7 +75,7 @@ class TestKeyRing:
     def test_a_second_of_the_same_name_is_refused_and_the_first_stands(self, ring: KeyRing) -> None:
         assert ring.add(key("name", "first"))
         assert not ring.add(key("name", "second"))
-        assert ring.all() == [key("name", "first")]
+        assert list(ring.all()) == [key("name", "first")]
 
     def test_what_is_removed_is_gone_and_the_rest_is_not(self, ring: KeyRing) -> None:
         for name in ("a", "ab", "b"):
@@ -86,14 +87,14 @@ class TestKeyRing:
     def test_what_is_not_there_cannot_be_removed(self, ring: KeyRing, name: str) -> None:
         ring.add(key("there"))
         assert not ring.remove(name)
-        assert ring.all() == [key("there")]
+        assert list(ring.all()) == [key("there")]
 
     def test_a_name_is_free_again_after_its_removal(self, ring: KeyRing) -> None:
         ring.add(key("name", "first"))
         assert ring.remove("name")
         assert not ring.remove("name")
         assert ring.add(key("name", "second"))
-        assert ring.all() == [key("name", "second")]
+        assert list(ring.all()) == [key("name", "second")]
 
     def test_more_than_can_be_listed_are_refused(self, ring: KeyRing, store: OrderedStore) -> None:
         value = codec.encode_access_key(key("any"))
@@ -104,6 +105,28 @@ class TestKeyRing:
         assert ring.remove("00000")
         assert ring.add(key("one-more"))
         assert len(ring.all()) == 10_000
+
+    def test_it_follows_itself_and_finds_all_again_when_opened_anew(
+        self, ring: KeyRing, store: OrderedStore
+    ) -> None:
+        ring.all()
+        for name in ("a", "b", "c"):
+            ring.add(key(name, name))
+        ring.remove("b")
+        again = StoredKeyRing(store)
+        assert set(ring.all()) == set(again.all()) == {key("a", "a"), key("c", "c")}
+
+    def test_many_hands_at_once_lose_nothing(self, ring: KeyRing, store: OrderedStore) -> None:
+        def change(hand: int) -> None:
+            for number in range(5):
+                assert ring.add(key(f"{hand}-{number}"))
+            assert ring.remove(f"{hand}-0")
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(change, range(4)))
+        wanted = {f"{hand}-{number}" for hand in range(4) for number in range(1, 5)}
+        assert {each.name for each in ring.all()} == wanted
+        assert {each.name for each in StoredKeyRing(store).all()} == wanted
 
 
 class TestAccess:

@@ -183,6 +183,8 @@ def test_status_tells_all_that_a_script_needs(running: Home) -> None:
             pass
     assert stat.S_ISSOCK(Path(found["socket"]).stat().st_mode)
     assert stat.S_ISSOCK(Path(found["grpc_socket"]).stat().st_mode)
+    assert stat.S_ISSOCK(Path(found["http_socket"]).stat().st_mode)
+    assert found["http_scheme"] == "http"
     assert found["data_dir"] == str(running.data)
     assert found["db_path"] == str(running.data / "db")
     assert Path(found["log_path"]).is_file()

@@ -19,8 +19,8 @@ def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
         ended: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         (broken,) = listening.bind(("127.0.0.1",), 0)
         broken.close()
-        server = HttpServer(Deferred(nothing))
-        server.start([broken], ended.set_result)
+        server = HttpServer()
+        server.start(Deferred(nothing), [broken], ended.set_result)
         reason = await asyncio.wait_for(ended, SECONDS)
         await server.stop()
         return reason
@@ -32,8 +32,8 @@ def test_a_stop_is_not() -> None:
     async def serve() -> list[BaseException | None]:
         told: list[BaseException | None] = []
         sockets = listening.bind(("127.0.0.1",), 0)
-        server = HttpServer(Deferred(nothing))
-        server.start(sockets, told.append)
+        server = HttpServer()
+        server.start(Deferred(nothing), sockets, told.append)
         reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
         writer.write(b"GET /health HTTP/1.0\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")

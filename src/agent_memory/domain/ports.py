@@ -601,7 +601,9 @@ class KeyRing(Protocol):
         """False if a key of this name is there already."""
         ...
 
-    def all(self) -> list[AccessKey]: ...
+    def all(self) -> Sequence[AccessKey]:
+        """Once read, out of memory: cheap enough for every request, on any thread."""
+        ...
 
     def remove(self, name: str, /) -> bool:
         """False if there is no such key."""

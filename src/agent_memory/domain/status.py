@@ -71,8 +71,10 @@ class DaemonStatus:
     http_addresses: tuple[str, ...]
     grpc_port: int
     http_port: int
+    http_scheme: str
     socket: str
     grpc_socket: str
+    http_socket: str
     data_dir: str
     db_path: str
     log_path: str

@@ -2,8 +2,11 @@
 
 import errno
 import ipaddress
+import os
 import socket
+import ssl
 from collections.abc import Sequence
+from pathlib import Path
 
 from agent_memory.domain.errors import ConfigError, ListenFailed
 
@@ -13,8 +16,8 @@ FREE_PORT_TRIES = 20
 NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def hosts(setting: str, host: str) -> tuple[str, ...]:
-    """The addresses of a host setting. Anything but loopback is refused: there is no TLS yet."""
+def hosts(setting: str, host: str, *, refusal: str | None) -> tuple[str, ...]:
+    """The addresses of a host setting. Where there is a `refusal`, loopback only."""
     if host in ("localhost", "loopback"):
         return LOOPBACK
     try:
@@ -23,11 +26,8 @@ def hosts(setting: str, host: str) -> tuple[str, ...]:
         raise ConfigError(
             f"{setting} is {host!r}: give an IP address, or `localhost` for loopback"
         ) from None
-    if not address.is_loopback:
-        raise ConfigError(
-            f"{setting} is {host}, which other machines can reach: refused without TLS and a key;"
-            " use `localhost`"
-        )
+    if refusal is not None and not address.is_loopback:
+        raise ConfigError(f"{setting} is {host}, which other machines can reach: {refusal}")
     return (str(address),)
 
 
@@ -55,6 +55,54 @@ def bind(addresses: Sequence[str], port: int) -> list[socket.socket]:
             for listener in bound:
                 listener.close()
     raise failed
+
+
+def bind_path(path: Path) -> socket.socket:
+    """A listening Unix socket for its owner alone. Its folder must be its owner's too."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(os.fspath(path))
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    except OSError as exc:
+        listener.close()
+        raise ListenFailed(f"cannot listen on {path}: {exc.strerror}") from exc
+    return listener
+
+
+def tls(certificate: str, key: str) -> ssl.SSLContext | None:
+    """From the files that the settings name; None where they name none."""
+    if not certificate and not key:
+        return None
+    files = {"http.tls_cert": certificate, "http.tls_key": key}
+    for name, path in files.items():
+        if not path:
+            raise ConfigError(f"{name} is missing: TLS needs both http.tls_cert and http.tls_key")
+        try:
+            with key_file(path).open("rb"):
+                pass
+        except OSError as exc:
+            raise ConfigError(f"{name}: cannot read {path}: {exc.strerror}") from exc
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        # An empty password: otherwise a key that is locked would have it asked for at a terminal.
+        context.load_cert_chain(key_file(certificate), key_file(key), password="")
+    except ssl.SSLError as exc:
+        raise ConfigError(
+            f"http.tls_cert {certificate} and http.tls_key {key} cannot be used:"
+            f" {exc.reason or exc}; they must be PEM, belong together, and have no password"
+        ) from exc
+    return context
+
+
+def key_file(path: str) -> Path:
+    """Relative to nothing: the daemon has no folder that anyone would expect."""
+    found = Path(path).expanduser()
+    if not found.is_absolute():
+        raise ConfigError(f"{path!r} is no file for TLS: give an absolute path")
+    return found
 
 
 def _listener(address: str, port: int) -> socket.socket:

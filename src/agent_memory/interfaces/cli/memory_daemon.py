@@ -139,9 +139,10 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
         lines += [
             f"  Version: {found.version}",
             f"  gRPC: {', '.join(found.grpc_addresses) or 'not served'}",
-            f"  HTTP: {', '.join(found.http_addresses) or 'not served'}",
+            f"  HTTP: {', '.join(_urls(found)) or 'not served'}",
             f"  Socket: {found.socket}",
             f"  gRPC socket: {found.grpc_socket}",
+            f"  HTTP socket: {found.http_socket}",
             f"  Data: {found.data_dir}",
             f"  Database: {found.db_path}",
             f"  Log: {found.log_path}",
@@ -150,6 +151,10 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
               or ["    none"]),
         ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _urls(found: DaemonStatus) -> Iterator[str]:
+    return (f"{found.http_scheme}://{address}" for address in found.http_addresses)
 
 
 def _index_lines(found: IndexesStatus) -> Iterator[str]:

@@ -22,7 +22,7 @@ Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
 
 
-Guard = Callable[[str | None], Awaitable[None]]
+Guard = Callable[[str | None], object]
 """Takes a call's `authorization`, if any; raises Unauthorized."""
 
 
@@ -52,7 +52,7 @@ def _unary(method: MethodDescriptor, call: Unary, guard: Guard | None) -> _Metho
     async def answer(raw: bytes, context: Context) -> Message:
         try:
             if guard is not None:
-                await _admit(context, guard)
+                _admit(context, guard)
             return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -69,7 +69,7 @@ def _stream(method: MethodDescriptor, call: Stream, guard: Guard | None) -> _Met
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
             if guard is not None:
-                await _admit(context, guard)
+                _admit(context, guard)
             async for message in call(_parse(request_class, each) async for each in raw):
                 yield message
         except AgentMemoryError as exc:
@@ -80,10 +80,10 @@ def _stream(method: MethodDescriptor, call: Stream, guard: Guard | None) -> _Met
     )
 
 
-async def _admit(context: Context, guard: Guard) -> None:
+def _admit(context: Context, guard: Guard) -> None:
     if not context.peer().startswith("unix:"):
         given = dict(context.invocation_metadata()).get("authorization")
-        await guard(given)
+        guard(given)
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import msgspec
 from fastapi import FastAPI, Request, Response
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
@@ -12,7 +11,6 @@ from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import status, streams, websocket
-from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.parts import Parts
 
 PREFIX = "/api/v1"
@@ -41,17 +39,6 @@ def stand(parts: Parts, transport: str) -> FastAPI:
         api.include_router(streams.router(parts))
     api.add_exception_handler(AgentMemoryError, _failed)
     return api
-
-
-def shared(application: Application) -> Application:
-    """Pages of other sites may read what it answers. A browser asks for leave before it sends a
-    key, so this stands in front of whatever asks for one."""
-    return CORSMiddleware(
-        application,
-        allow_origins=["*"],
-        allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type", "last-event-id"],
-    )
 
 
 async def _failed(_request: Request, error: Exception) -> Response:

@@ -3,54 +3,83 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import cast
 
 import uvicorn
 
 from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.connections import Bounds, Connection, upgraded
 
 STOP_SECONDS = 5.0
+KEEP_ALIVE_SECONDS = 10
+MAX_WS_MESSAGE_BYTES = 1 << 20
+PONG_SECONDS = 20.0
 
 
 class HttpServer:
-    """Serves one ASGI application."""
+    """Serves an application, or two, each on sockets of its own."""
 
-    def __init__(self, application: Application) -> None:
-        self._server = _Server(
-            uvicorn.Config(
-                application,
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                log_level="warning",  # else addresses of WebSockets are logged, with their queries
-                server_header=False,
-                date_header=False,  # uvicorn keeps it current by ticking
-                ws="websockets-sansio",
-                ws_per_message_deflate=False,  # it costs every change once per client
-                timeout_graceful_shutdown=2,
-            )
-        )
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, *, ping_seconds: float = 30.0, bounds: Bounds | None = None) -> None:
+        self._ping_seconds = ping_seconds
+        self._bounds = bounds or Bounds()
+        self._serving: list[tuple[_Server, asyncio.Task[None]]] = []
 
     def start(
-        self, sockets: list[socket.socket], on_end: Callable[[BaseException | None], None]
+        self,
+        application: Application,
+        sockets: list[socket.socket],
+        on_end: Callable[[BaseException | None], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`on_end` is told if serving ends before `stop`, and why."""
+        server = _Server(self._config(application, tls))
 
         def ended(task: asyncio.Task[None]) -> None:
-            if not self._server.should_exit:
+            if not server.should_exit:
                 on_end(None if task.cancelled() else task.exception())
 
-        self._task = asyncio.create_task(self._server.serve(sockets))
-        self._task.add_done_callback(ended)
+        task = asyncio.create_task(server.serve(sockets))
+        task.add_done_callback(ended)
+        self._serving.append((server, task))
 
     async def stop(self) -> None:
-        if self._task is None or self._task.done():
-            return
-        self._server.end()
+        left = [(server, task) for server, task in self._serving if not task.done()]
+        for server, _ in left:
+            server.end()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._task, STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(*(task for _, task in left))
+
+    def _config(self, application: Application, tls: ssl.SSLContext | None) -> uvicorn.Config:
+        return uvicorn.Config(
+            application,
+            interface="asgi3",
+            lifespan="off",
+            http=_made_by(partial(Connection, self._bounds)),
+            ws=_made_by(partial(upgraded, self._bounds)),
+            ws_max_size=MAX_WS_MESSAGE_BYTES,
+            ws_ping_interval=self._ping_seconds,
+            ws_ping_timeout=PONG_SECONDS,
+            ws_per_message_deflate=False,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+            proxy_headers=False,  # they say what their sender likes
+            log_config=None,
+            log_level="warning",  # below that it writes queries and messages
+            access_log=False,
+            server_header=False,
+            date_header=False,  # uvicorn keeps it current by ticking
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=2,
+        )
+
+
+def _made_by(call: Callable[..., asyncio.Protocol]) -> type[asyncio.Protocol]:
+    """uvicorn asks for a class, and only ever calls it."""
+    return cast("type[asyncio.Protocol]", call)
 
 
 class _Server(uvicorn.Server):

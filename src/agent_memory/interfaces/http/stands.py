@@ -1,6 +1,7 @@
 """Stands: listeners that are opened beside the daemon's own, each for as long as it is wanted."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable
 
@@ -11,13 +12,20 @@ from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.server import HttpServer
 
+REFUSAL = "refused without TLS; set http.tls_cert and http.tls_key, or use `localhost`"
+
 log = structlog.get_logger()
 
 
 class Stands:
-    """Built on the event loop that serves them; `serve` is called in threads."""
+    """Built on the event loop that serves them; `serve` is called in threads. With TLS where the
+    daemon's own port has it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, made: Callable[[], HttpServer], tls: Callable[[], ssl.SSLContext | None]
+    ) -> None:
+        self._made = made
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._wanted: set[threading.Event] = set()
         self._ended = False
@@ -31,7 +39,9 @@ class Stands:
     ) -> None:
         """Listen until the event is set, or `end`. Raises ListenFailed and ConfigError."""
         host, port = where
-        sockets = listening.bind(listening.hosts("--host", host), port)
+        tls = self._tls()
+        refusal = REFUSAL if tls is None else None
+        sockets = listening.bind(listening.hosts("--host", host, refusal=refusal), port)
         failures: list[BaseException | None] = []
 
         def ended(reason: BaseException | None) -> None:
@@ -43,8 +53,8 @@ class Stands:
             self._wanted.add(until)
             if self._ended:
                 until.set()
-            server = HttpServer(application)
-            server.start(sockets, ended)
+            server = self._made()
+            server.start(application, sockets, ended, tls)
             return server
 
         server = asyncio.run_coroutine_threadsafe(start(), self._loop).result()

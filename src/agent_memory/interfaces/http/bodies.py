@@ -1,0 +1,82 @@
+"""Bodies of requests: how large they may become, and how slowly they may come."""
+
+import asyncio
+from http import HTTPStatus
+
+from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
+from agent_memory.interfaces.http.refusals import Refused, refuse
+
+SECONDS = 120.0
+
+
+def too_large(most: int) -> Refused:
+    return Refused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body is larger than {most:,} bytes (http.max_body_bytes): send less at once",
+    )
+
+
+class Bodies:
+    """Stands before an application that reads them."""
+
+    def __init__(self, inner: Application, *, most: int, seconds: float = SECONDS) -> None:
+        self._inner = inner
+        self._most = most
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["state"]["unread"] == 0:
+            await self._inner(scope, receive, send)
+            return
+        body = _Body(scope, receive, send, most=self._most, seconds=self._seconds)
+        await self._inner(scope, body.receive, body.send)
+
+
+class _Body:
+    """Counts what the application reads. Over the limit the client is answered here, and the
+    application is told that it has gone: whatever it then says reaches nobody."""
+
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, *, most: int, seconds: float
+    ) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._most = most
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self._read = 0
+        self._more = True
+        self._answering = False
+        self._over = False
+
+    async def receive(self) -> Message:
+        if self._over:
+            return {"type": "http.disconnect"}
+        if not self._more:
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            slow = f"the body has not come within {self._seconds:g} seconds"
+            close = (b"connection", b"close")
+            return await self._end(Refused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0)
+        self._more = message.get("more_body", False)
+        self._read += len(message.get("body", b""))
+        if self._read > self._most:
+            return await self._end(too_large(self._most), unread=None)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if not self._over:
+            self._answering = True
+            await self._send(message)
+
+    async def _end(self, refused: Refused, unread: int | None) -> Message:
+        self._over = True
+        if not self._answering:
+            await refuse(refused, self._scope, self._receive, self._send, unread)
+        return {"type": "http.disconnect"}

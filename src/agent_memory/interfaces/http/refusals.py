@@ -1,0 +1,78 @@
+"""Requests that are turned away: with a status, a reason in words, and without holding anything."""
+
+import asyncio
+import json
+from http import HTTPStatus
+
+from agent_memory.interfaces.http.asgi import Receive, Scope, Send, answer
+
+SMALL_BYTES = 64 << 10
+LINGER_BYTES = 64 << 20
+LINGER_SECONDS = 1.0
+POLICY_VIOLATION = 1008
+
+
+class Refused(Exception):
+    """This request goes no further."""
+
+    def __init__(self, status: HTTPStatus, detail: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps({"detail": self.detail}).encode()
+
+
+async def refuse(
+    refused: Refused, scope: Scope, receive: Receive, send: Send, unread: int | None
+) -> None:
+    """`unread`: how much of a body may still come; None: nobody knows."""
+    if scope["type"] == "websocket":
+        await _refuse_websocket(refused, scope, receive, send)
+    elif unread is not None and unread <= SMALL_BYTES:
+        await answer(send, refused.status, refused.body, *refused.headers)
+    else:
+        await _hang_up(refused, receive, send)
+
+
+async def _refuse_websocket(refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()  # the request to connect
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        return
+    headers = [(b"content-type", b"application/json"), *refused.headers]
+    start = "websocket.http.response.start"
+    await send({"type": start, "status": int(refused.status), "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": refused.body})
+
+
+async def _hang_up(refused: Refused, receive: Receive, send: Send) -> None:
+    """The answer, and then the end of the connection.
+
+    Closing it while the client still writes would take the answer back from it, so that is thrown
+    away for a moment.
+    """
+    body = refused.body
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        *refused.headers,
+    ]
+    status = int(refused.status)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    try:
+        async with asyncio.timeout(LINGER_SECONDS):
+            left = LINGER_BYTES
+            while left > 0:
+                message = await receive()
+                if not message.get("more_body", False):  # the last of it, or the client is gone
+                    break
+                left -= len(message.get("body", b""))
+    except TimeoutError:
+        pass
+    await send({"type": "http.response.body", "body": b""})
