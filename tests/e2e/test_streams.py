@@ -156,10 +156,10 @@ class TestOperations:
             merging = next(
                 each for each in events if "phase" in each.data and each.data["phase"] == "merging"
             )
-            assert merging.data["total"] == 250
+            assert merging.data["total"] >= 250
         until(lambda: "stream.cancelled" in served.home.log(), "it was cancelled", SECONDS)
         undone = served.home.run("memory", "consolidate", "--undo", "--format", "json")
-        assert undone.json()["undone"] < 250
+        assert 0 < undone.json()["undone"] < 250
 
 
 class TestEvents:

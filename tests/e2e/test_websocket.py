@@ -228,6 +228,7 @@ def test_a_port_of_its_own_answers_at_both_places(served: Served) -> None:
 
 
 def test_a_daemon_that_stops_says_good_bye(served: Served) -> None:
+    """The last one here: the daemon is gone."""
     with served.socket() as ws, served.stream("GET", "/stream/events") as events:
         assert answered(ws, operation="subscribe", uri="all")["type"] == "subscribed"
         assert next(events).event == "start"
@@ -237,4 +238,3 @@ def test_a_daemon_that_stops_says_good_bye(served: Served) -> None:
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1012  # it restarts
         assert list(events) == []
-    served.start()

@@ -127,7 +127,7 @@ class Serve(Protocol):
     def __call__(
         self, options: ServeOptions, listening: Callable[[list[str]], None], until: Event, /
     ) -> None:
-        """Tells the addresses once it listens, and returns when `until` is set. Raises ListenFailed
+        """Tells its URLs once it listens, and returns when `until` is set. Raises ListenFailed
         and ConfigError."""
         ...
 

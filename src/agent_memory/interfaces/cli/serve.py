@@ -10,7 +10,6 @@ STDIO = "stdio"
 TRANSPORTS = (STDIO, "sse", "websocket")
 SERVED = ("sse", "websocket")  # by this version
 DEFAULT_PORT = 8080
-_SHOWN = {"sse": "http://{address}/stream/events", "websocket": "ws://{address}/ws"}
 
 
 @click.command(
@@ -59,10 +58,14 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
     if opened is None:
         raise FeatureUnavailable("this command needs a daemon, and none is running here")
 
-    def listening(addresses: list[str]) -> None:
-        shown = [_SHOWN[transport].format(address=each) for each in addresses]
+    def listening(urls: list[str]) -> None:
+        shown = [_shown(transport, each) for each in urls]
         run.show(
-            {"transport": transport, "addresses": addresses, "urls": shown},
+            {
+                "transport": transport,
+                "addresses": [each.partition("//")[2] for each in urls],
+                "urls": shown,
+            },
             lambda: f"Serving {', '.join(shown)} until Ctrl-C",
             essential=shown[0],
         )
@@ -73,3 +76,9 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
     except ListenFailed as exc:
         raise ListenFailed(f"{exc}; give another --port, or 0 for a free one") from exc
     run.terminal.check_cancelled()
+
+
+def _shown(transport: str, url: str) -> str:
+    if transport == "websocket":
+        return f"ws{url.removeprefix('http')}/ws"  # and wss where it is https
+    return f"{url}/stream/events"

@@ -59,7 +59,8 @@ class Stands:
 
         server = asyncio.run_coroutine_threadsafe(start(), self._loop).result()
         try:
-            told([listening.shown(*each.getsockname()[:2]) for each in sockets])
+            shown = [listening.shown(*each.getsockname()[:2]) for each in sockets]
+            told([f"http://{address}" for address in shown])
             until.wait()
         finally:
             self._wanted.discard(until)
