@@ -60,7 +60,8 @@ class Stands:
         server = asyncio.run_coroutine_threadsafe(start(), self._loop).result()
         try:
             shown = [listening.shown(*each.getsockname()[:2]) for each in sockets]
-            told([f"http://{address}" for address in shown])
+            scheme = "http" if tls is None else "https"
+            told([f"{scheme}://{address}" for address in shown])
             until.wait()
         finally:
             self._wanted.discard(until)
