@@ -1,5 +1,6 @@
 """What is asked of recall over streams: how it is written in JSON."""
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -72,7 +73,8 @@ class Question(BaseModel):
         )
 
 
-class Found(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
     """An answer: each result, and what is told once all were."""
 
     results: list[dict[str, Any]]

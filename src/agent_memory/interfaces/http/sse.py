@@ -103,7 +103,7 @@ class EventStream(Seated):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def first_of(*ways: Any) -> None:
+async def first_of(*ways: Coroutine[Any, Any, object]) -> None:
     """Until one of them ends; the others are cancelled, and have ended too."""
     tasks = [asyncio.ensure_future(each) for each in ways]
     try:
