@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -80,7 +80,7 @@ from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.users import User
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Remote, Services
+from agent_memory.interfaces.cli.backend import Backend, Remote, Serve, ServeOptions, Services
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -96,6 +96,7 @@ from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.deferred import Deferred
 from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.seats import Seats
 from agent_memory.interfaces.http.watched import Watched
 from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
@@ -104,6 +105,7 @@ from agent_memory.services.admin import Admin
 from agent_memory.services.backfill import Backfill
 from agent_memory.services.briefing import Briefing
 from agent_memory.services.capture import Capture
+from agent_memory.services.changes import Changes
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
@@ -162,7 +164,9 @@ class App:
     spans: Spans | None
     services: Services
 
-    def runner(self, db_path: Path, status: Callable[[], DaemonStatus]) -> Runner:
+    def runner(
+        self, db_path: Path, status: Callable[[], DaemonStatus], serve: Serve | None
+    ) -> Runner:
         """What runs the commands of launchers."""
         backend = Backend(
             services=self.services,
@@ -171,6 +175,7 @@ class App:
             remote=_remote,
             own_db=db_path.resolve(),
             status=status,
+            serve=serve,
         )
         return Runner(PROGRAMS, backend, __version__, self.observer)
 
@@ -183,13 +188,21 @@ class App:
             return application(self.parts, status)
 
         self.services.access.list()  # read once, here, where waiting for the store harms nobody
-        admission = Admission(
-            hosts=(chosen.host, *chosen.allowed_hosts),
-            origins=tuple(chosen.allowed_origins),
-            rate=chosen.rate,
-            burst=chosen.burst,
-            max_body_bytes=chosen.max_body_bytes,
-        )
+        return self._guarded(load, _admission(chosen))
+
+    def stand(self, chosen: Http, options: ServeOptions) -> Gate:
+        """What answers on a port that `memory serve` opens, behind the same rules."""
+
+        def load() -> Application:
+            from agent_memory.interfaces.http.application import stand
+
+            return stand(self.parts, options.transport)
+
+        admission = _admission(chosen)
+        hosts = (*admission.hosts, options.host)
+        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
+
+    def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:
         watched = Watched(Deferred(load), self.observer)
         return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
 
@@ -210,6 +223,7 @@ class App:
 
     def close(self) -> None:
         try:
+            self.parts.changes.close()
             self.scheduler.close()
             self.repositories.close()
             self.hooks.close()
@@ -306,6 +320,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         purging=purging,
         turn=turn,
     )
+    changes = Changes(events, outbox, memories, wire.record_text)
     scheduler = _scheduler(
         settings,
         store,
@@ -321,14 +336,17 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             forgetting=forgetting,
             forgotten=_forgotten,
             turn=turn,
+            changes=changes,
         ),
     )
 
     def recorded() -> None:
+        changes.wake()
         scheduler.wake(job_names.SEGMENTS)
         scheduler.wake(job_names.OUTBOX)
 
     def remembered() -> None:
+        changes.wake()
         scheduler.wake(job_names.OUTBOX)
 
     projects = StoredProjects(store)
@@ -493,10 +511,26 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
                 clock=clock,
                 new_id=lambda: KnowledgeId(str(uuid.uuid4())),
             ),
+            changes=changes,
+            streaming=settings.streaming,
+            sse=Seats("SSE", settings.streaming.max_connections),
+            websockets=Seats("WebSocket", settings.streaming.max_connections),
+            remote=settings.memories.remote,
+            environ={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # nobody could be asked
         ),
         observer=observer,
         spans=spans,
         services=services,
+    )
+
+
+def _admission(chosen: Http) -> Admission:
+    return Admission(
+        hosts=(chosen.host, *chosen.allowed_hosts),
+        origins=tuple(chosen.allowed_origins),
+        rate=chosen.rate,
+        burst=chosen.burst,
+        max_body_bytes=chosen.max_body_bytes,
     )
 
 

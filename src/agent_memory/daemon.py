@@ -27,9 +27,11 @@ from agent_memory.domain.errors import (
 from agent_memory.domain.events import Millis
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.http.connections import bounds
 from agent_memory.interfaces.http.server import HttpServer
+from agent_memory.interfaces.http.stands import REFUSAL, Stands
 
 log = structlog.get_logger()
 
@@ -39,7 +41,6 @@ FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
 SWITCH_INTERVAL = 0.001
 GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
-HTTP_STAYS = "refused without TLS; set http.tls_cert and http.tls_key, or use `localhost`"
 M_ARENA_MAX = -8  # of malloc.h
 MAX_ARENAS = 2
 
@@ -122,16 +123,27 @@ class _Daemon:
         if asked_to_stop():
             self._stop.set()
         built = app.build(self._settings, self._db_path, self._folders.data)
+        web, streaming = self._settings.http, self._settings.streaming
+
+        def server() -> HttpServer:
+            return HttpServer(
+                ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+            )
+
+        stands = Stands(server, lambda: listening.tls(web.tls_cert, web.tls_key))
+
+        def serve(
+            options: ServeOptions, told: Callable[[list[str]], None], until: threading.Event
+        ) -> None:
+            stands.serve(built.stand(web, options), (options.host, options.port), told, until)
+
         commands = CommandServer(
-            built.runner(self._db_path, lambda: self._status(built)).run,
+            built.runner(self._db_path, lambda: self._status(built), serve).run,
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
         )
-        streaming = self._settings.streaming
-        http = HttpServer(
-            ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
-        )
+        http = server()
         try:
             self._first_key(built)
             await self._listen(built, commands, http)
@@ -146,6 +158,8 @@ class _Daemon:
             # In this order: nobody new finds us, those here are answered, then the store closes.
             try:
                 places.withdraw(self._folders, self._sockets)
+                stands.end()
+                await asyncio.to_thread(built.parts.changes.close)  # who follows would not leave
                 ended = await asyncio.gather(
                     commands.stop(DRAIN_SECONDS),
                     built.grpc.stop(DRAIN_SECONDS),
@@ -187,7 +201,7 @@ class _Daemon:
         self._http_scheme = "http" if tls is None else "https"
         if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
             self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
-        hosts = listening.hosts("http.host", web.host, refusal=HTTP_STAYS if tls is None else None)
+        hosts = listening.hosts("http.host", web.host, refusal=REFUSAL if tls is None else None)
         gate = built.web(web, lambda: self._status(built))
         inside = listening.bind_path(self._sockets / "http.sock")
         http.start(gate.trusted, [inside], self._http_socket_ended)

@@ -102,7 +102,7 @@ def written(summary: str, content: str = "") -> Reply:
     return completion({"summary": summary, "content": content})
 
 
-def quietly(_phase: str, _done: int) -> None:
+def quietly(_phase: str, _done: int, _of: int) -> None:
     pass
 
 
@@ -320,7 +320,7 @@ class TestApply:
         ]
         plan = parts.plan()
 
-        def stop(_phase: str, done: int) -> None:
+        def stop(_phase: str, done: int, _of: int) -> None:
             if done == 1:
                 raise Cancelled
 

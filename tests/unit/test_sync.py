@@ -140,7 +140,7 @@ class Machine:
         return found
 
     def _sync(self, wanted: Wanted) -> Synced:
-        return self.syncing.sync(self.here, wanted, lambda phase, _: self.phases.append(phase))
+        return self.syncing.sync(self.here, wanted, lambda phase, *_: self.phases.append(phase))
 
     def _imported(self) -> None:
         self.imports += 1

@@ -60,16 +60,16 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("kind", "codes"),
         [
-            (errors.InvalidInput, (11, "INVALID_ARGUMENT", 422)),
-            (errors.NotFound, (10, "NOT_FOUND", 404)),
-            (errors.ContentBlocked, (12, "FAILED_PRECONDITION", 422)),
-            (errors.Overloaded, (1, "RESOURCE_EXHAUSTED", 503)),
-            (errors.StorageFailed, (4, "INTERNAL", 500)),
-            (errors.StorageClosed, (4, "UNAVAILABLE", 503)),
+            (errors.InvalidInput, (11, "INVALID_ARGUMENT", 422, -32002)),
+            (errors.NotFound, (10, "NOT_FOUND", 404, -32001)),
+            (errors.ContentBlocked, (12, "FAILED_PRECONDITION", 422, -32003)),
+            (errors.Overloaded, (1, "RESOURCE_EXHAUSTED", 503, -32000)),
+            (errors.StorageFailed, (4, "INTERNAL", 500, -32000)),
+            (errors.StorageClosed, (4, "UNAVAILABLE", 503, -32000)),
         ],
     )
     def test_codes_are_kept(
-        self, kind: type[AgentMemoryError], codes: tuple[int, str, int]
+        self, kind: type[AgentMemoryError], codes: tuple[int, str, int, int]
     ) -> None:
         assert tuple(wire.codes(kind("why"))) == codes
 
@@ -81,6 +81,21 @@ class TestErrors:
         assert errors.StorageLocked not in wire.ERRORS
         locked = wire.codes(errors.StorageLocked("why"))
         assert locked == wire.codes(errors.StorageFailed("why"))
+
+    @pytest.mark.parametrize(
+        ("kind", "code"),
+        [
+            (errors.NotFound, -32001),
+            (errors.InvalidInput, -32002),
+            (errors.ContentBlocked, -32003),
+            (errors.StorageLocked, -32000),
+        ],
+    )
+    def test_streams_tell_an_error_by_its_number(
+        self, kind: type[errors.AgentMemoryError], code: int
+    ) -> None:
+        told = wire.error_json(kind("why"))
+        assert (told["code"], told["message"]) == (code, "why")
 
 
 class TestEvents:

@@ -322,6 +322,42 @@ class TestOtherDomains:
             machine.place("org", machine.home)
 
 
+class TestWithoutAFolder:
+    """Who asks over a network works in none."""
+
+    NOWHERE = Caller(folder="", environ={})
+
+    def test_a_project_is_meant_by_its_name_with_what_is_checked_out_there(
+        self, machine: Machine
+    ) -> None:
+        one = machine.made("one")
+        here = machine.here(one.folder)
+        assert machine.workplaces.place("project:one", self.NOWHERE) == here
+        assert machine.workplaces.domain("project:one", self.NOWHERE) == "project:one"
+
+    def test_one_that_is_kept_by_us(self, machine: Machine) -> None:
+        folder = machine.home / "plain"
+        folder.mkdir()
+        here = machine.here(folder)
+        machine.written(here)
+        assert machine.workplaces.place(here.domain, self.NOWHERE) == here
+
+    def test_the_present_project_is_asked_for_by_name(self, machine: Machine) -> None:
+        machine.here(machine.made("one").folder)
+        for ask in (machine.workplaces.place, machine.workplaces.domain):
+            with pytest.raises(InvalidInput, match=r"project:my-app.*known are: one"):
+                ask("project", self.NOWHERE)
+
+    def test_all_are_those_on_this_machine(self, machine: Machine) -> None:
+        one, two = machine.made("one"), machine.made("two")
+        for made in (one, two):
+            machine.here(made.folder)
+        found = machine.workplaces.all(self.NOWHERE)
+        assert [place.domain for place in found] == ["project:one", "project:two", "user"]
+        found = machine.workplaces.all(machine.caller(two.folder))
+        assert [place.domain for place in found] == ["project:two", "user"]
+
+
 class TestEnvironment:
     def test_a_git_folder_that_the_caller_names_counts(self, machine: Machine) -> None:
         made = machine.made("shop")

@@ -48,6 +48,7 @@ Home = NewType("Home", str)
 USER = Domain("user")
 PROJECT = "project"
 ORG = "org"
+SCHEME = "subcog://"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _REFERENCE = re.compile(
@@ -161,6 +162,22 @@ class Reference:
     namespace: str | None
     hex: str
     index: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """All memories below a URI. What is empty is any; a domain may be all of `project` or `org`."""
+
+    domain: str = ""
+    namespace: str = ""
+    hex: str = ""
+
+    def holds(self, memory: Memory) -> bool:
+        return (
+            (not self.domain or self.domain in (memory.domain, family(memory.domain)))
+            and (not self.namespace or memory.namespace == self.namespace)
+            and memory.digest.startswith(self.hex)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +328,23 @@ def parse_urn(text: str) -> Reference:
         found["hex"],
         int(found["index"]),
     )
+
+
+def parse_area(text: str) -> Area:
+    """The area that someone names: `all`, a namespace, a domain, or a URI of either, or of one
+    memory. Raises InvalidInput."""
+    given = text.strip().replace("%3A", ":").replace("%3a", ":")
+    if given == "all":
+        return Area()
+    if _URN.fullmatch(given):
+        found = parse_urn(given)
+        return Area(domain=found.domain or "", namespace=found.namespace or "", hex=found.hex)
+    if given in NAMESPACES:
+        return Area(namespace=given)
+    domain, _, namespace = given.removeprefix(SCHEME).rstrip("/").partition("/")
+    if domain not in (PROJECT, ORG):
+        check_domain(domain)
+    return Area(domain=domain, namespace=check_namespace(namespace) if namespace else "")
 
 
 def build_urn(domain: Domain, namespace: str, name: str, index: int) -> str:

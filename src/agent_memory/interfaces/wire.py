@@ -7,7 +7,10 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from agent_memory.domain import documents, errors, memories
+from agent_memory.domain.consolidations import Plan
 from agent_memory.domain.contexts import Context
 from agent_memory.domain.documents import Document, Kind
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
@@ -33,6 +36,7 @@ from agent_memory.services.capture import Captured
 from agent_memory.services.contents import Branch, Expansion
 from agent_memory.services.curation import Shown
 from agent_memory.services.reasoning import Concluded
+from agent_memory.services.sharing import Outcome
 from agent_memory.services.sync import Synced
 
 MAX_HIT_CHARS = 20_000  # of a hit's text
@@ -50,13 +54,14 @@ class Codes(NamedTuple):
     exit: int
     grpc: str
     http: int
+    rpc: int = -32000  # of JSON-RPC and of streams, as 004 has them
 
 
 ERRORS: Mapping[type[AgentMemoryError], Codes] = {
-    errors.InvalidInput: Codes(exit=11, grpc="INVALID_ARGUMENT", http=422),
-    errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404),
+    errors.InvalidInput: Codes(exit=11, grpc="INVALID_ARGUMENT", http=422, rpc=-32002),
+    errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404, rpc=-32001),
     errors.Unauthorized: Codes(exit=1, grpc="UNAUTHENTICATED", http=401),
-    errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422),
+    errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422, rpc=-32003),
     errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
     errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
@@ -73,6 +78,16 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
 def codes(error: AgentMemoryError) -> Codes:
     """The codes of the nearest listed class of this error."""
     return next(ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS)
+
+
+def error_json(error: AgentMemoryError) -> dict[str, Any]:
+    """As streams tell of it."""
+    found = codes(error)
+    return {
+        "code": found.rpc,
+        "name": found.grpc.lower(),
+        "message": str(error) or type(error).__doc__,
+    }
 
 
 _TYPES = {int(kind): kind for kind in EventType}
@@ -333,6 +348,12 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
+def record_text(record: Event | Memory) -> str:
+    """An event or a memory, as whoever follows changes is told of it."""
+    shown = event_json(record) if isinstance(record, Event) else memory_json(record)
+    return msgspec.json.encode(shown).decode()
+
+
 def page_json(page: Page) -> dict[str, Any]:
     return {
         "events": [event_json(event) for event in page.events],
@@ -415,14 +436,14 @@ def job_json(job: JobStatus) -> dict[str, Any]:
 def answer_json(answer: Answer, detail: str) -> dict[str, Any]:
     """`detail` is minimal, summary or full."""
     return {
-        "results": [_hit_json(hit, detail) for hit in answer.hits],
+        "results": [hit_json(hit, detail) for hit in answer.hits],
         "total": answer.total,
         "warning": answer.warning,
         "continuation_token": None if answer.next is None else str(answer.next),
     }
 
 
-def _hit_json(hit: Hit, detail: str) -> dict[str, Any]:
+def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
     found = hit.document
     shown: dict[str, Any] = {
         "kind": found.kind.value,
@@ -541,11 +562,41 @@ def synced_json(synced: Synced) -> dict[str, Any]:
     }
 
 
+def shared_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What became of each domain that was to be synced."""
+    failed = [(each.place, each.failure) for each in outcomes if each.failure is not None]
+    return {
+        "success": not failed,
+        "domains": [synced_json(each.synced) for each in outcomes if each.synced is not None],
+        "failed": [{"domain": place.domain, "reason": str(why)} for place, why in failed],
+    }
+
+
+def plan_json(plan: Plan, *, applied: bool) -> dict[str, Any]:
+    return {
+        "applied": applied,
+        "considered": plan.considered,
+        "merges": [
+            {
+                "kept": None if each.written else each.cluster.kept.id,
+                "summary": each.written.summary if each.written else each.cluster.kept.summary,
+                "superseded": [old.id for old in each.superseded],
+            }
+            for each in plan.merges
+        ],
+        "moves": [
+            {"id": each.memory.id, "from": each.before.value, "to": each.after.value}
+            for each in plan.moves
+        ],
+        "skipped": list(plan.skipped),
+    }
+
+
 def concluded_json(concluded: Concluded, detail: str) -> dict[str, Any]:
     return {
         "answer": concluded.answer,
         "dates": list(concluded.dates),
-        "sources": [_hit_json(hit, detail) for hit in concluded.sources],
+        "sources": [hit_json(hit, detail) for hit in concluded.sources],
         **answer_json(concluded.found, detail),
     }
 
@@ -554,5 +605,5 @@ def context_json(context: Context) -> dict[str, Any]:
     return {
         "context": context.text,
         "tokens": context.tokens,
-        "resources": [_hit_json(hit, "minimal") for hit in context.hits],
+        "resources": [hit_json(hit, "minimal") for hit in context.hits],
     }

@@ -32,7 +32,7 @@ _SECONDS = 120.0
 _PRESENT = (Status.ACTIVE, Status.RESOLVED)
 _NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
 
-Done = Callable[[str, int], None]  # a phase, and how far it has come
+Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class Consolidation:
         since = {} if full else self.journal.looked()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
         seeds = [each.key for each in new]
-        done("comparing", 0)
+        done("comparing", 0, len(new))
         near = list(self._near(new, active, done))
+        done("clustering", len(new), len(new))
         clusters = self.worker.call(
             duplicates.clusters, active, seeds, near, timeout_seconds=_SECONDS
         )
@@ -65,12 +66,15 @@ class Consolidation:
             skipped.append("what means the same in other words: embedder.provider is none")
         if self.reasoner is None and clusters:
             skipped.append("merged summaries: they need an LLM (summarizer.provider)")
-        merges = tuple(self._merge(each, n, skipped, done) for n, each in enumerate(clusters))
+        merges = []
+        for number, each in enumerate(clusters):
+            done("writing", number, len(clusters))
+            merges.append(self._merge(each, number, skipped))
         return Plan(
             at_ms=now,
             domains=tuple(chosen),
             considered=len(seeds),
-            merges=merges,
+            merges=tuple(merges),
             moves=tuple(self._moves(found, merges)),
             skipped=tuple(dict.fromkeys(skipped)),
         )
@@ -88,7 +92,7 @@ class Consolidation:
             self.journal.add(run)
         gone: set[MemoryKey] = set()
         for number, step in enumerate(steps):
-            done("merging", number)
+            done("merging", number, len(steps))
             with _told(step.merge, skipped):
                 self._apply(step, run.at_ms, here, gone)
         self.journal.look([each for each in plan.domains if each not in skipped], plan.at_ms)
@@ -121,7 +125,7 @@ class Consolidation:
         keys = {memory.urn: memory.key for memory in active}
         for number, memory in enumerate(seeds):
             if number % 100 == 0:
-                done("comparing", number)
+                done("comparing", number, len(seeds))
             (vectors,) = self.vectors.known(documents.of_memory(memory))
             scope = Scope(
                 kinds=frozenset({documents.Kind.MEMORY}),
@@ -134,13 +138,12 @@ class Consolidation:
                     if found.score >= duplicates.NEAR and other and other != memory.key:
                         yield memory.key, other
 
-    def _merge(self, cluster: Cluster, number: int, skipped: list[str], done: Done) -> Merge:
+    def _merge(self, cluster: Cluster, number: int, skipped: list[str]) -> Merge:
         if self.reasoner is None:
             return Merge(cluster=cluster)
         if number >= WRITTEN:
             skipped.append(f"merged summaries of more than {WRITTEN} clusters: run it again")
             return Merge(cluster=cluster)
-        done("writing", number)
         try:
             written = self.reasoner.merge((cluster.kept, *cluster.others))
             _checked(written, cluster)

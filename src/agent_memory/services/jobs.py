@@ -8,6 +8,7 @@ from agent_memory.domain.errors import NotFound
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
+from agent_memory.services.changes import KEPT, Changes
 from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.learning import Learning
@@ -44,6 +45,7 @@ class Work:
     forgetting: Forgetting
     forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
     turn: threading.Lock
+    changes: Changes
 
     def segments(self, check: Check) -> None:
         while True:
@@ -81,7 +83,10 @@ class Work:
         return more
 
     def _trim(self) -> None:
+        """Some stay, for those who follow what changes and were away."""
+        needed = self.changes.needed
         done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
+        done = min(done, self.changes.watermark() - KEPT, done if needed is None else needed)
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)

@@ -57,12 +57,9 @@ class Sharing:
         return outcomes
 
     def _places(self, domain: str, caller: Caller) -> list[Place]:
-        if domain != ALL:
-            return [self.workplaces.place(domain, caller)]
-        places = [self.workplaces.place(PROJECT, caller), self.workplaces.place(USER, caller)]
-        if self.workplaces.shared.org:
-            places.append(self.workplaces.place(ORG, caller))
-        return places
+        if domain == ALL:
+            return self.workplaces.all(caller)
+        return [self.workplaces.place(domain, caller)]
 
     def _remote(self, place: Place, remote: str) -> str:
         """The remote of a place; empty where it has none."""

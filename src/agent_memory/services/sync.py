@@ -26,7 +26,8 @@ PUSHES = 10  # tries, where others push at the same time
 TRIES = 8  # where others change the same memories
 _PAGE = 500
 
-Done = Callable[[str, int], None]  # a phase, and how far it has come
+# A phase, how far it has come, and of how many: 0 where that is not known.
+Done = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,12 @@ class Sync:
 
     def sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
         """Raises GitFailed, and RemoteUnavailable where the remote is asked for."""
-        done("writing notes", 0)
+        done("writing notes", 0, 0)
         written = self.notes.flush_home(place.home)
         notebook = self.repositories.notebook(place.home, place.domain)
         result = Synced(place=place, written=written)
         if wanted.fetch:
-            done("fetching", 0)
+            done("fetching", 0, 0)
             fetched = notebook.fetch(wanted.remote, wanted.environ)
             result = replace(result, fetched=fetched)
         result = self._level(notebook, result, wanted.force, done)
@@ -84,7 +85,7 @@ class Sync:
 
     def _push(self, notebook: SharedNotebook, result: Synced, wanted: Wanted, done: Done) -> Synced:
         for _ in range(PUSHES):
-            done("pushing", 0)
+            done("pushing", 0, 0)
             state = notebook.state()
             outcome = notebook.push(wanted.remote, wanted.environ)
             if outcome is not None:
@@ -105,7 +106,7 @@ class Sync:
         if not force and self._state(notebook, place) == self.projects.seen(place.home).state:
             return result
         for _ in range(ROUNDS):
-            done("reading notes", 0)
+            done("reading notes", 0, 0)
             state = notebook.state()
             reading = notebook.read()
             imported, secret = self._import(reading, done)
@@ -132,7 +133,7 @@ class Sync:
         imported = 0
         secret: list[Problem] = []
         for start in range(0, len(reading.memories), _PAGE):
-            done("importing", start)
+            done("importing", start, len(reading.memories))
             page = reading.memories[start : start + _PAGE]
             clean = [each for each in page if self._is_clean(each, secret)]
             for _ in range(TRIES):  # one that somebody else changes meanwhile is merged once more

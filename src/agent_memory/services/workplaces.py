@@ -18,7 +18,8 @@ _GIT = "/.git"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever asks: the folder that they work in, and their environment."""
+    """Whoever asks: the folder that they work in, and their environment. A program that asks over a
+    network works in none: its folder is empty, and it names the project that it means."""
 
     folder: str
     environ: Mapping[str, str] = field(repr=False)
@@ -49,6 +50,8 @@ class Workplaces:
         if family == ORG:
             return self._org(name)
         memories.check_domain(domain)
+        if not caller.folder:
+            return self._checked_out(self._elsewhere(name))
         here = self.here(caller)
         return here if here.domain == domain else self._elsewhere(name)
 
@@ -59,7 +62,9 @@ class Workplaces:
         return self.place(name, caller).domain
 
     def here(self, caller: Caller) -> Place:
-        """The project of the caller's folder."""
+        """The project of the caller's folder. Raises InvalidInput where there is none."""
+        if not caller.folder:
+            raise InvalidInput(f"which project? Name it, as project:my-app; {self._known()}")
         located = self.repositories.locate(caller.folder, caller.environ)
         if located is None:
             return self._folder(caller)
@@ -73,6 +78,19 @@ class Workplaces:
             commit=located.commit,
             branch=located.branch,
         )
+
+    def all(self, caller: Caller) -> list[Place]:
+        """The project of the caller's folder, or all that are on this machine where there is none;
+        what is the user's own; and what is the organisation's."""
+        if caller.folder:
+            places = [self.here(caller)]
+        else:
+            named = (project.domain for project in self.projects.all())
+            places = [self.place(each, caller) for each in named if self.homes(each)]
+        places.append(self.place(USER, caller))
+        if self.shared.org:
+            places.append(self.place(ORG, caller))
+        return places
 
     def home_of(self, domain: Domain) -> Home | None:
         """A repository that keeps this domain's memories; None where there is none any more."""
@@ -123,10 +141,21 @@ class Workplaces:
     def _elsewhere(self, name: str) -> Place:
         homes = self.homes(Domain(f"{PROJECT}:{name}"))
         if not homes:
-            known = sorted(project.id for project in self.projects.all())
-            hint = f"known are: {', '.join(known[:20])}" if known else "none is known yet"
-            raise InvalidInput(f"no project {name!r} on this machine; {hint}")
+            raise InvalidInput(f"no project {name!r} on this machine; {self._known()}")
         return Place(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
+
+    def _checked_out(self, place: Place) -> Place:
+        """With the commit that is checked out there; our own repositories have none."""
+        if not place.home.endswith(_GIT):
+            return place
+        located = self.repositories.locate(place.home, {})
+        if located is None or located.home != place.home:
+            return place
+        return replace(place, commit=located.commit, branch=located.branch)
+
+    def _known(self) -> str:
+        known = sorted(project.id for project in self.projects.all())
+        return f"known are: {', '.join(known[:20])}" if known else "none is known yet"
 
     def _folder(self, caller: Caller) -> Place:
         """A folder without git: its memories are kept in a repository of ours."""

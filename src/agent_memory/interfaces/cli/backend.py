@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Protocol
 
 from agent_memory.domain.errors import FeatureUnavailable
@@ -113,6 +114,25 @@ class Control(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    transport: str
+    host: str
+    port: int
+    cors: bool
+
+
+class Serve(Protocol):
+    """A further listener of the daemon, for as long as somebody wants it."""
+
+    def __call__(
+        self, options: ServeOptions, listening: Callable[[list[str]], None], until: Event, /
+    ) -> None:
+        """Tells its URLs once it listens, and returns when `until` is set. Raises ListenFailed
+        and ConfigError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The services of the daemon that runs the command."""
 
@@ -150,6 +170,7 @@ class Backend:
     remote: Callable[[str, str | None], AbstractContextManager[Remote]]  # endpoint, bearer key
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
+    serve: Serve | None = None  # likewise
 
     def here(self) -> Services:
         if self.services is None:

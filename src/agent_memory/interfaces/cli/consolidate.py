@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from agent_memory.domain.consolidations import Plan
+from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, domains, here
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -47,7 +47,9 @@ def consolidate(
         )
         return
     with run.terminal.progress("Comparing", None) as advance:
-        plan = service.plan(domains(run, domain), full=full, done=lambda _, done: advance(done))
+        plan = service.plan(
+            domains(run, domain), full=full, done=lambda _phase, done, _of: advance(done)
+        )
     applied = not dry_run and not plan.empty
     call = run.terminal.call
     if applied and not yes and call.input_is_terminal and call.output_is_terminal:
@@ -55,37 +57,13 @@ def consolidate(
         applied = run.terminal.confirm("Apply this plan?")
     if applied:
         with run.terminal.progress("Merging", len(plan.merges)) as advance:
-            missed = service.apply(plan, place, lambda _, done: advance(done))
+            missed = service.apply(plan, place, lambda _phase, done, _of: advance(done))
         plan = replace(plan, skipped=(*plan.skipped, *missed))
     run.show(
-        _as_json(plan, applied),
+        wire.plan_json(plan, applied=applied),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
         essential=str(len(plan.merges)),
     )
-
-
-def _as_json(plan: Plan, applied: bool) -> dict[str, Any]:
-    return {
-        "applied": applied,
-        "considered": plan.considered,
-        "merges": [
-            {
-                "kept": None if each.written else each.cluster.kept.id,
-                "summary": each.written.summary if each.written else each.cluster.kept.summary,
-                "superseded": [old.id for old in each.superseded],
-            }
-            for each in plan.merges
-        ],
-        "moves": [
-            {
-                "id": each.memory.id,
-                "from": each.before.value,
-                "to": each.after.value,
-            }
-            for each in plan.moves
-        ],
-        "skipped": list(plan.skipped),
-    }
 
 
 def _as_text(plan: Plan) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from agent_memory.domain.agents import (
-    SERVE,
     Agent,
     AgentState,
     Change,
@@ -20,6 +19,7 @@ from agent_memory.domain.agents import (
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import caller
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.cli.serve import SERVED, STDIO
 
 AGENTS = tuple(agent.value for agent in Agent)
 SCOPES = (
@@ -92,9 +92,9 @@ def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: b
 
 
 def has_server() -> bool:
-    """Whether this version has an MCP server to install."""
-    root = click.get_current_context().find_root().command
-    return isinstance(root, click.Group) and SERVE in root.commands
+    """Whether this version has an MCP server to install: whether it serves over standard input and
+    output."""
+    return STDIO in SERVED
 
 
 def _scope(*, user: bool, project: bool) -> Scope:

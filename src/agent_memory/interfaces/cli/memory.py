@@ -19,6 +19,7 @@ from agent_memory.interfaces.cli.forget import forget
 from agent_memory.interfaces.cli.hook import hook
 from agent_memory.interfaces.cli.install import install, uninstall
 from agent_memory.interfaces.cli.recall import context, recall
+from agent_memory.interfaces.cli.serve import serve
 from agent_memory.interfaces.cli.sync import status, sync
 from agent_memory.interfaces.cli.transfer import export, import_memories, migrate
 
@@ -133,6 +134,6 @@ def _as_text(value: object) -> str:
 for command in (
     *(capture, recall, show, list_memories, edit, resolve, archive),
     *(status, sync, consolidate, import_memories, export, migrate, forget, hook),
-    *(context, install, uninstall, doctor, completion),
+    *(context, serve, install, uninstall, doctor, completion),
 ):
     memory.add_command(command)

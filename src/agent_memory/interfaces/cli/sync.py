@@ -56,7 +56,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             wanted,
             caller(run),
             run.loaded.settings.memories.remote,
-            lambda _, done: advance(done),
+            lambda _phase, done, _of: advance(done),
         )
     synced = [each.synced for each in outcomes if each.synced is not None]
     failed = [(each.place, each.failure) for each in outcomes if each.failure is not None]
@@ -69,11 +69,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
     if synced or not failed:
         run.show(
-            {
-                "success": not failed,
-                "domains": [wire.synced_json(each) for each in synced],
-                "failed": [{"domain": each.domain, "reason": str(why)} for each, why in failed],
-            },
+            wire.shared_json(outcomes),
             lambda: "\n".join(_told(each) for each in synced),
         )
     for place, why in failed[1:]:

@@ -63,6 +63,11 @@ class Terminal:
         if self._cancelled.is_set():
             raise Cancelled
 
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the caller pressed Ctrl-C or went away."""
+        return self._cancelled
+
     def write(self, text: str) -> None:
         self.check_cancelled()
         self._channel.out(text.encode(errors="surrogateescape"))

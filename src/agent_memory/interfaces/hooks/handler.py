@@ -264,7 +264,7 @@ class HookHandler:
             sync.Wanted(fetch=True, push=push),
             Caller(folder=caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"}),
             settings.memories.remote,
-            lambda _phase, _done: None,
+            lambda _phase, _done, _of: None,
         )
         for each in outcomes:
             if each.failure is not None:

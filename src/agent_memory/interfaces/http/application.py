@@ -10,7 +10,16 @@ from agent_memory import __version__
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import answers, checkpoints, knowledge, metrics, reading, status
+from agent_memory.interfaces.http import (
+    answers,
+    checkpoints,
+    knowledge,
+    metrics,
+    reading,
+    status,
+    streams,
+    websocket,
+)
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.parts import Parts
 
@@ -34,6 +43,23 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
     api.include_router(
         metrics.router(parts.bridge, parts.observer, parts.vitals), responses=PROBLEMS
     )
+    api.include_router(streams.router(parts), responses=PROBLEMS)
+    api.include_router(websocket.router(parts, "/ws"))
+    return _telling(api)
+
+
+def stand(parts: Parts, transport: str) -> FastAPI:
+    """What `memory serve` opens a port of its own for."""
+    api = FastAPI(title="Agent Memory", version=__version__, openapi_url=None)
+    if transport == "websocket":
+        api.include_router(websocket.router(parts, "/ws", "/"))
+    else:
+        api.include_router(streams.router(parts))
+    return _telling(api)
+
+
+def _telling(api: FastAPI) -> FastAPI:
+    """With what an error becomes."""
     api.add_exception_handler(AgentMemoryError, _failed)
     api.add_exception_handler(RequestValidationError, _refused)
     return api

@@ -1,9 +1,13 @@
 """What the HTTP interface is given to work with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from agent_memory.config import Streaming
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.http.seats import Seats
 from agent_memory.interfaces.observing import Observer
+from agent_memory.services.changes import Changes
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.curation import Curation
@@ -32,3 +36,9 @@ class Parts:
     observer: Observer
     vitals: Vitals
     knowledge: Knowledge
+    changes: Changes
+    streaming: Streaming
+    sse: Seats
+    websockets: Seats
+    remote: str  # of projects
+    environ: Mapping[str, str] = field(repr=False)  # with which git is run

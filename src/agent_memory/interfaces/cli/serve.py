@@ -1,0 +1,84 @@
+"""`memory serve`: a port of its own for streams, for as long as the command runs."""
+
+import click
+
+from agent_memory.domain.errors import FeatureUnavailable, ListenFailed
+from agent_memory.interfaces.cli.backend import ServeOptions
+from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+
+STDIO = "stdio"
+TRANSPORTS = (STDIO, "sse", "websocket")
+SERVED = ("sse", "websocket")  # by this version
+DEFAULT_PORT = 8080
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "memory serve --transport sse --port 8080",
+        "memory serve --transport websocket --port 8081",
+        "memory serve --transport sse --cors",
+    ),
+)
+@click.option(
+    "--transport",
+    type=click.Choice(TRANSPORTS),
+    default=STDIO,
+    show_default=True,
+    help="MCP over standard input and output, or streams over SSE or WebSocket.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port of a network transport; 0 takes a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of a network transport.",
+)
+@click.option("--cors", is_flag=True, help="Let pages of other sites read what is answered.")
+@invocation
+def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> None:
+    """Serve streams on a port of their own, until Ctrl-C.
+
+    The daemon's own port has them too: this one needs no other of its addresses, and ends with
+    the command. SSE is at /stream/consolidate, /stream/sync, /stream/recall and /stream/events,
+    WebSocket at /ws and /. Programs need a key: `memory-daemon token create NAME`.
+    """
+    if transport not in SERVED:
+        raise FeatureUnavailable(
+            f"--transport {transport}: this version has no MCP server yet; streams are served with"
+            " --transport sse or websocket"
+        )
+    opened = run.backend.serve
+    if opened is None:
+        raise FeatureUnavailable("this command needs a daemon, and none is running here")
+
+    def listening(urls: list[str]) -> None:
+        shown = [_shown(transport, each) for each in urls]
+        run.show(
+            {
+                "transport": transport,
+                "addresses": [each.partition("//")[2] for each in urls],
+                "urls": shown,
+            },
+            lambda: f"Serving {', '.join(shown)} until Ctrl-C",
+            essential=shown[0],
+        )
+
+    options = ServeOptions(transport=transport, host=host, port=port, cors=cors)
+    try:
+        opened(options, listening, run.terminal.cancelled)
+    except ListenFailed as exc:
+        raise ListenFailed(f"{exc}; give another --port, or 0 for a free one") from exc
+    run.terminal.check_cancelled()
+
+
+def _shown(transport: str, url: str) -> str:
+    if transport == "websocket":
+        return f"ws{url.removeprefix('http')}/ws"  # and wss where it is https
+    return f"{url}/stream/events"

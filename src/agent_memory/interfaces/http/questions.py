@@ -1,0 +1,106 @@
+"""What is asked of recall over streams: how it is written in JSON."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent_memory.domain import memories
+from agent_memory.domain.documents import Kind
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.events import MAX_MILLIS, Millis
+from agent_memory.domain.memories import ORG, PROJECT
+from agent_memory.domain.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MAX_QUERY_CHARS,
+    Mode,
+    Query,
+    Scope,
+)
+from agent_memory.interfaces import wire
+from agent_memory.services.recall import Recall
+
+_NAME_CHARS = 300
+
+
+class Question(BaseModel):
+    """A query; empty, or `all`, lists the newest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field("", max_length=MAX_QUERY_CHARS, examples=["why PostgreSQL"])
+    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    mode: Mode = Mode.HYBRID
+    kinds: list[Kind] = Field([Kind.MEMORY], max_length=len(Kind))
+    namespace: str = Field("", max_length=_NAME_CHARS)
+    domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
+    project: str = Field("", max_length=_NAME_CHARS)
+    session_id: str = Field("", max_length=_NAME_CHARS)
+    tags: list[str] = Field([], max_length=memories.MAX_TAGS)
+    spec: str = Field("", max_length=_NAME_CHARS)
+    since: str = Field("", max_length=_NAME_CHARS, examples=["last week"])
+    until: str = Field("", max_length=_NAME_CHARS)
+    min_similarity: float = Field(0.0, ge=0, le=1)
+    include_archived: bool = False
+    detail: Literal["minimal", "summary", "full"] = "summary"
+    continuation_token: str = Field("", max_length=20)
+
+    def asked(self, recall: Recall) -> Query:
+        """Raises InvalidInput."""
+        if self.domain not in ("all", PROJECT, ORG):
+            memories.check_domain(self.domain)
+        if self.namespace:
+            memories.check_namespace(self.namespace)
+        return Query(
+            text=self.query,
+            mode=self.mode,
+            limit=self.limit,
+            offset=wire.offset_in(self.continuation_token) if self.continuation_token else 0,
+            min_score=self.min_similarity,
+            scope=Scope(
+                kinds=frozenset(self.kinds),
+                project=self.project,
+                session=self.session_id,
+                namespace=self.namespace,
+                domains=frozenset(() if self.domain == "all" else {self.domain}),
+                spec=self.spec,
+                archived=self.include_archived,
+                tags=frozenset(self.tags),
+                since=recall.moments(self.since)[0] if self.since else Millis(0),
+                until=recall.moments(self.until)[1] if self.until else Millis(MAX_MILLIS),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An answer: each result, and what is told once all were."""
+
+    results: list[dict[str, Any]]
+    summary: dict[str, Any]
+
+
+def parsed(given: dict[str, Any]) -> Question:
+    """Raises InvalidInput with what is wrong, and where."""
+    try:
+        return Question.model_validate(given)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(f"{where}: {first['msg']}") from None
+
+
+def found(question: Question, recall: Recall) -> Found:
+    answer = recall.search(question.asked(recall))
+    told = wire.answer_json(answer, question.detail)
+    results = told.pop("results")
+    count = len(results)
+    return Found(
+        results=[{"memory": each, "score": each["score"]} for each in results],
+        summary={
+            "success": True,
+            "summary": f"Found {count}" + (f" of {answer.total}" if answer.total > count else ""),
+            "result": told,
+        },
+    )

@@ -1,0 +1,132 @@
+"""Server-sent events: how they are written, and the answer that they are sent in."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import structlog
+from starlette.responses import Response
+
+from agent_memory.interfaces.http.asgi import Receive, Scope, Send, answer
+from agent_memory.interfaces.http.seats import RETRY_SECONDS, Seats
+
+log = structlog.get_logger()
+
+SEND_SECONDS = 10.0  # that a reader may take nothing
+KEEP_ALIVE = b": keep-alive\n\n"
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),  # a proxy that collects would show nothing for long
+]
+
+
+def text(event: str, data: str, token: str = "") -> bytes:
+    """`data` is JSON, and so one line."""
+    name = f"id: {token}\n" if token else ""
+    return f"{name}event: {event}\ndata: {data}\n\n".encode()
+
+
+def json(event: str, data: Mapping[str, Any], token: str = "") -> bytes:
+    return text(event, msgspec.json.encode(data).decode(), token)
+
+
+class Seated(Response):
+    """An answer that takes its time, and a seat. It ends when its client goes away."""
+
+    def __init__(self, seats: Seats) -> None:
+        super().__init__()
+        self._seats = seats
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        with self._seats.taken() as seated:
+            if seated:
+                await first_of(self._answer(send), _left(receive))
+                return
+        body = msgspec.json.encode({"detail": self._seats.refusal})
+        await answer(send, 503, body, (b"retry-after", b"%d" % RETRY_SECONDS))
+
+    async def _answer(self, send: Send) -> None:
+        raise NotImplementedError
+
+
+class Later(Seated):
+    """JSON, once it is known."""
+
+    media_type = "application/json"
+
+    def __init__(self, seats: Seats, body: Coroutine[Any, Any, str]) -> None:
+        super().__init__(seats)
+        self._body = body
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(_scope, receive, send)
+        finally:
+            self._body.close()
+
+    async def _answer(self, send: Send) -> None:
+        await answer(send, 200, (await self._body).encode())
+
+
+class EventStream(Seated):
+    """Sends what it is given as it comes. Whoever goes away, or takes nothing for a while, is left:
+    then `parts` is closed, wherever it stands."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        seats: Seats,
+        parts: AsyncGenerator[bytes, None],
+        *,
+        send_seconds: float = SEND_SECONDS,
+    ) -> None:
+        super().__init__(seats)
+        self._parts = parts
+        self._send_seconds = send_seconds
+
+    async def _answer(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        async with aclosing(self._parts) as parts:
+            try:
+                async for part in parts:
+                    message = {"type": "http.response.body", "body": part, "more_body": True}
+                    # Not `wait_for`: where the sending ends just then, it swallows a cancellation.
+                    async with asyncio.timeout(self._send_seconds):
+                        await send(message)
+            except TimeoutError:
+                log.info("stream.dropped", reason="it took nothing", seconds=self._send_seconds)
+                return
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def first_of(*ways: Coroutine[Any, Any, object]) -> None:
+    """Until one of them ends; the others are cancelled, and have ended too."""
+    tasks = [asyncio.ensure_future(each) for each in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended = [task for task in tasks if task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in ended:
+        task.result()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def waited(woken: asyncio.Event, seconds: float) -> bool:
+    """Whether it was woken in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        return False
+    return True

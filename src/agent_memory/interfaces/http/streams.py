@@ -1,0 +1,283 @@
+"""`/stream/*`: what happens, as it happens, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, HTTPException, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput, StorageClosed
+from agent_memory.domain.events import MAX_SESSION_ID_CHARS
+from agent_memory.domain.memories import USER
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.http import questions, sse
+from agent_memory.interfaces.http.errands import Done, Errands
+from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.questions import Question
+from agent_memory.services.changes import Change, Follower, Happening
+from agent_memory.services.sync import Wanted
+from agent_memory.services.workplaces import Caller
+
+MAX_TIMEOUT = 300
+DEFAULT_TIMEOUT = 25
+_NAME_CHARS = 300
+_ANSWER_CHARS = 4 << 20  # of a long-poll; one event more may be in it
+_ANSWER_EVENTS = 500
+_GONE = (
+    "the stream cannot go on from there: too much has changed since. Read what is stored, and"
+    " follow without since or Last-Event-ID"
+)
+
+
+class ConsolidateRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    dry_run: bool = Field(True, description="Show the plan, and change nothing.")
+    full: bool = Field(False, description="Look at all memories, not only at what is new.")
+    domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
+
+
+class SyncRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
+    remote: bool = Field(False, description="Fetch from the remote, and push to it.")
+    fetch: bool = False
+    push: bool = False
+    force: bool = Field(False, description="Read all notes, even if nothing seems new.")
+
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}},
+    503: {"description": "Too many streams are open; Retry-After says when to try again."},
+}
+
+
+def router(parts: Parts) -> APIRouter:
+    routes = APIRouter(tags=["streams"], prefix="/stream")
+    keepalive = float(parts.streaming.sse_keepalive_seconds)
+    errands = Errands(keepalive)
+    caller = Caller(folder="", environ=parts.environ)
+
+    def stream(events: AsyncGenerator[bytes, None]) -> sse.EventStream:
+        return sse.EventStream(parts.sse, events)
+
+    @routes.post("/consolidate", responses=_STREAM, response_class=sse.EventStream)
+    async def consolidate(request: ConsolidateRequest) -> Response:
+        """Merge memories that say the same: progress while it runs, and the plan."""
+
+        def work(done: Done) -> Mapping[str, Any]:
+            chosen = None
+            if request.domain != "all":
+                chosen = [parts.workplaces.domain(request.domain, caller)]
+            plan = parts.consolidation.plan(chosen, full=request.full, done=done)
+            applied = not request.dry_run and not plan.empty
+            if applied:
+                here = parts.workplaces.place(USER, caller)
+                missed = parts.consolidation.apply(plan, here, done)
+                plan = replace(plan, skipped=(*plan.skipped, *missed))
+            what = "merged" if applied else "to merge"
+            return {
+                "success": True,
+                "summary": f"Looked at {plan.considered} memories: {len(plan.merges)} groups {what}"
+                + "".join(f"; skipped {each}" for each in plan.skipped[:5]),
+                "result": wire.plan_json(plan, applied=applied),
+            }
+
+        return stream(errands.run("consolidate", request.model_dump(), work))
+
+    @routes.post("/sync", responses=_STREAM, response_class=sse.EventStream)
+    async def sync(request: SyncRequest) -> Response:
+        """Make store, git notes and remote the same: progress while it runs, and what was done."""
+
+        def work(done: Done) -> Mapping[str, Any]:
+            wanted = Wanted(
+                fetch=request.fetch or request.remote,
+                push=request.push or request.remote,
+                force=request.force,
+            )
+            outcomes = parts.sharing.share(request.domain, wanted, caller, parts.remote, done)
+            result = wire.shared_json(outcomes)
+            failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
+            return {
+                "success": result["success"],
+                "summary": f"Synced {len(result['domains'])} of {len(outcomes)} domains{failed}",
+                "result": result,
+            }
+
+        return stream(errands.run("sync", request.model_dump(), work))
+
+    @routes.post("/recall", responses=_STREAM, response_class=sse.EventStream)
+    async def recall(request: Question) -> Response:
+        """What answers a question, best first."""
+
+        async def events() -> AsyncGenerator[bytes, None]:
+            params = request.model_dump(mode="json", exclude_defaults=True)
+            yield sse.json("start", {"operation": "recall", "params": params})
+            try:
+                found = await parts.bridge.run(lambda: questions.found(request, parts.recall))
+            except AgentMemoryError as exc:
+                told = wire.error_json(exc)
+                yield sse.json("error", told)
+                ended = {"success": False, "summary": told["message"], "error": told}
+                yield sse.json("complete", ended)
+                return
+            for each in found.results:
+                yield sse.json("result", each)
+            yield sse.json("complete", found.summary)
+
+        return stream(events())
+
+    @routes.get(
+        "/events",
+        responses={
+            **_STREAM,
+            200: {
+                "description": "Server-sent events, or JSON where that is asked for.",
+                "content": {"text/event-stream": {}, "application/json": {}},
+            },
+            410: {"description": "Too much has changed since that token."},
+        },
+        response_class=sse.EventStream,
+    )
+    async def events(
+        session_id: Annotated[str, Query(max_length=MAX_SESSION_ID_CHARS)] = "",
+        project: Annotated[str, Query(max_length=_NAME_CHARS)] = "",
+        since: Annotated[
+            str | None, Query(max_length=20, description="The id of an event, or `next`.")
+        ] = None,
+        timeout: Annotated[  # noqa: ASYNC109  # the client's own
+            float | None,
+            Query(ge=0, le=MAX_TIMEOUT, description="Answer once, in JSON, after so many seconds."),
+        ] = None,
+        accept: Annotated[str, Header()] = "",
+        last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+    ) -> Response:
+        """Events as they are recorded. A client that was away goes on where it was: it sends the id
+        of the last event it has, as Last-Event-ID or as `since`."""
+        wanted = Happening(session_id=session_id, project=project)
+        given = last_event_id or since
+        after = None if not given else await parts.bridge.run(lambda: _checked(parts, given))
+        if timeout is not None or "application/json" in accept:
+            seconds = DEFAULT_TIMEOUT if timeout is None else timeout
+            return sse.Later(parts.sse, _long_poll(parts, wanted, after, seconds))
+        params = {"session_id": session_id, "project": project}
+        shown = {name: value for name, value in params.items() if value}
+        return stream(_tail(parts, wanted, after, shown, keepalive))
+
+    return routes
+
+
+def _checked(parts: Parts, token: str) -> int:
+    """The place that a token means. Raises where the stream cannot go on from it."""
+    if not (token.isascii() and token.isdecimal()) or int(token) > parts.changes.watermark():
+        raise InvalidInput(
+            "that is no id of an event of this stream: pass it on unchanged, or leave it out"
+        )
+    if not parts.changes.kept(int(token)):
+        raise HTTPException(410, _GONE)
+    return int(token)
+
+
+class _Following:
+    """A follower on the event loop."""
+
+    def __init__(self, parts: Parts, wanted: Happening) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self._loop = asyncio.get_running_loop()
+        self.woken = asyncio.Event()
+        self._follower: Follower | None = None
+
+    async def begin(self) -> Follower:
+        """Anew, where there was one. Raises StorageClosed."""
+        self.end()
+        self._follower = await self._parts.bridge.run(self._follow)
+        return self._follower
+
+    def end(self) -> None:
+        if self._follower is not None:
+            self._parts.changes.leave(self._follower)
+            self._follower = None
+
+    async def kept(self, after: int) -> bool:
+        return await self._parts.bridge.run(lambda: self._parts.changes.kept(after))
+
+    async def since(self, after: int, up_to: int) -> tuple[list[Change], int]:
+        changes = self._parts.changes
+        return await self._parts.bridge.run(lambda: changes.since(after, up_to, self._wanted))
+
+    def _follow(self) -> Follower:
+        return self._parts.changes.follow(self._wanted, self._wake)
+
+    def _wake(self) -> None:
+        self._loop.call_soon_threadsafe(self.woken.set)
+
+
+async def _tail(
+    parts: Parts, wanted: Happening, after: int | None, params: Mapping[str, str], keepalive: float
+) -> AsyncGenerator[bytes, None]:
+    """What was stored since, and then what comes. One that was too slow for what comes reads on
+    from the store."""
+    following = _Following(parts, wanted)
+    try:
+        follower = await following.begin()
+        reached = follower.start if after is None else after
+        yield sse.json("start", {"operation": "events", "params": params}, str(reached))
+        while True:
+            while reached < follower.start:
+                if not await following.kept(reached):
+                    yield sse.json("error", wire.error_json(InvalidInput(_GONE)))
+                    return
+                found, reached = await following.since(reached, follower.start)
+                for each in found:
+                    yield sse.text("event", each.text, str(each.sequence))
+            if not await sse.waited(following.woken, keepalive):
+                yield sse.KEEP_ALIVE
+            following.woken.clear()
+            for each in follower.take():
+                if each.sequence > reached:  # one that came back may be ahead of the feed
+                    reached = each.sequence
+                    yield sse.text("event", each.text, str(reached))
+            if follower.dropped:
+                follower = await following.begin()
+    except StorageClosed:
+        return  # the daemon stops
+    finally:
+        following.end()
+
+
+async def _long_poll(parts: Parts, wanted: Happening, after: int | None, seconds: float) -> str:
+    """At once where there is something, else when there is, or when the time is over."""
+    following = _Following(parts, wanted)
+    deadline = asyncio.get_running_loop().time() + seconds
+    events: list[str] = []
+    reached = after
+    try:
+        follower = await following.begin()
+        reached = follower.start if after is None else after
+        while True:
+            events, reached = await _stored(parts, following, reached)
+            left = deadline - asyncio.get_running_loop().time()
+            if events or follower.dropped or not await sse.waited(following.woken, max(0.0, left)):
+                break
+            following.woken.clear()
+    except StorageClosed:
+        pass  # the daemon stops: it is asked again
+    finally:
+        following.end()
+    return f'{{"events":[{",".join(events)}],"next":"{"" if reached is None else reached}"}}'
+
+
+async def _stored(parts: Parts, following: _Following, after: int) -> tuple[list[str], int]:
+    """What there is, as much as fits an answer."""
+    newest = await parts.bridge.run(parts.changes.watermark)
+    events: list[str] = []
+    chars = 0
+    while after < newest and chars < _ANSWER_CHARS and len(events) < _ANSWER_EVENTS:
+        found, after = await following.since(after, newest)
+        events += [each.text for each in found]
+        chars += sum(len(each.text) for each in found)
+    return events, after
