@@ -40,6 +40,8 @@ bench: $(READY)
 	$(if $(DATA),$(BIN)/python -m bench.toc_quality $(DATA)/locomo-dev)
 	$(BIN)/python -m bench.capture
 	$(BIN)/python -m bench.hooks
+	$(BIN)/python -m bench.http
+	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.streams
 	$(BIN)/python -m bench.recall_speed
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality $(DATA)/locomo-dev)

@@ -231,10 +231,10 @@ class App:
             self.bridge.close()
             self.worker.close()
             self.lexical.close()
-            if self.spans is not None:
-                self.spans.close()
         finally:
             self.store.close()
+        if self.spans is not None:
+            self.spans.close()  # last: a collector may take its time
 
 
 def build(settings: Settings, db_path: Path, data: Path) -> App:

@@ -1,0 +1,59 @@
+"""What was asked and how it ended, counted."""
+
+import threading
+
+import pytest
+
+from agent_memory.domain.errors import NotFound
+from agent_memory.domain.traces import Interface
+from agent_memory.interfaces import observing
+from agent_memory.interfaces.observing import BUCKETS, Observer, Operation
+
+
+def test_operations_are_told_apart_and_timed() -> None:
+    observer = Observer()
+    observer.note(Interface.CLI, "memory recall", "ok", 0.003)
+    observer.note(Interface.CLI, "memory recall", "ok", 20.0)
+    observer.note(Interface.CLI, "memory recall", "exit_2", 0.001)
+    found = observer.tallies()
+    good = found[Operation(Interface.CLI, "memory recall", "ok")]
+    assert good.count == 2
+    assert good.seconds == pytest.approx(20.003)
+    assert sum(good.buckets) == 2
+    assert good.buckets[BUCKETS.index(0.005)] == 1
+    assert good.buckets[-1] == 1
+    assert found[Operation(Interface.CLI, "memory recall", "exit_2")].buckets[0] == 1
+
+
+def test_what_is_raised_is_how_it_ended() -> None:
+    observer = Observer()
+    with observer.operation(Interface.GRPC, "GetNode"):
+        pass
+    with pytest.raises(NotFound), observer.operation(Interface.GRPC, "GetNode"):
+        raise NotFound
+    with pytest.raises(ZeroDivisionError), observer.operation(Interface.GRPC, "GetNode"):
+        raise ZeroDivisionError
+    assert {operation.outcome for operation in observer.tallies()} == {"ok", "NotFound", "failed"}
+
+
+def test_callers_cannot_make_up_any_number_of_operations() -> None:
+    observer = Observer()
+    for number in range(observing.MOST + 50):
+        observer.note(Interface.HTTP, f"GET /{number}", "404", 0.0)
+    assert len(observer.tallies()) == observing.MOST
+
+
+def test_nothing_is_lost_where_many_count_at_once() -> None:
+    observer = Observer()
+
+    def count() -> None:
+        for _ in range(500):
+            observer.note(Interface.HOOK, "stop", "ok", 0.01)
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (tally,) = observer.tallies().values()
+    assert tally.count == 4_000
