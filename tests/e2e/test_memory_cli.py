@@ -941,7 +941,7 @@ class TestHelp:
         ("line", "wanted"),
         [
             ("memory ca", {"capture"}),
-            ("memory s", {"show", "status", "sync"}),
+            ("memory s", {"serve", "show", "status", "sync"}),
             ("memory capture de", {"decisions"}),
             ("memory capture decisions x --re", {"--relates-to"}),
             ("memory sync --f", {"--fetch", "--force", "--format"}),

@@ -39,7 +39,8 @@ def web() -> Iterator[Web]:
 def test_nothing_fails_and_nothing_is_answered_that_the_page_does_not_tell(web: Web) -> None:
     with web.client() as client:
         described = client.get("/openapi.json").json()
-    schema = schemathesis.openapi.from_dict(described)
+    # A stream has no end that could be waited for: test_streams.py reads those.
+    schema = schemathesis.openapi.from_dict(described).exclude(path_regex="^/stream/")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     assert len(operations) > 30
     for operation in operations:

@@ -14,7 +14,7 @@ from opentelemetry.trace import (
 
 from agent_memory.domain.traces import Span, Trace
 
-EXPORT_SECONDS = 5
+EXPORT_SECONDS = 2
 _GOOD = frozenset({"ok", "refused"})
 
 

@@ -64,7 +64,7 @@ def router(parts: Parts) -> APIRouter:
     def stream(events: AsyncGenerator[bytes, None]) -> sse.EventStream:
         return sse.EventStream(parts.sse, events)
 
-    @routes.post("/consolidate", responses=_STREAM, response_class=sse.EventStream)
+    @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def consolidate(request: ConsolidateRequest) -> Response:
         """Merge memories that say the same: progress while it runs, and the plan."""
 
@@ -88,7 +88,7 @@ def router(parts: Parts) -> APIRouter:
 
         return stream(errands.run("consolidate", request.model_dump(), work))
 
-    @routes.post("/sync", responses=_STREAM, response_class=sse.EventStream)
+    @routes.post("/sync", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def sync(request: SyncRequest) -> Response:
         """Make store, git notes and remote the same: progress while it runs, and what was done."""
 
@@ -109,7 +109,7 @@ def router(parts: Parts) -> APIRouter:
 
         return stream(errands.run("sync", request.model_dump(), work))
 
-    @routes.post("/recall", responses=_STREAM, response_class=sse.EventStream)
+    @routes.post("/recall", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def recall(request: Question) -> Response:
         """What answers a question, best first."""
 
@@ -132,6 +132,7 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/events",
+        status_code=200,
         responses={
             **_STREAM,
             200: {
