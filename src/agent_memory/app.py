@@ -60,7 +60,12 @@ from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.config import Http, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.episodes import Episode
-from agent_memory.domain.errors import FeatureUnavailable, GitFailed, StorageFailed
+from agent_memory.domain.errors import (
+    AgentMemoryError,
+    FeatureUnavailable,
+    GitFailed,
+    StorageFailed,
+)
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.memories import Home
@@ -262,7 +267,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         changed=lambda: scheduler.wake(job_names.OUTBOX),
     )
     learning = Learning(
-        log=events, outbox=outbox, knowledge=known, clock=clock, owner=f"local:{getpass.getuser()}"
+        log=events, outbox=outbox, knowledge=known, clock=clock, owner=f"local:{_account_name()}"
     )
     index_folder = _index_folder(store, db_path)
     lexical = TantivyIndex(index_folder / "lexical")
@@ -332,6 +337,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             writer=toc,
             indexes=indexes,
             learning=learning,
+            not_learned=_not_learned,
             notes=notes,
             forgetting=forgetting,
             forgotten=_forgotten,
@@ -615,6 +621,17 @@ def _account(incident: Incident) -> None:
         where=incident.where,
         outcome=incident.outcome,
     )
+
+
+def _account_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as containers have them
+        return str(os.getuid())
+
+
+def _not_learned(exc: AgentMemoryError) -> None:
+    log.error("knowledge.not_learned", error=str(exc))
 
 
 def _notes_failed(home: Home, exc: GitFailed) -> None:

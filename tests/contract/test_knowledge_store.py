@@ -1,8 +1,9 @@
-"""The port Knowledge over every store."""
+"""The port KnowledgeStore over every store."""
 
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,6 +117,37 @@ class TestRecords:
         commit(store, Batch((Put(families.FACTS, b"fact:x", b"\x01\x93"),)))
         with pytest.raises(StorageFailed, match="fact is damaged"):
             StoredKnowledge(store).get(Fact, ["x"])
+
+    def test_what_was_learned_and_is_damaged_is_as_if_it_were_not(
+        self, store: OrderedStore
+    ) -> None:
+        met = users.met("local:ann", NOW)
+        knowledge = add(store, met)
+        key = b"user:" + met.id.encode()
+        commit(store, Batch((Put(families.KNOWLEDGE, key, b"\x01\x93"),)))
+        assert knowledge.get(User, [met.id]) == [None]
+        assert knowledge.page(User, limit=9, offset=0)[0] == []
+        assert knowledge.after(User, "", limit=9) == []
+        assert knowledge.commit([KnowledgeChange(None, met)])
+        assert knowledge.get(User, [met.id]) == [met]
+
+    def test_one_of_an_earlier_version_can_be_changed_and_removed(
+        self, store: OrderedStore
+    ) -> None:
+        """It was written without a field that has a default today."""
+        met = users.met("local:ann", NOW)
+        knowledge = add(store, met)
+        key = b"user:" + met.id.encode()
+        stored = store.get(families.KNOWLEDGE, key)
+        assert stored is not None
+        fields = msgspec.msgpack.decode(stored[1:])
+        del fields["fixed"]
+        older = stored[:1] + msgspec.msgpack.encode(fields)
+        commit(store, Batch((Put(families.KNOWLEDGE, key, older),)))
+        assert knowledge.get(User, [met.id]) == [met]
+        seen = replace(met, total_conversations=3)
+        assert knowledge.commit([KnowledgeChange(met, seen)])
+        assert knowledge.commit([KnowledgeChange(seen, None)])
 
     def test_the_cursor_comes_with_the_change(self, store: OrderedStore) -> None:
         knowledge = StoredKnowledge(store)

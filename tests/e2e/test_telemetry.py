@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agent_memory.domain import traces
+from agent_memory.domain import spans
 from tests.launching import Home
 from tests.web import STATUS, Web
 
@@ -74,13 +74,14 @@ def test_every_interface_sends_its_operations_and_no_words(collector: Collector)
             head = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
             assert client.get(STATUS, headers=head).status_code == 200
         home.stop()
-    spans = collector.spans
-    asked = spans[f"http GET {STATUS}"]
+    sent = collector.spans
+    asked = sent[f"http GET {STATUS}"]
     assert (asked.trace_id.hex(), asked.parent_span_id.hex()) == (TRACE, PARENT)
+    assert asked.status.code != Status.STATUS_CODE_ERROR
     assert asked.end_time_unix_nano > asked.start_time_unix_nano
-    prompted = spans["hook user-prompt"]
-    assert prompted.trace_id.hex() == traces.of_name("s-1").trace_id
-    assert spans["cli memory show"].status.code == Status.STATUS_CODE_ERROR
+    prompted = sent["hook user-prompt"]
+    assert prompted.trace_id.hex() == spans.of_name("s-1").trace_id
+    assert sent["cli memory show"].status.code == Status.STATUS_CODE_ERROR
     assert not any(WORDS.encode() in body for body in collector.received)
 
 

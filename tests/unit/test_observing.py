@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from agent_memory.domain.errors import NotFound
-from agent_memory.domain.traces import Interface
+from agent_memory.domain.spans import Interface
 from agent_memory.interfaces import observing
 from agent_memory.interfaces.observing import BUCKETS, Observer, Operation
 
@@ -40,7 +40,9 @@ def test_callers_cannot_make_up_any_number_of_operations() -> None:
     observer = Observer()
     for number in range(observing.MOST + 50):
         observer.note(Interface.HTTP, f"GET /{number}", "404", 0.0)
-    assert len(observer.tallies()) == observing.MOST
+    found = observer.tallies()
+    assert len(found) == observing.MOST + 1
+    assert found[Operation(Interface.HTTP, "other", "404")].count == 50
 
 
 def test_nothing_is_lost_where_many_count_at_once() -> None:

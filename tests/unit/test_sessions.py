@@ -122,6 +122,13 @@ class TestChains:
         )
         assert chains(*lines) == {("Read", "fetch"): (1, 0)}
 
+    def test_what_goes_on_without_end_does_not_pile_up(self) -> None:
+        steps: tuple[Step, ...] = ()
+        for number in range(1_000):
+            steps = procedures.joined(steps, Step(tool=f"tool{number % 2}"))
+        assert len(steps) <= procedures.MAX_STEPS + 1
+        assert procedures.chained(steps) == ()
+
     def test_one_step_is_no_chain_and_very_many_are_none(self) -> None:
         assert chains(("Read", "x"), ("stop", "")) == {}
         assert chains(*((f"tool{n}", "x") for n in range(20)), ("stop", "")) == {}

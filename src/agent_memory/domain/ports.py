@@ -37,11 +37,11 @@ from agent_memory.domain.projects import Located, Project, Seen
 from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.domain.reasoning import Evidence, Reasoned, Written
 from agent_memory.domain.segments import Segment
+from agent_memory.domain.spans import Span
 from agent_memory.domain.status import IndexStats, StoreStats
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.tiers import Tier, Use
 from agent_memory.domain.toc import Change, Grip, TocNode
-from agent_memory.domain.traces import Span
 from agent_memory.domain.transcripts import Chunk, Source
 
 
@@ -437,7 +437,7 @@ class KnowledgeChange(NamedTuple):
     after: Record | None
 
 
-class Knowledge(Protocol):
+class KnowledgeStore(Protocol):
     """Facts, episodes, procedures, users, and the sessions they were learned from."""
 
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]: ...

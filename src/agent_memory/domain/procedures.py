@@ -72,6 +72,8 @@ class Chain:
     steps: tuple[str, ...]
     used: int
     succeeded: int
+    dismissed: int = 0  # uses that were counted when someone deleted the procedure
+    dismissed_successes: int = 0
     created_ms: Millis
 
     @property
@@ -143,7 +145,7 @@ def joined(steps: tuple[Step, ...], taken: Step) -> tuple[Step, ...]:
     """With one more step; the same again is the same step, which may turn out otherwise."""
     if steps and steps[-1].name == taken.name:
         return (*steps[:-1], taken)
-    return (*steps, taken)
+    return (*steps[:MAX_STEPS], taken)  # of one that is too long nothing is counted
 
 
 def chained(steps: tuple[Step, ...]) -> tuple[str, ...]:
@@ -160,12 +162,27 @@ def counted(chain: Chain, *, used: int, succeeded: int) -> Chain | None:
     now = chain.used + used
     if now <= 0:
         return None
-    return replace(chain, used=now, succeeded=min(now, max(0, chain.succeeded + succeeded)))
+    good = min(now, max(0, chain.succeeded + succeeded))
+    return replace(
+        chain,
+        used=now,
+        succeeded=good,
+        # Of those that are no more, nobody knows which were: the oldest are the likeliest.
+        dismissed=max(0, chain.dismissed + min(0, used)),
+        dismissed_successes=max(0, chain.dismissed_successes + min(0, succeeded)),
+    )
+
+
+def dismissed(chain: Chain) -> Chain:
+    """It is a habit only when it is one again."""
+    return replace(chain, dismissed=chain.used, dismissed_successes=chain.succeeded)
 
 
 def learned(chain: Chain, known: Procedure | None) -> Procedure | None:
     """The procedure that a chain has become, once it is one."""
-    if known is None and chain.used < REPEATED:
+    used = chain.used - chain.dismissed
+    succeeded = min(used, max(0, chain.succeeded - chain.dismissed_successes))
+    if (known is None and used < REPEATED) or used <= 0:
         return None
     found = Procedure(
         id=chain.id,
@@ -173,9 +190,9 @@ def learned(chain: Chain, known: Procedure | None) -> Procedure | None:
         name="_".join(_plain(chain.steps))[: limits.NAME_CHARS],
         description=f"{', '.join(chain.steps[:-1])}, then {chain.steps[-1]}",
         steps=chain.steps,
-        times_used=chain.used,
-        times_succeeded=chain.succeeded,
-        times_failed=chain.used - chain.succeeded,
+        times_used=used,
+        times_succeeded=succeeded,
+        times_failed=used - succeeded,
         created_ms=chain.created_ms,
     )
     found = replace(found, is_active=found.times_used < JUDGED or found.success_rate >= FAILING)

@@ -13,7 +13,7 @@ from agent_memory.domain.transcripts import main_session
 MAX_CHAINS = 200  # that are counted of one session
 SUMMARY_CHARS = 200
 NO_ANSWER, TOOL_ERROR = "no_answer", "tool_error"
-CHAT, SUBAGENT, RUN = "chat", "subagent", "run"
+CHAT, SUBAGENT = "chat", "subagent"
 _NAMED = 256
 
 

@@ -23,6 +23,7 @@ class User:
     total_conversations: int = 0
     last_seen_ms: Millis | None = None
     created_ms: Millis
+    fixed: frozenset[str] = frozenset()  # what someone has set: then it is more than was learned
 
     def __post_init__(self) -> None:
         limits.check_name("canonical_id", self.canonical_id)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.ports import Spans
-from agent_memory.domain.traces import Interface, Span, Trace
+from agent_memory.domain.spans import Interface, Span, Trace
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"
-MOST = 1_000  # kinds of operations; callers cannot make up more
+MOST = 1_000  # kinds of operations: callers may be able to make some up
+OTHER = "other"
 
 
 class Operation(NamedTuple):
@@ -51,8 +52,8 @@ class Observer:
             tally = self._tallies.get(operation)
             if tally is None:
                 if len(self._tallies) >= MOST:
-                    return
-                tally = self._tallies[operation] = Tally()
+                    operation = Operation(interface, OTHER, outcome)
+                tally = self._tallies.setdefault(operation, Tally())
             tally.count += 1
             tally.seconds += seconds
             tally.buckets[bisect_left(BUCKETS, seconds)] += 1

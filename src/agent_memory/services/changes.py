@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agent_memory.domain.errors import AgentMemoryError, StorageClosed
+from agent_memory.domain.errors import StorageClosed
 from agent_memory.domain.events import Event, Position
 from agent_memory.domain.memories import Area, Memory, MemoryKey
 from agent_memory.domain.outbox import Entry, EventChanged, MemoryChanged
@@ -122,11 +122,12 @@ class Changes:
     def follow(self, wanted: Wanted, wake: Callable[[], None]) -> Follower:
         """From now on, until `leave`. `wake` is called in another thread when there is something to
         take, or when it was dropped; it must not block."""
+        newest = self._log.watermark()  # outside the lock: it may wait for a flush
         with self._lock:
             if self._closed:
                 raise StorageClosed("the store is closed")
             if not self._followers:
-                self._cursor = self._log.watermark()
+                self._cursor = max(self._cursor, newest)
             follower = Follower(wanted, wake, self._cursor)
             self._followers = [*self._followers, follower]
             if self._thread is None:
@@ -136,8 +137,13 @@ class Changes:
         return follower
 
     def leave(self, follower: Follower) -> None:
-        with self._lock:
-            self._followers = [each for each in self._followers if each is not follower]
+        """Never waits: it is called on event loops. Where the feed is at work, that removes it."""
+        follower.ended = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._followers = [each for each in self._followers if each is not follower]
+            finally:
+                self._lock.release()
 
     def wake(self) -> None:
         if self._followers:
@@ -185,8 +191,10 @@ class Changes:
                     pass
             except StorageClosed:
                 break
-            except AgentMemoryError:
-                self._drop_all()  # they come back, and are told what is the matter
+            except Exception:
+                # Whatever it was, the next change is read again. Those who followed come back, and
+                # are told what is the matter.
+                self._drop_all()
         self._drop_all()
 
     def _step(self) -> bool:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agent_memory.domain import facts
 from agent_memory.domain.errors import NotFound, Overloaded
 from agent_memory.domain.facts import Claim, Fact, Former
-from agent_memory.domain.ports import Clock, Knowledge, KnowledgeChange, SecretsFilter
+from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
 
 TRIES = 100  # to write what someone else writes at the same time
 _FORMER = 500
@@ -23,14 +24,19 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    knowledge: Knowledge
+    knowledge: KnowledgeStore
     secrets: SecretsFilter
     clock: Clock
     changed: Callable[[], None]
 
     def claim(self, claim: Claim) -> Fact:
         """Hold it for true. Raises ContentBlocked and InvalidInput."""
-        claim = replace(claim, key=self._clean(claim.key), value=self._clean_value(claim))
+        names: dict[str, Any] = {
+            field: self._clean(value)
+            for field in ("scope", "agent_id", "user_id", "key", "fact_type")
+            if (value := getattr(claim, field))
+        }
+        claim = replace(claim, **names, value=self._clean_value(claim))
         for _ in range(TRIES):
             (known,) = self.knowledge.get(Fact, [claim.fact_id])
             fact, former = facts.heard(known, claim, self.clock.now())
@@ -42,7 +48,7 @@ class Facts:
         for _ in range(TRIES):
             known = self._known(name)
             now = self.clock.now()
-            fact_type = correction.fact_type or known.fact_type
+            fact_type = self._clean(correction.fact_type or known.fact_type)
             former: Former | None = None
             value = correction.value
             if value is not None:
@@ -92,9 +98,8 @@ class Facts:
     def remove(self, names: Sequence[str]) -> None:
         """With all that was held before; those that are not there are passed by."""
         for name in dict.fromkeys(names):
-            for _ in range(TRIES):
-                if self._removed(name):
-                    break
+            if not any(self._removed(name) for _ in range(TRIES)):
+                raise Overloaded(f"the fact {name} is being changed by many: try again")
         self.changed()
 
     def _removed(self, name: str) -> bool:
@@ -102,7 +107,8 @@ class Facts:
         if fact is None:
             return True
         while formers := self.knowledge.page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[0]:
-            self.knowledge.commit([KnowledgeChange(each, None) for each in formers])
+            if not self.knowledge.commit([KnowledgeChange(each, None) for each in formers]):
+                return False
         return self.knowledge.commit([KnowledgeChange(fact, None)])
 
     def _counted(self, found: Sequence[Fact]) -> list[Fact]:

@@ -4,7 +4,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_memory.domain.errors import NotFound
+from agent_memory.domain.errors import (
+    AgentMemoryError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    StorageClosed,
+    StorageFailed,
+)
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Outbox, Scheduler, TocWriter
@@ -41,6 +48,7 @@ class Work:
     writer: TocWriter
     indexes: Indexes
     learning: Learning
+    not_learned: Callable[[AgentMemoryError], None]  # told why
     notes: NoteWriting
     forgetting: Forgetting
     forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
@@ -70,7 +78,7 @@ class Work:
         def between() -> None:
             check()
             self.notes.flush(check)  # a backlog of the indexes does not hold the notes up
-            self.learning.keep_up(check)
+            self._learn(check)
 
         try:
             between()
@@ -81,6 +89,15 @@ class Work:
         if report is not None:
             self.forgotten(report)
         return more
+
+    def _learn(self, check: Check) -> None:
+        """What cannot be learned from holds nothing else up."""
+        try:
+            self.learning.keep_up(check)
+        except StorageClosed:
+            raise
+        except (StorageFailed, InvalidInput, Overloaded) as exc:
+            self.not_learned(exc)
 
     def _trim(self) -> None:
         """Some stay, for those who follow what changes and were away."""

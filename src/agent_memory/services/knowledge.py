@@ -1,15 +1,16 @@
 """Knowledge: episodes, procedures and users, as programs read and write them."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from agent_memory.domain import users
+from agent_memory.domain import procedures, users
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import InvalidInput, NotFound, Overloaded
 from agent_memory.domain.identities import KnowledgeId
-from agent_memory.domain.ports import Clock, KnowledgeChange, SecretsFilter
-from agent_memory.domain.ports import Knowledge as Kept
+from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
 from agent_memory.domain.procedures import Chain, Procedure
 from agent_memory.domain.sessions import Session
 from agent_memory.domain.users import User
@@ -24,7 +25,7 @@ class Shelf(Generic[K]):
     """The records of one kind."""
 
     kind: type[K]
-    kept: Kept
+    kept: KnowledgeStore
     secrets: SecretsFilter
 
     def page(self, *, limit: int, offset: int, **wanted: str | None) -> tuple[list[K], int]:
@@ -46,13 +47,12 @@ class Shelf(Generic[K]):
             raise InvalidInput(f"there is this {self.kind.__name__.lower()} already: {clean.id}")
         return clean
 
-    def change(self, name: str, fields: Mapping[str, Any]) -> K:
+    def change(self, name: str, fields: Mapping[str, Any] | Callable[[K], Mapping[str, Any]]) -> K:
         """Set these fields. What is learned later leaves them as they are."""
         for _ in range(TRIES):
             known = self.read(name)
-            fixed = getattr(known, "fixed", None)
-            also = {} if fixed is None else {"fixed": fixed | fields.keys()}
-            changed = self._clean(replace(known, **fields, **also))
+            wanted = fields(known) if callable(fields) else fields
+            changed = self._clean(replace(known, **wanted, fixed=known.fixed | wanted.keys()))
             if self.kept.commit([KnowledgeChange(known, changed)]):
                 return changed
         raise Overloaded(f"{name} is being changed by many: try again")
@@ -60,20 +60,31 @@ class Shelf(Generic[K]):
     def remove(self, names: Sequence[str]) -> None:
         """Those that are not there are passed by."""
         for name in dict.fromkeys(names):
-            for _ in range(TRIES):
-                (found,) = self.kept.get(self.kind, [name])
-                changes = [] if found is None else [KnowledgeChange(found, None)]
-                if self.kind is Procedure:  # else it would be back with the next use
-                    (chain,) = self.kept.get(Chain, [name])
-                    changes += [] if chain is None else [KnowledgeChange(chain, None)]
-                if self.kept.commit(changes):
-                    break
+            if not any(self._removed(name) for _ in range(TRIES)):
+                raise Overloaded(f"{name} is being changed by many: try again")
+
+    def _removed(self, name: str) -> bool:
+        (found,) = self.kept.get(self.kind, [name])
+        changes = [] if found is None else [KnowledgeChange(found, None)]
+        if self.kind is Procedure:  # else it would be back with the next use
+            (chain,) = self.kept.get(Chain, [name])
+            if chain is not None:
+                changes.append(KnowledgeChange(chain, procedures.dismissed(chain)))
+        return self.kept.commit(changes)
 
     def _clean(self, record: K) -> K:
-        words: dict[str, Any] = {
-            field: self.secrets.clean(getattr(record, field), where=self.kind.__name__.lower())
-            for field in ("summary", "description", "name", "display_name")
-            if getattr(record, field, None)
+        """Whatever in it is text, its ids aside."""
+        where = self.kind.__name__.lower()
+
+        def clean(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(clean(each) for each in value)
+            return self.secrets.clean(value, where=where) if isinstance(value, str) else value
+
+        words = {
+            each.name: clean(getattr(record, each.name))
+            for each in dataclasses.fields(record)
+            if each.name not in ("id", "session_id")
         }
         return replace(record, **words)
 
@@ -83,7 +94,7 @@ class Knowledge:
     episodes: Shelf[Episode]
     procedures: Shelf[Procedure]
     users: Shelf[User]
-    kept: Kept
+    kept: KnowledgeStore
     clock: Clock
     new_id: Callable[[], KnowledgeId]
 
@@ -105,14 +116,18 @@ class Knowledge:
         counts = ("times_succeeded", "times_failed")
         if not fields.keys() & set(counts):
             return self.procedures.change(name, fields)
-        known = self.procedures.read(name)
-        told = {field: fields.get(field, getattr(known, field)) for field in counts}
-        return self.procedures.change(name, {**fields, **told, "times_used": sum(told.values())})
+
+        def counted(known: Procedure) -> Mapping[str, Any]:
+            told = {field: fields.get(field, getattr(known, field)) for field in counts}
+            return {**fields, **told, "times_used": sum(told.values())}
+
+        return self.procedures.change(name, counted)
 
     def add_user(self, canonical_id: str, fields: Mapping[str, Any]) -> User:
         """Someone new, or what is now known of someone who was met before."""
-        met = users.met(canonical_id, self.clock.now())
+        met = replace(users.met(canonical_id, self.clock.now()), fixed=frozenset({"canonical_id"}))
         (known,) = self.kept.get(User, [met.id])
         if known is None:
-            return self.users.add(replace(met, **fields))
-        return self.users.change(known.id, fields)
+            with suppress(InvalidInput):  # a session has made it meanwhile
+                return self.users.add(replace(met, **fields))
+        return self.users.change(met.id, {**fields, "canonical_id": canonical_id})

@@ -13,8 +13,8 @@ from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.ports import (
     Clock,
     EventLog,
-    Knowledge,
     KnowledgeChange,
+    KnowledgeStore,
     Outbox,
 )
 from agent_memory.domain.procedures import Chain, Procedure
@@ -35,7 +35,7 @@ class Learning:
 
     log: EventLog
     outbox: Outbox
-    knowledge: Knowledge
+    knowledge: KnowledgeStore
     clock: Clock
     owner: str
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -181,16 +181,14 @@ class Learning:
             last = latest.get(name)
             if user is None and last is None:
                 continue
-            met = user or users.met(name, self.clock.now())
-            yield KnowledgeChange(
-                user,
-                users.seen(
-                    met,
-                    conversations=more[name],
-                    at=None if last is None else last.last_ms,
-                    name="" if last is None else last.speaker,
-                ),
+            met = users.seen(
+                user or users.met(name, self.clock.now()),
+                conversations=more[name],
+                at=None if last is None else last.last_ms,
+                name="" if last is None else last.speaker,
             )
+            forgotten = not met.total_conversations and not met.fixed
+            yield KnowledgeChange(user, None if forgotten else met)
 
 
 def _signed(pairs: Sequence[Pair]) -> Iterator[tuple[int, Session]]:

@@ -16,7 +16,7 @@ from agent_memory.domain.outbox import (
     SegmentChanged,
 )
 from agent_memory.domain.periods import NodeId
-from agent_memory.domain.ports import EventLog, Knowledge, Memories, TocReader
+from agent_memory.domain.ports import EventLog, KnowledgeStore, Memories, TocReader
 from agent_memory.domain.queries import Found, Hit
 from agent_memory.domain.segments import Segment
 
@@ -30,7 +30,7 @@ class Library:
     log: EventLog
     toc: TocReader
     memories: Memories
-    knowledge: Knowledge
+    knowledge: KnowledgeStore
 
     def owned(self, entries: Iterable[Entry]) -> dict[Owner, list[Document]]:
         """What the records behind these entries hold now; nothing where they are gone."""

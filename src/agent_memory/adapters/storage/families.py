@@ -19,7 +19,7 @@ PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home}
 JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changes; looked:{domain} -> when
 FACTS = "facts"  # fact:{id}, former:{id}, and rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
-GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_store.py has the layout
+GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 META = "meta"  # schema version, sequence counters
 
 ALL = (

@@ -59,6 +59,9 @@ class GraphTally:
             self._count -= sum(at < self._counted for at in gone)
 
     def total(self) -> int:
+        with self._changed:
+            if self._counted >= self._end:
+                return self._count  # without waiting for a removal that takes its time
         with self.removing:
             while self._counted < self._end:
                 self._count_page()

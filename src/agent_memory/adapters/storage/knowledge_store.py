@@ -88,52 +88,66 @@ class StoredKnowledge:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._counting = threading.Lock()
-        self._made = 0  # how often a record came or went, or moved
+        self._made = dict.fromkeys(_LAYOUTS, 0)  # how often a record came or went, or moved
         self._versions = dict.fromkeys(_LAYOUTS, 0)
         self._totals: dict[bytes, tuple[int, int]] = {}
 
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]:
         layout = _LAYOUTS[kind]
         values = self._store.get_many(layout.family, [layout.key(name) for name in names])
-        return [None if value is None else _decoded(kind, value) for value in values]
+        return [self._read(kind, value) for value in values]
 
     def page(
         self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
     ) -> tuple[list[R], int]:
         layout = _LAYOUTS[kind]
         prefix = layout.order([wanted.get(name) for name in layout.filters])
-        rows = self._store.scan(
-            layout.family, prefix, keys.end_of(prefix), limit=offset + limit, reverse=True
-        )
-        names = [key.rpartition(b":")[2].decode() for key, _ in rows[offset:]]
-        found = [record for record in self.get(kind, names) if record is not None]
-        return found, self._total(layout.family, prefix)
+        total = self._total(kind, prefix)
+        if offset >= total:
+            return [], total
+        end = keys.end_of(prefix)
+        while offset:
+            skipped = self._store.scan(
+                layout.family, prefix, end, limit=min(offset, _COUNTED), reverse=True
+            )
+            if not skipped:
+                return [], total
+            end = skipped[-1][0]
+            offset -= len(skipped)
+        rows = self._store.scan(layout.family, prefix, end, limit=limit, reverse=True)
+        names = [key.rpartition(b":")[2].decode() for key, _ in rows]
+        return [record for record in self.get(kind, names) if record is not None], total
 
     def after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
         layout = _LAYOUTS[kind]
         start = keys.after(layout.key(name)) if name else layout.prefix
         rows = self._store.scan(layout.family, start, keys.end_of(layout.prefix), limit=limit)
-        return [_decoded(kind, value) for _, value in rows]
+        found = (self._read(kind, value) for _, value in rows)
+        return [record for record in found if record is not None]
 
     def commit(
         self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
     ) -> bool:
         operations: list[Operation] = []
         expected: list[Expectation] = []
-        moved = False
+        moved: set[type[Any]] = set()
         for before, after in changes:
             known = after if before is None else before
             if known is None or before == after:
                 continue
             layout = _LAYOUTS[type(known)]
             key = layout.key(known.id)
+            # What is stored is expected, not what we would store: an earlier version may have
+            # written the same record in other bytes.
+            stored = self._store.get(layout.family, key)
+            if self._read(type(known), stored) != before:
+                return False
             expected.append(
-                Absent(layout.family, key)
-                if before is None
-                else Equals(layout.family, key, _encoded(before))
+                Absent(layout.family, key) if stored is None else Equals(layout.family, key, stored)
             )
             old, new = set(layout.rows(before)), set(layout.rows(after))
-            moved = moved or old != new
+            if old != new:
+                moved.add(type(known))
             operations += [Delete(layout.family, row) for row in sorted(old - new)]
             operations += [Put(layout.family, row, codec.EMPTY) for row in sorted(new - old)]
             operations.append(
@@ -153,7 +167,8 @@ class StoredKnowledge:
 
         def written(_: object) -> None:
             with self._counting:
-                self._made += moved
+                for kind in moved:
+                    self._made[kind] += 1
                 for kind in kinds:
                     self._versions[kind] += 1
 
@@ -172,10 +187,23 @@ class StoredKnowledge:
         value = self._store.get(families.CHECKPOINTS, _CURSOR)
         return None if value is None else int(codec.decode_key(value))
 
-    def _total(self, family: str, prefix: bytes) -> int:
-        """Counted once, until a record comes or goes."""
+    def _read(self, kind: type[R], value: bytes | None) -> R | None:
+        """What was learned and cannot be read is as if it were not: it is learned again. What
+        someone has said is not: raises StorageFailed."""
+        if value is None:
+            return None
+        try:
+            return _decoded(kind, value)
+        except StorageFailed:
+            if _LAYOUTS[kind].family == families.FACTS:
+                raise
+            return None
+
+    def _total(self, kind: type[Any], prefix: bytes) -> int:
+        """Counted once, until a record of its kind comes or goes."""
+        family = _LAYOUTS[kind].family
         with self._counting:
-            made = self._made
+            made = self._made[kind]
             known = self._totals.get(prefix)
         if known is not None and known[0] == made:
             return known[1]

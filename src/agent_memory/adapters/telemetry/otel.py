@@ -12,10 +12,11 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from agent_memory.domain.traces import Span, Trace
+from agent_memory.domain.spans import Span, Trace
 
 EXPORT_SECONDS = 2
 _GOOD = frozenset({"ok", "refused"})
+_BROKEN = 500  # the first status of HTTP that is our own fault
 
 
 class OtelSpans:
@@ -39,7 +40,7 @@ class OtelSpans:
                 "agent_memory.outcome": span.outcome,
             },
         )
-        if span.outcome not in _GOOD:
+        if not (span.outcome in _GOOD or (span.outcome.isdigit() and int(span.outcome) < _BROKEN)):
             made.set_status(StatusCode.ERROR, span.outcome)
         made.end(end_time=span.ended_ns)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import click
 from click.shell_completion import get_completion_class, split_arg_string
 
-from agent_memory.domain import traces
+from agent_memory.domain import spans
 from agent_memory.domain.errors import AgentMemoryError, Cancelled
-from agent_memory.domain.traces import Interface
+from agent_memory.domain.spans import Interface
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
@@ -43,7 +43,7 @@ class Runner:
             self._named(call),
             f"exit_{code}" if code else OK,
             time.perf_counter() - began,
-            traces.of_parent(call.environ.get("TRACEPARENT", "")),
+            spans.of_parent(call.environ.get("TRACEPARENT", "")),
         )
         return code
 

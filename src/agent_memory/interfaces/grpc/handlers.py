@@ -9,9 +9,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.domain import traces
+from agent_memory.domain import spans
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
-from agent_memory.domain.traces import Interface, Trace
+from agent_memory.domain.spans import Interface, Trace
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.observing import Observer
 
@@ -93,7 +93,7 @@ def _stream(
 def _trace(context: Context) -> Trace | None:
     for name, value in context.invocation_metadata() or ():
         if name == "traceparent" and isinstance(value, str):
-            return traces.of_parent(value)
+            return spans.of_parent(value)
     return None
 
 

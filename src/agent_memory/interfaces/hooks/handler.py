@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from agent_memory import config
-from agent_memory.domain import contexts, traces
+from agent_memory.domain import contexts, spans
 from agent_memory.domain.agents import Agent
 from agent_memory.domain.contexts import Wanted
 from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
@@ -24,7 +24,7 @@ from agent_memory.domain.hooks import Moment, Told, withheld
 from agent_memory.domain.memories import PROJECT, Memory
 from agent_memory.domain.projects import Place
 from agent_memory.domain.segments import estimate_tokens
-from agent_memory.domain.traces import Interface
+from agent_memory.domain.spans import Interface
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
@@ -74,7 +74,7 @@ class HookHandler:
             "unread" if told is None else told.moment.value,
             outcome,
             time.perf_counter() - began,
-            None if told is None else traces.of_name(told.session),
+            None if told is None else spans.of_name(told.session),
         )
         return answer, trouble
 

@@ -11,6 +11,7 @@ from agent_memory.interfaces.http.models import Problem
 T = TypeVar("T")
 
 MAX_KEPT = 8 << 20  # bytes of pages of one kind
+MAX_PAGES = 1_000
 
 
 class Run(Protocol):
@@ -72,7 +73,8 @@ class Pages:
         body = self._kept.get(wanted)
         if body is None:
             body = await self._run(lambda: _page(read(), shown))
-            if version == self._of and self._size + len(body) <= MAX_KEPT:
+            room = len(self._kept) < MAX_PAGES and self._size + len(body) <= MAX_KEPT
+            if version == self._of and room:
                 self._kept[wanted] = body
                 self._size += len(body)
         return Response(body, media_type="application/json")

@@ -12,7 +12,7 @@ from agent_memory.domain.errors import AgentMemoryError, InvalidInput, StorageCl
 from agent_memory.domain.events import MAX_SESSION_ID_CHARS
 from agent_memory.domain.memories import USER
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import questions, sse
+from agent_memory.interfaces.http import following, questions, sse
 from agent_memory.interfaces.http.errands import Done, Errands
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.questions import Question
@@ -195,7 +195,7 @@ class _Following:
     async def begin(self) -> Follower:
         """Anew, where there was one. Raises StorageClosed."""
         self.end()
-        self._follower = await self._parts.bridge.run(self._follow)
+        self._follower = await following.follow(self._parts, self._wanted, self._wake)
         return self._follower
 
     def end(self) -> None:
@@ -210,9 +210,6 @@ class _Following:
         changes = self._parts.changes
         return await self._parts.bridge.run(lambda: changes.since(after, up_to, self._wanted))
 
-    def _follow(self) -> Follower:
-        return self._parts.changes.follow(self._wanted, self._wake)
-
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self.woken.set)
 
@@ -222,63 +219,63 @@ async def _tail(
 ) -> AsyncGenerator[bytes, None]:
     """What was stored since, and then what comes. One that was too slow for what comes reads on
     from the store."""
-    following = _Following(parts, wanted)
+    mine = _Following(parts, wanted)
     try:
-        follower = await following.begin()
+        follower = await mine.begin()
         reached = follower.start if after is None else after
         yield sse.json("start", {"operation": "events", "params": params}, str(reached))
         while True:
             while reached < follower.start:
-                if not await following.kept(reached):
+                if not await mine.kept(reached):
                     yield sse.json("error", wire.error_json(InvalidInput(_GONE)))
                     return
-                found, reached = await following.since(reached, follower.start)
+                found, reached = await mine.since(reached, follower.start)
                 for each in found:
                     yield sse.text("event", each.text, str(each.sequence))
-            if not await sse.waited(following.woken, keepalive):
+            if not await sse.waited(mine.woken, keepalive):
                 yield sse.KEEP_ALIVE
-            following.woken.clear()
+            mine.woken.clear()
             for each in follower.take():
                 if each.sequence > reached:  # one that came back may be ahead of the feed
                     reached = each.sequence
                     yield sse.text("event", each.text, str(reached))
             if follower.dropped:
-                follower = await following.begin()
+                follower = await mine.begin()
     except StorageClosed:
         return  # the daemon stops
     finally:
-        following.end()
+        mine.end()
 
 
 async def _long_poll(parts: Parts, wanted: Happening, after: int | None, seconds: float) -> str:
     """At once where there is something, else when there is, or when the time is over."""
-    following = _Following(parts, wanted)
+    mine = _Following(parts, wanted)
     deadline = asyncio.get_running_loop().time() + seconds
     events: list[str] = []
     reached = after
     try:
-        follower = await following.begin()
+        follower = await mine.begin()
         reached = follower.start if after is None else after
         while True:
-            events, reached = await _stored(parts, following, reached)
+            events, reached = await _stored(parts, mine, reached)
             left = deadline - asyncio.get_running_loop().time()
-            if events or follower.dropped or not await sse.waited(following.woken, max(0.0, left)):
+            if events or follower.dropped or not await sse.waited(mine.woken, max(0.0, left)):
                 break
-            following.woken.clear()
+            mine.woken.clear()
     except StorageClosed:
         pass  # the daemon stops: it is asked again
     finally:
-        following.end()
+        mine.end()
     return f'{{"events":[{",".join(events)}],"next":"{"" if reached is None else reached}"}}'
 
 
-async def _stored(parts: Parts, following: _Following, after: int) -> tuple[list[str], int]:
+async def _stored(parts: Parts, mine: _Following, after: int) -> tuple[list[str], int]:
     """What there is, as much as fits an answer."""
     newest = await parts.bridge.run(parts.changes.watermark)
     events: list[str] = []
     chars = 0
     while after < newest and chars < _ANSWER_CHARS and len(events) < _ANSWER_EVENTS:
-        found, after = await following.since(after, newest)
+        found, after = await mine.since(after, newest)
         events += [each.text for each in found]
         chars += sum(len(each.text) for each in found)
     return events, after

@@ -2,8 +2,8 @@
 
 import time
 
-from agent_memory.domain import traces
-from agent_memory.domain.traces import Interface
+from agent_memory.domain import spans
+from agent_memory.domain.spans import Interface
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.observing import Observer
 
@@ -36,7 +36,7 @@ class Watched:
                 _operation(scope),
                 str(status) if status else "aborted",
                 time.perf_counter() - began,
-                traces.of_parent(_header(scope, b"traceparent")),
+                spans.of_parent(_header(scope, b"traceparent")),
             )
 
 
@@ -46,7 +46,8 @@ def _operation(scope: Scope) -> str:
     if "route" not in scope and route != "/health":
         route = "unmatched"
     for name, value in scope.get("path_params", {}).items():
-        route = route.replace(str(value), f"{{{name}}}") if value else route
+        if value:  # whole parts of the path: an id may stand in another word
+            route = f"{route}/".replace(f"/{value}/", f"/{{{name}}}/", 1)[:-1]
     return f"{scope.get('method', 'WS')} {route}"
 
 

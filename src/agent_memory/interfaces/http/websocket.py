@@ -21,7 +21,7 @@ from agent_memory.domain.errors import (
 )
 from agent_memory.domain.memories import Memory
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import questions, sse
+from agent_memory.interfaces.http import following, questions, sse
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.seats import RETRY_SECONDS
 from agent_memory.services.changes import Change, Follower, Happening, Record, Remembering
@@ -159,11 +159,8 @@ class _Connection:
                 )
             self._subscriptions = (*self._subscriptions, wanted)
         if self._follower is None:
-            changes = self._parts.changes
             try:
-                self._follower = await self._parts.bridge.run(
-                    lambda: changes.follow(self._wants, self._wake)
-                )
+                self._follower = await following.follow(self._parts, self._wants, self._wake)
             except StorageClosed:
                 self._subscriptions = ()
                 raise

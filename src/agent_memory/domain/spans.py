@@ -1,4 +1,4 @@
-"""Traces: which operations belong together, across interfaces."""
+"""Spans: which operations belong together, across interfaces."""
 
 import hashlib
 import re

@@ -1,0 +1,23 @@
+"""To follow what changes, from the event loop."""
+
+import asyncio
+from collections.abc import Callable
+
+from agent_memory.interfaces.http.parts import Parts
+from agent_memory.services.changes import Follower, Wanted
+
+
+async def follow(parts: Parts, wanted: Wanted, wake: Callable[[], None]) -> Follower:
+    """Whoever leaves meanwhile follows nothing, though a thread cannot be cancelled. Raises
+    StorageClosed."""
+    begun = asyncio.ensure_future(parts.bridge.run(lambda: parts.changes.follow(wanted, wake)))
+    try:
+        return await asyncio.shield(begun)
+    except asyncio.CancelledError:
+        begun.add_done_callback(lambda done: _left(parts, done))
+        raise
+
+
+def _left(parts: Parts, done: "asyncio.Future[Follower]") -> None:
+    if not done.cancelled() and done.exception() is None:
+        parts.changes.leave(done.result())
