@@ -18,6 +18,8 @@ from tests.streaming import Served, ask_async, sent_async
 CROWD = 100
 ROUNDS = 5
 SESSION = "crowd"
+HEAVY = "heavy"  # what only those who are frozen are told: more than any buffer on the way holds
+MEGABYTE = "x" * 1_000_000
 
 
 @pytest.fixture
@@ -47,6 +49,7 @@ async def _crowded(served: Served) -> None:
             await served.socket_async()
         assert denied.value.response.status_code == 503
 
+        await asyncio.to_thread(served.say, HEAVY, *(f"h{n}" for n in range(8)), text=MEGABYTE)
         for number in range(ROUNDS):
             await asyncio.to_thread(served.say, SESSION, f"e{number}")
             uri = await asyncio.to_thread(served.capture, f"Bake number {number}")
@@ -60,7 +63,7 @@ async def _freeze_stream(stack: AsyncExitStack, served: Served) -> None:
     """It asks for the stream, and never reads."""
     _, writer = await asyncio.open_connection(sock=_narrow(served), limit=1024)
     lines = (
-        f"GET /stream/events?session_id={SESSION} HTTP/1.1",
+        f"GET /stream/events?session_id={HEAVY} HTTP/1.1",
         f"Host: {served.address}",
         f"Authorization: Bearer {served.key}",
     )
@@ -72,7 +75,8 @@ async def _freeze_stream(stack: AsyncExitStack, served: Served) -> None:
 
 async def _freeze_socket(stack: AsyncExitStack, served: Served) -> None:
     ws = await stack.enter_async_context(served.socket_async(sock=_narrow(served)))
-    assert (await ask_async(ws, operation="subscribe", uri="all"))["type"] == "subscribed"
+    heavy = {"session_id": HEAVY}
+    assert (await ask_async(ws, operation="subscribe", events=heavy))["type"] == "subscribed"
     ws.transport.pause_reading()
     stack.callback(ws.transport.abort)
 
