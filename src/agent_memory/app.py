@@ -62,6 +62,7 @@ from agent_memory.domain import agents
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
     AgentMemoryError,
+    ConfigError,
     FeatureUnavailable,
     GitFailed,
     StorageFailed,
@@ -685,8 +686,14 @@ def _reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> Re
 
 
 def _spans(settings: Settings) -> Spans | None:
-    if not settings.telemetry.otlp_endpoint:
+    endpoint = settings.telemetry.otlp_endpoint
+    if not endpoint:
         return None
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"telemetry.otlp_endpoint is {endpoint!r}: give an address as"
+            " http://localhost:4318/v1/traces"
+        )
     try:
         from agent_memory.adapters.telemetry.otel import OtelSpans
     except ImportError as exc:
@@ -694,7 +701,7 @@ def _spans(settings: Settings) -> Spans | None:
             "telemetry.otlp_endpoint is set, and OpenTelemetry is not installed:"
             " pip install 'agent-memory[otel]'"
         ) from exc
-    return OtelSpans(settings.telemetry.otlp_endpoint, __version__)
+    return OtelSpans(endpoint, __version__)
 
 
 @contextmanager

@@ -217,6 +217,20 @@ def test_in_the_open_it_does_not_start_without_tls() -> None:
         assert home.pid() is None
 
 
+def test_a_stream_ends_with_its_key(web: Web) -> None:
+    secret = web.home.run("memory-daemon", "token", "create", "watcher", "--format", "json").json()
+    with (
+        web.client(key=secret["token"]) as client,
+        client.stream("GET", "/stream/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines).startswith("id: ")
+        web.home.run("memory-daemon", "token", "revoke", "watcher")
+        told = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Unheard"}
+        web.home.run("memory", "hook", "auto", "--agent", "codex", given=json.dumps(told).encode())
+        assert "Unheard" not in "".join(lines)  # which come to an end
+
+
 def test_each_write_leaves_a_line_without_its_key_or_words(web: Web) -> None:
     with web.client() as client:
         client.post("/audited/one?q=private-words", content=b"private-words")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypedDict
 from uuid import uuid4
 
@@ -115,6 +116,18 @@ class TestFacts:
             "the count in the list",
         )
 
+    def test_each_of_many_at_once_is_counted(self, api: httpx.Client, scope: str) -> None:
+        fact = made(api, FACTS, scope=scope, key="k", value="v")
+        with ThreadPoolExecutor(10) as readers:
+            list(readers.map(lambda _: api.get(f"{FACTS}{fact['id']}/"), range(50)))
+        assert api.get(f"{FACTS}{fact['id']}/").json()["access_count"] == 51
+
+    def test_confirmed_without_its_type_it_keeps_it(self, api: httpx.Client, scope: str) -> None:
+        made(api, FACTS, scope=scope, key="k", value="v", fact_type="preference")
+        for value in ("v", "w"):
+            again = made(api, FACTS, scope=scope, key="k", value=value)
+            assert again["fact_type"] == "preference"
+
     def test_being_recalled_is_counted(self, api: httpx.Client, scope: str) -> None:
         word = uuid4().hex
         made(api, FACTS, scope=scope, key="codename", value=f"the codename is {word}")
@@ -182,6 +195,15 @@ class TestEpisodesProceduresAndUsers:
         ]
         listed = api.get(EPISODES, params={"agent_id": agent}).json()
         assert listed == {"items": [episode], "total": 1}
+
+    def test_one_that_is_said_to_have_succeeded_has_no_error(self, api: httpx.Client) -> None:
+        times = KINDS[EPISODES]
+        failed = made(api, EPISODES, success=False, error_code="timeout", **times)
+        path = f"{EPISODES}{failed['id']}/"
+        assert api.patch(path, json={"success": True}).json()["error_code"] is None
+        assert api.patch(path, json={"error_code": "late"}).json()["success"] is False
+        both = api.post(EPISODES, json={"success": True, "error_code": "x", **times})
+        assert both.status_code == 422
 
     def test_a_procedure_has_the_fields_of_the_reference(self, api: httpx.Client) -> None:
         agent = uuid4().hex

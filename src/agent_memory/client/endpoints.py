@@ -35,7 +35,7 @@ class Endpoint:
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 1_000),
-            ("grpc.max_reconnect_backoff_ms", 2_000),
+            ("grpc.max_reconnect_backoff_ms", 500),
             ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
             # A proxy meant for the web cannot reach this machine's own ports.
             ("grpc.enable_http_proxy", 0 if self.loopback else 1),

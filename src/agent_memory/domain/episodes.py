@@ -33,6 +33,8 @@ class Episode:
         limits.check_name("trigger_type", self.trigger_type)
         limits.check_name("error_code", self.error_code or "", required=False)
         limits.check_text("summary", self.summary)
+        if self.success and self.error_code:
+            raise InvalidInput("an episode that succeeded has no error_code: leave one of both out")
         if self.ended_ms < self.started_ms:
             raise InvalidInput("ended_at is before started_at: swap them")
 

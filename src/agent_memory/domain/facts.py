@@ -74,7 +74,7 @@ class Claim:
     user_id: str | None = None
     key: str
     value: str
-    fact_type: str = DEFAULT_TYPE
+    fact_type: str | None = None  # as it was, or the default
     confidence: float | None = None
 
     @property
@@ -90,7 +90,8 @@ def heard(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Former | N
         return _first(claim, at), None
     if fact.value == claim.value:
         return _confirmed(fact, claim, at), None
-    return contradicted(fact, claim.value, at, claim.fact_type, claim.confidence)
+    fact_type = claim.fact_type or fact.fact_type
+    return contradicted(fact, claim.value, at, fact_type, claim.confidence)
 
 
 def contradicted(
@@ -128,7 +129,7 @@ def _first(claim: Claim, at: Millis) -> Fact:
         user_id=claim.user_id,
         key=claim.key,
         value=claim.value,
-        fact_type=claim.fact_type,
+        fact_type=DEFAULT_TYPE if claim.fact_type is None else claim.fact_type,
         confidence=FIRST_CONFIDENCE if claim.confidence is None else claim.confidence,
         created_ms=at,
         updated_ms=at,
@@ -141,7 +142,7 @@ def _confirmed(fact: Fact, claim: Claim, at: Millis) -> Fact:
     known = max(fact.confidence, min(CERTAIN, surer))
     return replace(
         fact,
-        fact_type=claim.fact_type,
+        fact_type=claim.fact_type or fact.fact_type,
         confidence=max(known, claim.confidence or 0.0),
         times_confirmed=fact.times_confirmed + 1,
         updated_ms=at,

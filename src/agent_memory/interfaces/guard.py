@@ -9,6 +9,10 @@ class BearerGuard:
     def __init__(self, access: Access) -> None:
         self._access = access
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a key of this name, still."""
+        return self._access.knows(name)
+
     def __call__(self, authorization: str | None) -> AccessKey:
         """The key that is shown. Raises Unauthorized unless this is `Bearer` and a known one."""
         scheme, _, secret = (authorization or "").partition(" ")

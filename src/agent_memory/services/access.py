@@ -32,6 +32,10 @@ class Access:
         if not self.keys.remove(name):
             raise NotFound(f"no key {name!r}; `memory-daemon token list` shows all")
 
+    def knows(self, name: str) -> bool:
+        """Whether there is such a key, still."""
+        return any(key.name == name for key in self.keys.all())
+
     def check(self, secret: str) -> AccessKey | None:
         """The key that this secret belongs to, if any."""
         return access.matching(secret, self.keys.all())

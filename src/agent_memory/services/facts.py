@@ -1,7 +1,10 @@
 """Facts: claimed, confirmed and contradicted, read, corrected and removed."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_memory.domain import facts
@@ -22,12 +25,23 @@ class Correction:
     confidence: float | None = None
 
 
+@dataclass(slots=True)
+class _Reads:
+    """Which facts were read how often since it was last written down."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    due: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    writer: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "fact-reads"))
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     knowledge: KnowledgeStore
     secrets: SecretsFilter
     clock: Clock
     changed: Callable[[], None]
+    reads: _Reads = field(default_factory=_Reads)
 
     def claim(self, claim: Claim) -> Fact:
         """Hold it for true. Raises ContentBlocked and InvalidInput."""
@@ -71,8 +85,10 @@ class Facts:
 
     def read(self, name: str) -> Fact:
         """One, which is counted. Raises NotFound."""
-        fact = self._known(name)
-        return self._counted([fact])[0]
+        with self.reads.lock:
+            fact = self._known(name)
+            self._count([fact.id])
+            return self._with_reads(fact)
 
     def page(
         self, *, scope: str | None, fact_type: str | None, limit: int, offset: int
@@ -92,8 +108,9 @@ class Facts:
 
     def used(self, names: Sequence[str]) -> None:
         """These were given to an agent."""
-        found = self.knowledge.get(Fact, names)
-        self._counted([fact for fact in found if fact is not None])
+        if names:
+            with self.reads.lock:
+                self._count(names)
 
     def remove(self, names: Sequence[str]) -> None:
         """With all that was held before; those that are not there are passed by."""
@@ -111,12 +128,27 @@ class Facts:
                 return False
         return self.knowledge.commit([KnowledgeChange(fact, None)])
 
-    def _counted(self, found: Sequence[Fact]) -> list[Fact]:
-        """Nobody waits for it: to lose a count does no harm."""
-        counted = [replace(fact, access_count=fact.access_count + 1) for fact in found]
-        for before, after in zip(found, counted, strict=True):
-            self.knowledge.commit([KnowledgeChange(before, after)], wait=False)
-        return counted
+    def _count(self, names: Iterable[str]) -> None:
+        """Written a little later, all at once: nobody waits for it, and none is lost on the way."""
+        self.reads.counts.update(names)
+        if not self.reads.due:
+            self.reads.due = True
+            self.reads.writer.submit(self._write_counts)
+
+    def _write_counts(self) -> None:
+        with self.reads.lock:
+            self.reads.due = False
+            names = list(self.reads.counts)
+            for _ in range(TRIES):
+                known = [fact for fact in self.knowledge.get(Fact, names) if fact is not None]
+                if self.knowledge.commit(
+                    [KnowledgeChange(fact, self._with_reads(fact)) for fact in known]
+                ):
+                    break
+            self.reads.counts.clear()
+
+    def _with_reads(self, fact: Fact) -> Fact:
+        return replace(fact, access_count=fact.access_count + self.reads.counts[fact.id])
 
     def _written(self, before: Fact | None, after: Fact, former: Former | None) -> bool:
         changes = [KnowledgeChange(before, after)]

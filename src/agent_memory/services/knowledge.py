@@ -106,6 +106,14 @@ class Knowledge:
         now = self.clock.now()
         return self.episodes.add(Episode(id=self.new_id(), created_ms=now, **fields))
 
+    def change_episode(self, name: str, fields: Mapping[str, Any]) -> Episode:
+        """One that succeeds has no error any more; one with an error has failed."""
+        if fields.get("success"):
+            fields = {"error_code": None, **fields}
+        elif fields.get("error_code") and "success" not in fields:
+            fields = {"success": False, **fields}
+        return self.episodes.change(name, fields)
+
     def add_procedure(self, fields: Mapping[str, Any]) -> Procedure:
         return self.procedures.add(
             Procedure(id=self.new_id(), created_ms=self.clock.now(), **fields)

@@ -350,7 +350,7 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
     yield f"[{number}] {rendering.plain(label)}{score}"
-    yield f"    {rendering.excerpt(document.title or document.text, EXCERPT)}"
+    yield f"    {rendering.excerpt(_told(document), EXCERPT)}"
     if detail == "minimal":
         return
     yield f"    {' | '.join(_about(document))}"
@@ -397,3 +397,9 @@ def _as_markdown(answer: Answer) -> str:
         said = rendering.plain(document.text)
         parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{said}\n")
     return "\n".join(parts)
+
+
+def _told(document: Document) -> str:
+    if document.kind is Kind.FACT:  # its name alone says nothing
+        return f"{document.title}: {document.text}"
+    return document.title or document.text

@@ -1,9 +1,11 @@
 """The HTTP application: every router, and what an error becomes."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
@@ -45,7 +47,20 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
     )
     api.include_router(streams.router(parts), responses=PROBLEMS)
     api.include_router(websocket.router(parts, "/ws"))
+    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI has it
     return _telling(api)
+
+
+def _described(api: FastAPI) -> dict[str, Any]:
+    """What the page shows, and that it takes a key."""
+    if api.openapi_schema is None:
+        found = get_openapi(
+            title=api.title, version=api.version, description=api.description, routes=api.routes
+        )
+        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"key": []}]
+        api.openapi_schema = found
+    return api.openapi_schema
 
 
 def stand(parts: Parts, transport: str) -> FastAPI:

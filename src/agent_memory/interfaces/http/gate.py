@@ -4,6 +4,7 @@ In this order: a Host of ours, no web page of a stranger, a bearer key, not too 
 much. It imports no framework, so that a request which is turned away loads none.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ KEYLESS_FOLDER = "/static-offline-docs/"
 FAILURES_A_SECOND = 10
 FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
+POLICY = 1008  # of WebSocket: against the rules
 
 _READ = frozenset(
     {
@@ -41,6 +43,10 @@ _READ = frozenset(
 _PREFLIGHT = "OPTIONS"
 
 Headers = Mapping[bytes, bytes]
+
+
+class _Revoked(ConnectionError):
+    """The key of a connection is no longer one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,25 @@ class Gate:
             await refuse(refused, scope, receive, send, unread)
             return
         _tell(scope, caller=caller, listener="tcp", unread=unread)
-        await self._inner(scope, receive, send)
+        if caller and scope["path"].startswith(LISTENING):
+            send = self._while_known(caller, send)
+        with contextlib.suppress(_Revoked):
+            await self._inner(scope, receive, send)
+
+    def _while_known(self, caller: str, send: Send) -> Send:
+        """A connection that stays open ends once its key is revoked."""
+
+        async def checked(message: Message) -> None:
+            if self._guard.knows(caller):
+                await send(message)
+                return
+            if message["type"].startswith("websocket."):
+                await send({"type": "websocket.close", "code": POLICY})
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            raise _Revoked
+
+        return checked
 
     async def trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request over a socket that only its owner can open: that is access enough."""

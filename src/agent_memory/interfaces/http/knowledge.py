@@ -124,7 +124,7 @@ def _episodes(parts: Parts) -> APIRouter:
         "/{name}/", summary="Change an episode", response_model=EpisodeAnswer, responses=MISSING
     )
     async def changed(name: str, given: EpisodeChange) -> Response:
-        made = await run(lambda: shelf.change(name, given.given()))
+        made = await run(lambda: knowledge.change_episode(name, given.given()))
         return answers.json(known.episode_json(made))
 
     return routes

@@ -1,5 +1,6 @@
 """The shapes of REST, as the OpenAPI page shows them and as requests are checked against."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -38,6 +39,17 @@ class Given(BaseModel):
     def given(self) -> dict[str, Any]:
         """What was given, and nothing of what was not."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def _changing(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """What is left out stays as it is: a default would tell clients to send it."""
+
+    def described(schema: dict[str, Any]) -> None:
+        schema["examples"] = [example]
+        for field in schema["properties"].values():
+            field.pop("default", None)
+
+    return described
 
 
 class Items(Answer, Generic[T]):
@@ -97,7 +109,7 @@ class FactGiven(Given):
     user_id: OptionalName = None
     key: Name
     value: Value
-    fact_type: Name = facts.DEFAULT_TYPE
+    fact_type: Annotated[Name | None, Field(description="As it was; `fact` at first.")] = None
     confidence: Share | None = None
 
     model_config = ConfigDict(
@@ -114,7 +126,7 @@ class FactChange(Given):
     confidence: Share = 0.0
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"value": "make check test"}]}
+        extra="forbid", json_schema_extra=_changing({"value": "make check test"})
     )
 
 
@@ -175,8 +187,7 @@ class EpisodeChange(Given):
     summary: Text = ""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"success": False, "error_code": "timeout"}]},
+        extra="forbid", json_schema_extra=_changing({"success": False, "error_code": "timeout"})
     )
 
 
@@ -227,9 +238,7 @@ class ProcedureChange(Given):
     times_succeeded: Count = 0
     times_failed: Count = 0
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"is_active": False}]}
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_changing({"is_active": False}))
 
 
 class UserAnswer(Answer):
@@ -263,7 +272,7 @@ class UserChange(Given):
     email: OptionalName = None
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"email": "ann@example.org"}]}
+        extra="forbid", json_schema_extra=_changing({"email": "ann@example.org"})
     )
 
 
