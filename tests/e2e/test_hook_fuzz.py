@@ -272,5 +272,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as made:
-        made.started()
+        made.serve()
         yield made

@@ -29,7 +29,7 @@ class TestStorm:
     def test_loses_and_doubles_nothing_where_the_daemon_is_killed_in_it(
         self, home: Home, calls: int
     ) -> None:
-        home.started()
+        home.serve()
         storm = Storm(home, kill_at=(calls // 3, calls * 2 // 3))
 
         storm.rage(calls, at_once=AT_ONCE)
@@ -48,7 +48,7 @@ class TestStorm:
     def test_is_answered_where_the_daemon_hangs_and_recorded_when_it_goes_on(
         self, home: Home
     ) -> None:
-        pid = home.started()
+        pid = home.serve()
         storm = Storm(home)
         os.kill(pid, signal.SIGSTOP)
         try:

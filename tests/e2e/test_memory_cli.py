@@ -58,7 +58,7 @@ COMMANDS = (
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 

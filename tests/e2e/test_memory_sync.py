@@ -126,7 +126,7 @@ def _home(shared: Path, org: str) -> Iterator[Home]:
             f'[memories]\nuser_remote = "{shared}/user.git"\n'
             f'org = "acme"\norg_repository = "{org}"\n'
         )
-        found.started()
+        found.serve()
         yield found
 
 
