@@ -172,16 +172,9 @@ class Home:
         cwd: Path | None = None,
     ) -> Answer:
         """One command that no daemon runs, where it does not matter how it was started."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            said, out, err = (Path(folder, name) for name in ("in", "out", "err"))
-            said.write_bytes(given)
-            running = Nursery.of_this_process().run(
-                (program, *arguments),
-                {**self.environ, **(env or {})},
-                cwd or self.work,
-                (said, out, err),
-            )
-            return Answer(running.wait(SECONDS), out.read_bytes(), err.read_bytes())
+        words = (program, *arguments)
+        environ = {**self.environ, **(env or {})}
+        return Answer(*Nursery.of_this_process().run(words, environ, cwd or self.work, given))
 
     def run_words(
         self,
@@ -248,6 +241,12 @@ class Home:
         until(lambda: born.poll() is not None or self._announced() == born.pid, "it serves")
         assert born.poll() is None, (self.folder / "daemon.stderr").read_text()
         return born.pid
+
+    def does_not_serve(self, **environ: str) -> Answer:
+        """A daemon that ends by itself, where it does not matter how it was started."""
+        stderr = self.folder / "daemon.stderr"
+        born = Nursery.of_this_process().start({**self.environ, **environ}, stderr)
+        return Answer(born.wait(SECONDS), b"", stderr.read_bytes())
 
     def _announced(self) -> int | None:
         with suppress(FileNotFoundError):

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -22,6 +23,7 @@ from typing import Self
 from agent_memory import checkup, daemon, local
 from agent_memory.interfaces.cli import remote
 
+COMMAND_SECONDS = 60.0
 _TICK = 0.005
 _LOADED_LATE = (checkup, remote)  # by the commands that need it; here for all of them
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -87,10 +89,16 @@ class Nursery:
         words: Sequence[str | bytes],
         environ: Mapping[str, str],
         cwd: Path,
-        streams: tuple[Path, Path, Path],
-    ) -> Born:
-        """A command as the launcher starts it where no daemon is to run it."""
-        return self._fork(environ, cwd, streams, [os.fsdecode(word) for word in words])
+        given: bytes = b"",
+    ) -> tuple[int, bytes, bytes]:
+        """A command as the launcher starts it where no daemon is to run it: its exit code, what it
+        said and what it complained of."""
+        with tempfile.TemporaryDirectory() as folder:
+            said, out, err = (Path(folder, name) for name in ("in", "out", "err"))
+            said.write_bytes(given)
+            decoded = [os.fsdecode(word) for word in words]
+            code = self._fork(environ, cwd, (said, out, err), decoded).wait(COMMAND_SECONDS)
+            return code, out.read_bytes(), err.read_bytes()
 
     def _fork(
         self,
