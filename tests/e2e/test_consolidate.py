@@ -229,6 +229,7 @@ class TestKilled:
             for words in ("blue", "in blue")
         )
         with Home() as home:
+            home.serve()
             memory = Memory(home, home.work)
             memory.text("import", given=given.encode())
             before = memory.listed("--limit", "1000")

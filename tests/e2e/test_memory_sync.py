@@ -378,6 +378,7 @@ class TestFreshFolders:
         name = ada.memory.capture("decisions", "Use PostgreSQL", "--content", "for its JSONB")
         ada.sync("--remote")
         with Home() as home:
+            home.serve()
             new = clone(home, remote)
             assert new.memory.recalled("PostgreSQL") == []
             assert "1 imported" in new.sync("--fetch").text
