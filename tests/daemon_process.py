@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.memory_client import Client
+from tests.nursery import Born, Nursery
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -42,7 +43,7 @@ class Daemon:
             "MEMORY_HTTP__PORT": "0",
             "MEMORY_EMBEDDER__PROVIDER": embedder,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Born | None = None
         self.port = 0
         self.socket = Path()
 
@@ -80,10 +81,7 @@ class Daemon:
 
     def start(self) -> None:
         assert self._process is None, "the daemon is running already"
-        with self._stderr.open("ab") as stderr:
-            self._process = subprocess.Popen(
-                self._command(), env=self._environ, stdin=subprocess.DEVNULL, stderr=stderr
-            )
+        self._process = Nursery.of_this_process().start(self._environ, self._stderr)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self._announced():
@@ -96,7 +94,7 @@ class Daemon:
     def run_to_its_end(self, port: int = 0) -> "subprocess.CompletedProcess[str]":
         """A further daemon on the same folders, which is expected not to start."""
         return subprocess.run(
-            self._command(),
+            [sys.executable, "-m", "agent_memory.daemon"],
             env={**self._environ, "MEMORY_GRPC__PORT": str(port)},
             capture_output=True,
             text=True,
@@ -134,10 +132,7 @@ class Daemon:
         """What the daemon has written to stderr, over all its starts."""
         return self._stderr.read_text() if self._stderr.exists() else ""
 
-    def _command(self) -> list[str]:
-        return [sys.executable, "-m", "agent_memory.daemon"]
-
-    def _running(self) -> "subprocess.Popen[bytes]":
+    def _running(self) -> Born:
         assert self._process is not None, "the daemon is not running"
         return self._process
 

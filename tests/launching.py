@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from agent_memory import config, launch, places
+from tests.nursery import Nursery
 
 LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
@@ -162,6 +163,19 @@ class Home:
             self.command(program, *arguments, launcher=launcher), given=given, env=env, cwd=cwd
         )
 
+    def run_apart(
+        self,
+        program: str,
+        *arguments: Word,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Answer:
+        """One command that no daemon runs, where it does not matter how it was started."""
+        words = (program, *arguments)
+        environ = {**self.environ, **(env or {})}
+        return Answer(*Nursery.of_this_process().run(words, environ, cwd or self.work, given))
+
     def run_words(
         self,
         words: Sequence[Word],
@@ -217,6 +231,28 @@ class Home:
             lines,
             stdout,
         )
+
+    def serve(self) -> int:
+        """A daemon, unless one runs, where it does not matter how it was started: its process."""
+        running = self.pid()
+        if running is not None:
+            return running
+        born = Nursery.of_this_process().start(self.environ, self.folder / "daemon.stderr")
+        until(lambda: born.poll() is not None or self._announced() == born.pid, "it serves")
+        assert born.poll() is None, (self.folder / "daemon.stderr").read_text()
+        return born.pid
+
+    def does_not_serve(self, **environ: str) -> Answer:
+        """A daemon that ends by itself, where it does not matter how it was started."""
+        stderr = self.folder / "daemon.stderr"
+        born = Nursery.of_this_process().start({**self.environ, **environ}, stderr)
+        return Answer(born.wait(SECONDS), b"", stderr.read_bytes())
+
+    def _announced(self) -> int | None:
+        with suppress(FileNotFoundError):
+            found: int = json.loads((self.data / "daemon.json").read_text())["pid"]
+            return found
+        return None
 
     def started(self, *options: Word) -> int:
         """A daemon, started by hand: its process."""

@@ -34,7 +34,7 @@ class Served:
     def start(self) -> None:
         """Also once more, on the same data, where it was stopped."""
         home = self.home
-        home.started()
+        home.serve()
         status = home.status()
         self.address = f"127.0.0.1:{status['http_port']}"
         self.key = (home.data / "key").read_text().strip()

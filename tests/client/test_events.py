@@ -101,12 +101,12 @@ def test_a_time_without_events_is_empty(client: MemoryClient, hour: int) -> None
 def test_a_batch_of_many_rounds_counts_what_is_new(
     client: MemoryClient, event: Maker, hour: int, name: str
 ) -> None:
-    known = [event(f"{name}-{number:05}", after_ms=number) for number in range(0, 9_000, 3)]
-    everything = [event(f"{name}-{number:05}", after_ms=number) for number in range(9_000)]
+    known = [event(f"{name}-{number:05}", after_ms=number) for number in range(0, 4_500, 3)]
+    everything = [event(f"{name}-{number:05}", after_ms=number) for number in range(4_500)]
 
-    assert client.ingest_batch(known) == 3_000
-    assert client.ingest_batch(iter(everything)) == 6_000
-    assert list(client.iter_events(hour, hour + 9_000)) == everything
+    assert client.ingest_batch(known) == 1_500
+    assert client.ingest_batch(iter(everything)) == 3_000
+    assert list(client.iter_events(hour, hour + 4_500)) == everything
 
 
 def test_a_batch_of_nothing_creates_nothing(client: MemoryClient) -> None:

@@ -31,7 +31,8 @@ _MEMORY_DISK = Path("/dev/shm")  # noqa: S108
 def scratch() -> Iterator[Path]:
     """A folder on a disk in memory, where there is one: what syncs often is tested faster there."""
     place = _MEMORY_DISK if _MEMORY_DISK.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=place) as folder:
+    # An index may still write while its folder is removed.
+    with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 

@@ -1093,20 +1093,39 @@ class TestExchange:
         assert REF in remote.refs()
 
 
+_SCRIPTS = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(0, 7),
+        st.sampled_from([*Status, "sync", "sync", "commit", "amend"]),
+    ),
+    max_size=14,
+)
+
+
 class TestManyClones:
-    @settings(max_examples=5, deadline=None)
-    @given(
-        st.lists(
-            st.tuples(
-                st.integers(0, 2),
-                st.integers(0, 7),
-                st.sampled_from([*Status, "sync", "sync", "commit", "amend"]),
-            ),
-            max_size=14,
-        ),
-        st.permutations(range(3)),
-    )
+    @settings(max_examples=3, deadline=None)
+    @given(_SCRIPTS, st.permutations(range(3)))
     def test_in_whatever_order_they_sync_they_have_the_same_in_the_end(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        script: list[tuple[int, int, Status | str]],
+        order: list[int],
+    ) -> None:
+        self.meet(tmp_path_factory, script, order)
+
+    @pytest.mark.soak
+    @settings(max_examples=30, deadline=None)
+    @given(_SCRIPTS, st.permutations(range(3)))
+    def test_in_very_many_orders(
+        self,
+        tmp_path_factory: pytest.TempPathFactory,
+        script: list[tuple[int, int, Status | str]],
+        order: list[int],
+    ) -> None:
+        self.meet(tmp_path_factory, script, order)
+
+    def meet(
         self,
         tmp_path_factory: pytest.TempPathFactory,
         script: list[tuple[int, int, Status | str]],

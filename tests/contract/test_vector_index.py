@@ -529,8 +529,11 @@ LOG, MATRIX, MARKER = "rows-0.log", "vectors-0.f16", "model.json"
 
 
 class TestTornTails:
-    def test_a_log_that_ends_anywhere_gives_what_was_whole(self, stage: Stage) -> None:
-        for size in range(stage.sizes[-1][LOG]):
+    @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])
+    def test_a_log_that_ends_anywhere_gives_what_was_whole(self, stage: Stage, step: int) -> None:
+        ends = {each[LOG] + near for each in stage.sizes for near in (-1, 0, 1)}
+        anywhere = set(range(0, stage.sizes[-1][LOG], step))
+        for size in sorted(each for each in ends | anywhere if each < stage.sizes[-1][LOG]):
             with stage.copy() as folder:
                 _cut(folder / LOG, size)
                 index = FlatVectors(folder, MODEL)

@@ -27,7 +27,7 @@ agents = pytest.mark.parametrize("agent", AGENTS)
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 

@@ -31,7 +31,7 @@ def home() -> Iterator[Home]:
                 HELPER.says("h1", text("There are 199 steps to the lantern room.")),
             ],
         )
-        found.started()
+        found.serve()
         yield found
 
 

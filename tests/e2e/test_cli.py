@@ -29,7 +29,9 @@ from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.proto import memory_pb2 as pb
+from tests.launching import until
 from tests.memory_client import SERVICE, Client, message
+from tests.nursery import Nursery
 
 LAUNCHER = Path(agent_memory.__file__).with_name("launch.py")
 COMMAND_SECONDS = 60.0
@@ -83,6 +85,19 @@ class Home:
             check=False,
         )
 
+    def apart(
+        self,
+        program: str,
+        *arguments: str | bytes,
+        cwd: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Ended:
+        """The same where no daemon is to run it and it does not matter how it was started."""
+        words = (program, *arguments)
+        environ = {**self.environ, **(environ or {})}
+        code, out, err = Nursery.of_this_process().run(words, environ, cwd or self.folder)
+        return Ended(words, code, out.decode(), err.decode())
+
     def daemon(self, *arguments: str | bytes, **more: Any) -> Ended:
         return self.run("memory-daemon", *arguments, **more)
 
@@ -98,8 +113,6 @@ class Home:
         return self.json("memory-daemon", "status")
 
     def close(self) -> None:
-        if (self.data / "daemon.lock").exists():
-            self.daemon("stop")
         with suppress(FileNotFoundError, ProcessLookupError, ValueError):
             # Still there: something is broken, and nothing may be left behind.
             os.kill(int((self.data / "daemon.lock").read_text()), signal.SIGKILL)
@@ -108,12 +121,17 @@ class Home:
 
 def started(folder: Path, **environ: str) -> Iterator[Home]:
     home = Home(folder, **environ)
+    daemon = Nursery.of_this_process().start(home.environ, folder / "daemon.stderr")
     try:
-        ended = home.daemon("start")
-        assert ended.returncode == OK, ended.stderr
+        until((home.data / "daemon.json").exists, "the daemon serves")
+        until(lambda: "Now filling" not in home.daemon("status").stdout, "it has its indexes")
         yield home
+        assert daemon.poll() is None
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(COMMAND_SECONDS) == OK
         assert "Traceback" not in (home.data / "logs/daemon.log").read_text()
     finally:
+        daemon.kill()
         home.close()
 
 
@@ -126,7 +144,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """One whose daemon asks for a key."""
-    yield from started(tmp_path_factory.mktemp("guarded"), MEMORY_GRPC__REQUIRE_KEY="true")
+    yield from started(
+        tmp_path_factory.mktemp("guarded"),
+        MEMORY_GRPC__REQUIRE_KEY="true",
+        MEMORY_EMBEDDER__PROVIDER="none",
+    )
 
 
 @pytest.fixture
@@ -200,7 +222,7 @@ class TestStatus:
     def test_without_a_daemon_it_says_so_and_starts_none(self, quiet_home: Home) -> None:
         ended = quiet_home.daemon("status")
         assert (ended.returncode, ended.stdout) == (GENERAL, "Daemon Status: Not running\n")
-        as_json = quiet_home.daemon("status", "--format", "json")
+        as_json = quiet_home.apart("memory-daemon", "status", "--format", "json")
         assert as_json.returncode == GENERAL
         assert json.loads(as_json.stdout) == {"running": False}
         assert not (quiet_home.data / "daemon.json").exists()
@@ -374,7 +396,8 @@ class TestEndpoint:
         self, home: Home, options: tuple[str, ...]
     ) -> None:
         endpoint = f"127.0.0.1:{home.status()['grpc_port']}"
-        assert_refused(home.daemon("query", "-e", endpoint, "events", *options), INVALID)
+        far = home.apart("memory-daemon", "query", "-e", endpoint, "events", *options)
+        assert_refused(far, INVALID)
 
     def test_where_nobody_answers_it_is_a_network_error(self, quiet_home: Home) -> None:
         endpoint = f"http://127.0.0.1:{free_port()}"
@@ -387,8 +410,8 @@ class TestEndpoint:
     def test_nonsense_is_refused_with_how_to_write_it(
         self, quiet_home: Home, endpoint: str
     ) -> None:
-        ended = quiet_home.daemon("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
-        assert_refused(ended, INVALID, "http://host:port")
+        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        assert_refused(quiet_home.apart("memory-daemon", *words), INVALID, "http://host:port")
 
 
 class TestAdmin:
@@ -525,13 +548,15 @@ class TestTokens:
 
     def test_a_remote_command_without_a_key_is_refused(self, guarded: Home) -> None:
         endpoint = f"127.0.0.1:{guarded.status()['grpc_port']}"
-        ended = guarded.daemon("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
+        ended = guarded.apart("memory-daemon", *words)
         assert_refused(ended, GENERAL, "a bearer key is needed")
 
     def test_commands_and_the_unix_socket_need_none(self, guarded: Home) -> None:
         assert guarded.daemon(*events(0)).returncode == OK
         path = guarded.status()["grpc_socket"]
-        ended = guarded.daemon("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "1")
+        words = ("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "1")
+        ended = guarded.apart("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         with Client(f"unix:{path}") as local:
             assert not local.get_events(0, 1).has_more
@@ -596,7 +621,7 @@ class TestConfig:
         self, quiet_home: Home, tmp_path: Path
     ) -> None:
         assert quiet_home.memory("config", "path").stdout == f"{quiet_home.config_file}\n"
-        given = quiet_home.memory("-c", "mine.toml", "config", "path", cwd=tmp_path)
+        given = quiet_home.apart("memory", "-c", "mine.toml", "config", "path", cwd=tmp_path)
         assert given.stdout == f"{tmp_path / 'mine.toml'}\n"
         assert not (quiet_home.data / "daemon.json").exists()
 
@@ -716,10 +741,11 @@ class TestConfigErrors:
         file = tmp_path / "broken.toml"
         file.write_text("[grpc]\nport = 'x'\n")
         assert_refused(quiet_home.daemon("-c", str(file), "start"), CONFIG, f"{file}:2: grpc.port")
-        assert quiet_home.daemon("status").returncode == GENERAL
+        assert not (quiet_home.data / "daemon.json").exists()
 
     def test_an_address_that_others_can_reach_is_one(self, quiet_home: Home) -> None:
-        ended = quiet_home.daemon("start", environ={"MEMORY_GRPC__HOST": "0.0.0.0"})  # noqa: S104
+        environ = {"MEMORY_GRPC__HOST": "0.0.0.0"}  # noqa: S104
+        ended = quiet_home.apart("memory-daemon", "start", "--foreground", environ=environ)
         assert_refused(ended, CONFIG, "other machines can reach")
 
     @pytest.mark.parametrize(
@@ -756,11 +782,13 @@ class TestService:
         assert written["written"] is True
         assert written["activate"]
         assert "agent_memory.local" in unit.read_text()
-        removed = home.daemon("service", "remove", environ={**environ, "PATH": os.devnull})
+        removed = home.apart(
+            "memory-daemon", "service", "remove", environ={**environ, "PATH": os.devnull}
+        )
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
         assert removed.stderr.startswith("note: it may still be active: `")
         assert not unit.exists()
-        again = home.daemon("service", "remove", environ=environ)
+        again = home.apart("memory-daemon", "service", "remove", environ=environ)
         assert (again.returncode, again.stdout) == (OK, "There was none.\n")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
@@ -769,7 +797,10 @@ class TestService:
         self, home: Home, tmp_path: Path, code: int
     ) -> None:
         environ = elsewhere(home, tmp_path)
-        unit = Path(home.json("memory-daemon", "service", "install", environ=environ)["path"])
+        installed = home.apart(
+            "memory-daemon", "service", "install", "--format", "json", environ=environ
+        )
+        unit = Path(json.loads(installed.stdout)["path"])
         systemctl = tmp_path / "bin/systemctl"
         systemctl.parent.mkdir()
         systemctl.write_text(
@@ -778,7 +809,7 @@ class TestService:
         )
         systemctl.chmod(0o700)
         environ["PATH"] = f"{systemctl.parent}:{os.environ['PATH']}"
-        removed = home.daemon("service", "remove", environ=environ)
+        removed = home.apart("memory-daemon", "service", "remove", environ=environ)
         assert (removed.returncode, removed.stdout) == (OK, f"Removed {unit}\n")
         assert Path(f"{systemctl}.said").read_text() == (
             "--user disable --now agent-memory.service\n"
@@ -789,16 +820,15 @@ class TestService:
     def test_the_config_file_that_is_given_goes_into_the_unit(
         self, quiet_home: Home, tmp_path: Path
     ) -> None:
-        ended = quiet_home.daemon(
-            "-c", "mine.toml", "service", "install", "--dry-run", cwd=tmp_path
-        )
+        words = ("-c", "mine.toml", "service", "install", "--dry-run")
+        ended = quiet_home.apart("memory-daemon", *words, cwd=tmp_path)
         assert str(tmp_path / "mine.toml") in ended.stdout
 
     def test_a_unit_that_cannot_be_written_is_named(self, home: Home, tmp_path: Path) -> None:
         blocked = tmp_path / "file"
         blocked.touch()
         environ = elsewhere(home, blocked)
-        ended = home.daemon("service", "install", environ=environ)
+        ended = home.apart("memory-daemon", "service", "install", environ=environ)
         assert_refused(ended, CONFIG, f"cannot write {blocked}")
 
 
@@ -867,7 +897,8 @@ class TestCompletion:
             "COMP_WORDS": "memory-daemon qu",
             "COMP_CWORD": word,
         }
-        ended = quiet_home.daemon(environ=environ)
+        run = quiet_home.run if shell == "bash" else quiet_home.apart
+        ended = run("memory-daemon", environ=environ)
         assert (ended.returncode, ended.stdout) == (OK, answer)
         assert not (quiet_home.data / "daemon.json").exists()
 
@@ -916,7 +947,7 @@ class TestHelp:
         self, home: Home, words: tuple[str, ...]
     ) -> None:
         program, *rest = words
-        page = home.run(program, *rest, "--help")
+        page = home.apart(program, *rest, "--help")
         assert (page.returncode, page.stderr) == (OK, "")
         usage, blank, description, *more = page.stdout.splitlines()
         assert usage.startswith(f"Usage: {' '.join(words)}")
@@ -925,8 +956,8 @@ class TestHelp:
         assert "Options:" in more
         assert "Examples:" in more
         assert more[-1].startswith("  ")
-        if not rest or len(rest) > 2:  # for some is enough: each is a process
-            assert home.run(program, *rest, "-h").stdout == page.stdout
+        if not rest:  # by the daemon
+            assert home.run(program, "-h").stdout == page.stdout
 
     @pytest.mark.parametrize("program", PROGRAMS)
     def test_it_needs_no_daemon_and_starts_none(self, quiet_home: Home, program: str) -> None:

@@ -22,7 +22,7 @@ _numbers = count()
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -229,6 +229,7 @@ class TestKilled:
             for words in ("blue", "in blue")
         )
         with Home() as home:
+            home.serve()
             memory = Memory(home, home.work)
             memory.text("import", given=given.encode())
             before = memory.listed("--limit", "1000")
@@ -238,7 +239,7 @@ class TestKilled:
                     lambda: len(memory.listed("--limit", "1000")) < 2 * PAIRS, "some are put away"
                 )
                 home.stop(signal.SIGKILL)
-            home.started()
+            home.serve()
             gone = 2 * PAIRS - len(memory.listed("--limit", "1000"))
             assert gone > 0
             assert memory.json("consolidate", "--undo") == {"undone": gone, "left": 0}

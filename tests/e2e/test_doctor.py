@@ -14,13 +14,13 @@ from tests.launching import Home
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
 def examined(home: Home, **variables: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
     """The exit code, and what was found by subject."""
-    answer = home.run("memory", "doctor", "--format", "json", env=variables)
+    answer = home.run_apart("memory", "doctor", "--format", "json", env=variables)
     told = json.loads(answer.out)
     assert told["healthy"] == (answer.code == 0)
     found: dict[str, list[dict[str, Any]]] = {}

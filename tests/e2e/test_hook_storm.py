@@ -17,19 +17,19 @@ from tests.hook_inputs import claude
 from tests.launching import Answer, Home, until
 from tests.memory_client import Client
 
-AT_ONCE = 8
+AT_ONCE = 6
 SESSIONS = 7
 WITHOUT_DAEMON = 30
-HANGING = 6
+HANGING = 4
 SECONDS = 120.0
 
 
 class TestStorm:
-    @pytest.mark.parametrize("calls", [120, pytest.param(1_000, marks=pytest.mark.soak)])
+    @pytest.mark.parametrize("calls", [36, pytest.param(1_000, marks=pytest.mark.soak)])
     def test_loses_and_doubles_nothing_where_the_daemon_is_killed_in_it(
         self, home: Home, calls: int
     ) -> None:
-        home.started()
+        home.serve()
         storm = Storm(home, kill_at=(calls // 3, calls * 2 // 3))
 
         storm.rage(calls, at_once=AT_ONCE)
@@ -37,6 +37,7 @@ class TestStorm:
         storm.check_calm()
         assert storm.kills == 2
 
+    @pytest.mark.soak  # of ten the tests of hooks tell the same
     def test_without_a_daemon_starts_one(self, home: Home) -> None:
         storm = Storm(home)
 
@@ -48,7 +49,7 @@ class TestStorm:
     def test_is_answered_where_the_daemon_hangs_and_recorded_when_it_goes_on(
         self, home: Home
     ) -> None:
-        pid = home.started()
+        pid = home.serve()
         storm = Storm(home)
         os.kill(pid, signal.SIGSTOP)
         try:

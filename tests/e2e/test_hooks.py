@@ -85,7 +85,7 @@ class Session:
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -630,7 +630,7 @@ class TestWithoutADaemon:
             (spool / "0000000000000-damaged.json").write_text('{"moment": ')
             until(lambda: not home.processes(), "no daemon is being started")
             home.config_file.unlink()
-            home.started()
+            home.serve()
             until(lambda: not list(spool.glob("*.json")), "the spool is drained")
             with connected(home) as client:
                 found = client.all_events()

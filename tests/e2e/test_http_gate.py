@@ -27,7 +27,7 @@ MOST_BY_DEFAULT = 16 << 20
 @pytest.fixture(scope="module")
 def web() -> Iterator[Web]:
     with Home() as home:
-        home.started()
+        home.serve()
         yield Web(home)
 
 
@@ -56,7 +56,7 @@ def strict(certified: tuple[Path, Path]) -> Iterator[Web]:
             f"rate = 1\nburst = {BURST}\nmax_body_bytes = {MOST}\n"
             f'tls_cert = "{certified[0]}"\ntls_key = "{certified[1]}"\n'
         )
-        home.started()
+        home.serve()
         yield Web(home)
 
 

@@ -58,7 +58,7 @@ COMMANDS = (
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -77,6 +77,7 @@ def memory(home: Home, repository: Repository) -> Memory:
 def counted() -> Iterator[Memory]:
     """In a home of its own, with five memories."""
     with Home() as home:
+        home.serve()
         here = Memory(home, git_repositories.made(home.work / "app").folder)
         for number in range(3):
             here.capture("decisions", f"Decision {number}")
@@ -97,6 +98,7 @@ def llm() -> Iterator[ScriptedLlm]:
 def reasoning(llm: ScriptedLlm) -> Iterator[Memory]:
     """In a home whose daemon has a model."""
     with with_llm(llm.url) as home:
+        home.serve()
         memory = Memory(home, git_repositories.made(home.work / "app").folder)
         record = (
             b'{"namespace": "decisions", "summary": "Use PostgreSQL for the data layer",'

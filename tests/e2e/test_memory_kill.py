@@ -31,7 +31,7 @@ def user() -> Iterator[Home]:
 @pytest.fixture
 def home(user: Home) -> Home:
     """With a daemon that runs, whatever the test before has done to it."""
-    user.started()
+    user.serve()
     return user
 
 
@@ -75,7 +75,7 @@ class TestKilled:
     ) -> None:
         name = memory.capture("decisions", "Acknowledged")
         home.stop(signal.SIGKILL)
-        home.started()
+        home.serve()
         until_noted(repository, {name})
         assert memory.listed() == [name]
 
@@ -88,7 +88,7 @@ class TestKilled:
         home.stop(signal.SIGKILL)
         in_the_way.unlink()
         assert notes(repository) == b""
-        home.started()
+        home.serve()
         until_noted(repository, {name})
 
     def test_while_it_held_the_lock_of_the_notes(
@@ -103,7 +103,7 @@ class TestKilled:
         until(lambda: told in home.log(), "it respects the lock of someone else")
         assert lock.exists()
         home.stop(signal.SIGKILL)
-        home.started()
+        home.serve()
         until_noted(repository, {before, after})
         assert not lock.exists()
 

@@ -126,7 +126,7 @@ def _home(shared: Path, org: str) -> Iterator[Home]:
             f'[memories]\nuser_remote = "{shared}/user.git"\n'
             f'org = "acme"\norg_repository = "{org}"\n'
         )
-        found.started()
+        found.serve()
         yield found
 
 
@@ -378,6 +378,7 @@ class TestFreshFolders:
         name = ada.memory.capture("decisions", "Use PostgreSQL", "--content", "for its JSONB")
         ada.sync("--remote")
         with Home() as home:
+            home.serve()
             new = clone(home, remote)
             assert new.memory.recalled("PostgreSQL") == []
             assert "1 imported" in new.sync("--fetch").text

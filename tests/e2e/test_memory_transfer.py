@@ -37,7 +37,7 @@ NASTY = (
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -45,7 +45,7 @@ def home() -> Iterator[Home]:
 def fresh() -> Iterator[Home]:
     """Another machine."""
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 

@@ -32,7 +32,7 @@ CHECKS = [
 def web() -> Iterator[Web]:
     with Home() as home:
         home.configure("[http]\nburst = 0\n")
-        home.started()
+        home.serve()
         yield Web(home)
 
 

@@ -48,7 +48,7 @@ Run = Callable[..., Answer]
 def home() -> Iterator[Home]:
     """One whose daemon was told everything, and has it in its table of contents and index."""
     with Home() as found:
-        found.started()
+        found.serve()
         with connected(found) as client:
             client.ingest_all(RECORDED)
             toc = Toc(client)
@@ -280,7 +280,7 @@ class TestListing:
 
     def test_more_than_a_page_is_listed_and_a_limit_holds(self) -> None:
         with Home() as home:
-            home.started()
+            home.serve()
             with connected(home) as client:
                 client.ingest_all(
                     message(f"e-{number:03}", 1_000 + number, f"herring {number}")
@@ -483,14 +483,15 @@ class TestQuerySearch:
         endpoint = f"http://127.0.0.1:{home.status()['grpc_port']}"
         asked = ("search", *words, "--mode", "bm25", "--format", style)
         here = home.run("memory-daemon", "query", *asked)
-        there = home.run("memory-daemon", "query", "-e", endpoint, *asked)
+        there = home.run_apart("memory-daemon", "query", "-e", endpoint, *asked)
         assert shown(there) == shown(here)
 
     def test_over_grpc_what_is_wrong_is_refused_alike(self, home: Home) -> None:
         endpoint = f"http://127.0.0.1:{home.status()['grpc_port']}"
         for words in (("x", "--since", "someday"), ("x" * 10_001,)):
             assert_refused(
-                home.run("memory-daemon", "query", "-e", endpoint, "search", *words), INVALID
+                home.run_apart("memory-daemon", "query", "-e", endpoint, "search", *words),
+                INVALID,
             )
 
     def test_where_nobody_listens_it_is_said(self, home: Home) -> None:
@@ -542,7 +543,7 @@ class TestIndexes:
     @pytest.mark.soak
     def test_with_an_embedder_both_are_told_and_rebuilt(self) -> None:
         with Home(embedder="minilm") as home:
-            home.started()
+            home.serve()
             with connected(home) as client:
                 client.ingest_all(NIGHT)
                 settle(home, Toc(client))

@@ -28,7 +28,7 @@ Trigger = Callable[[], bool]
 @pytest.fixture
 def home() -> Iterator[Home]:
     with Home(embedder="minilm") as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -102,10 +102,10 @@ def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
                 for event in part:
                     client.ingest(event)
             _kill_when(home, triggers[number])
-        home.started()
+        home.serve()
         if number == 4:  # and once more, while it catches up
             home.stop(signal.SIGKILL)
-            home.started()
+            home.serve()
     _assert_complete(home, events)
 
 
@@ -118,7 +118,7 @@ def test_killed_while_the_indexes_are_rebuilt_they_are_complete_afterwards(home:
     for words in (("--vectors",), (), ("--words",)):
         with home.begin("memory-daemon", "admin", "rebuild-index", *words):
             _kill_when(home, _rebuilding(home, words, len(events)))
-        home.started()
+        home.serve()
     _assert_complete(home, events)
 
 

@@ -40,7 +40,7 @@ class State(TypedDict):
 @pytest.fixture(scope="module")
 def web() -> Iterator[Web]:
     with Home() as home:
-        home.started()
+        home.serve()
         yield Web(home)
 
 

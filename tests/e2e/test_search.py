@@ -399,7 +399,7 @@ class TestLargeEvents:
 def embedding() -> Iterator[Home]:
     """A daemon of the test's own, that embeds."""
     with Home(embedder="minilm") as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -465,7 +465,7 @@ class TestVectors:
             before = indexes(embedding)["vectors"]["documents"]
         embedding.stop()
         embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
-        embedding.started()
+        embedding.serve()
         assert indexes(embedding)["vectors"] is None
         late = message("late", NIGHT[-1].timestamp_ms + 1, "A goat ate it.", session_id="night")
         with connected(embedding) as client:
@@ -476,7 +476,7 @@ class TestVectors:
             assert "words alone" in answer.warning
         embedding.stop()
         embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "minilm"
-        embedding.started()
+        embedding.serve()
         with connected(embedding) as client:
             assert Search(client).ids("goat", mode="bm25", kinds=["event"])[0] == "late"
             settle(embedding, Toc(client))
@@ -554,7 +554,7 @@ DAMAGE: dict[str, tuple[Damage, Damage]] = {
 def damaged() -> Iterator[Home]:
     """A daemon whose indexes the tests damage, one after the other."""
     with Home(embedder="minilm") as home:
-        home.started()
+        home.serve()
         with connected(home) as client:
             client.ingest_all(NIGHT)
             settle(home, Toc(client))
@@ -591,14 +591,14 @@ def test_a_damaged_index_heals_at_the_next_start(damaged: Home, name: str) -> No
     damaged.stop()
     for damage in DAMAGE[name]:
         damage(damaged.data / "index")
-    damaged.started()
+    damaged.serve()
     _assert_healed(damaged)
 
 
 def test_while_vectors_are_made_again_words_answer(damaged: Home) -> None:
     damaged.stop()
     _other_model(damaged.data / "index")
-    damaged.started()
+    damaged.serve()
     with connected(damaged) as client:
         assert Search(client).ids("museum", kinds=["event"])[0] == NIGHT[0].event_id
     _assert_healed(damaged)
@@ -610,11 +610,11 @@ def test_without_an_embedder_nobody_minds_damaged_vectors(damaged: Home) -> None
     (damaged.data / "index/vectors/model.json").write_bytes(b"\xff{")
     damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
     try:
-        damaged.started()
+        damaged.serve()
         with connected(damaged) as client:
             assert Search(client).ids("museum", mode="bm25")
     finally:
         damaged.stop()
         damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "minilm"
-    damaged.started()
+    damaged.serve()
     _assert_healed(damaged)

@@ -63,7 +63,7 @@ def test_every_interface_sends_its_operations_and_no_words(collector: Collector)
         port = collector.server_address[1]
         endpoint = f"http://127.0.0.1:{port}/v1/traces"
         home.configure(f'[telemetry]\notlp_endpoint = "{endpoint}"\n')
-        home.started()
+        home.serve()
         told = {"hook_event_name": "UserPromptSubmit", "session_id": "s-1", "prompt": WORDS}
         answer = home.run(
             "memory", "hook", "auto", "--agent", "codex", given=json.dumps(told).encode()
@@ -88,7 +88,7 @@ def test_every_interface_sends_its_operations_and_no_words(collector: Collector)
 def test_a_collector_that_is_not_there_harms_nobody() -> None:
     with Home() as home:
         home.configure('[telemetry]\notlp_endpoint = "http://127.0.0.1:9/v1/traces"\n')
-        home.started()
+        home.serve()
         assert home.run("memory", "list").code == 0
         home.stop()
         assert home.pid() is None

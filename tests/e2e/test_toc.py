@@ -381,6 +381,7 @@ class TestLiving:
         by_turns = [event for pair in zip(FERRY_MORNING, MILL, strict=True) for event in pair]
         for event in by_turns:
             client.ingest(event)
+        toc.settle()
         toc.wait_for([FERRY_MORNING, MILL])
         assert len(toc.children("toc:day:2026-01-30")) == 2
 
@@ -395,11 +396,13 @@ class TestLiving:
             for number, ms in enumerate((0, gap - 1, 2 * gap - 1))
         ]
         client.ingest_all(events)
+        toc.settle()
         toc.wait_for([events[:2], events[2:]])
 
     def test_a_late_event_changes_its_own_run_only(self, own: tuple[Client, Toc]) -> None:
         client, toc = own
         client.ingest_all([*FERRY_MORNING, *FERRY_NOON])
+        toc.settle()
         toc.wait_for([FERRY_MORNING, FERRY_NOON])
         toc.settle()
         morning, noon = toc.children("toc:day:2026-01-30")
@@ -429,16 +432,19 @@ class TestLiving:
         one = [said("kiln", 1, at, "user", texts[0])]
         two = [said("kiln", 2, at + 40 * MINUTE, "user", texts[1])]
         client.ingest_all([*one, *two])
+        toc.settle()
         toc.wait_for([one, two])
 
         between = said("kiln", 3, at + 20 * MINUTE, "user", texts[2])
         client.ingest(between)
+        toc.settle()
         toc.wait_for([[*one, between, *two]])
         toc.settle()
         (joined,) = toc.segments()
 
         first = said("kiln", 4, at - 10 * MINUTE, "user", "When was the kiln last serviced?")
         client.ingest(first)
+        toc.settle()
         toc.wait_for([[first, *one, between, *two]])
         toc.settle()
         (renamed,) = toc.segments()
@@ -453,12 +459,14 @@ class TestLiving:
         client, toc = own
         after = [said("owl", 1, millis("2026-05-01 00:05"), "user", "The owl camera is blind.")]
         client.ingest_all(after)
+        toc.settle()
         toc.wait_for([after])
         toc.settle()
         assert toc.find("toc:day:2026-05-01") is not None
 
         before = said("owl", 2, millis("2026-04-30 23:55"), "user", "Check the owl camera now.")
         client.ingest(before)
+        toc.settle()
         toc.wait_for([[before, *after]])
         toc.settle()
         assert toc.find("toc:day:2026-05-01") is None

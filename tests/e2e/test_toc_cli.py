@@ -43,7 +43,7 @@ Run = Callable[..., Answer]
 def home() -> Iterator[Home]:
     """One whose daemon was told everything, and has it in its table of contents."""
     with Home() as found:
-        found.started()
+        found.serve()
         with Client(f"127.0.0.1:{found.status()['grpc_port']}") as client:
             client.ingest_all([*EVERYTHING, *CONTROL])
             Toc(client).settle()
@@ -53,6 +53,8 @@ def home() -> Iterator[Home]:
 @pytest.fixture
 def run(home: Home) -> Run:
     def call(*words: str) -> Answer:
+        if "-e" in words:  # for which there must be no daemon
+            return home.run_apart("memory-daemon", *words)
         return home.run("memory-daemon", *words)
 
     return call
@@ -68,7 +70,7 @@ def toc(home: Home) -> Iterator[Toc]:
 def empty() -> Iterator[Home]:
     """One with a daemon of the test's own, which was told nothing."""
     with Home() as found:
-        found.started()
+        found.serve()
         yield found
 
 
@@ -564,7 +566,7 @@ class TestRebuild:
             Toc(client).settle()
         empty.stop()
         empty.environ["MEMORY_TOC__TIME_GAP_MS"] = str(24 * 60 * MINUTE)
-        empty.started()
+        empty.serve()
         found = empty.run("memory-daemon", "admin", "rebuild-toc", "--format", "json").json()
         assert (found["written"], found["removed"]) == (1, 1)
         with Client(f"127.0.0.1:{empty.status()['grpc_port']}") as client:

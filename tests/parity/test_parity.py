@@ -248,7 +248,7 @@ def _hit(hit: Answer) -> Answer:
 def faces() -> Iterator[dict[str, Face]]:
     with ExitStack() as stack:
         home = stack.enter_context(Home())
-        home.started()
+        home.serve()
         web = Web(home)
         target = f"unix:{web.record['grpc_socket']}"
         client = stack.enter_context(Client(target))
