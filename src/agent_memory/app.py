@@ -208,31 +208,32 @@ class App:
         return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
 
     def desk(self, chosen: Mcp) -> "Desk":
-        """What is offered over MCP. To be called on the event loop that serves it, and loaded
-        elsewhere before: the protocol's library takes more than a second."""
+        """What is offered over MCP. To be made on the event loop that serves it; the first import
+        of it takes more than a second, and is better done elsewhere before."""
         from agent_memory.interfaces.mcp.desk import Desk
 
+        return Desk(self.offered(chosen))
+
+    def offered(self, chosen: Mcp) -> McpParts:
         services = self.services
-        return Desk(
-            McpParts(
-                bridge=self.bridge,
-                capture=services.capture,
-                recall=services.recall,
-                curation=services.curation,
-                workplaces=services.workplaces,
-                contents=services.contents,
-                survey=services.survey,
-                sharing=services.sharing,
-                consolidation=services.consolidation,
-                memory_forgetting=services.memory_forgetting,
-                indexes=services.indexes,
-                changes=self.parts.changes,
-                settings=chosen,
-                observer=self.observer,
-                version=__version__,
-                remote=self.parts.remote,
-                environ=self.parts.environ,
-            )
+        return McpParts(
+            bridge=self.bridge,
+            capture=services.capture,
+            recall=services.recall,
+            curation=services.curation,
+            workplaces=services.workplaces,
+            contents=services.contents,
+            survey=services.survey,
+            sharing=services.sharing,
+            consolidation=services.consolidation,
+            memory_forgetting=services.memory_forgetting,
+            indexes=services.indexes,
+            changes=self.parts.changes,
+            settings=chosen,
+            observer=self.observer,
+            version=__version__,
+            remote=self.parts.remote,
+            environ=self.parts.environ,
         )
 
     def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:

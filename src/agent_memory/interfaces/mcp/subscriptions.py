@@ -6,7 +6,8 @@ are fed by one follower of the feed of what became durable, and only while someb
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -56,7 +57,7 @@ class _Client:
         self._woken = asyncio.Event()
         self._task = asyncio.create_task(self._run())
 
-    def tell(self, changed: Set[str]) -> None:
+    def tell(self, changed: AbstractSet[str]) -> None:
         self._list_changed = True
         self._changed |= dict.fromkeys(self.wanted[each] for each in changed & self.wanted.keys())
         self._woken.set()
