@@ -280,13 +280,14 @@ class TestTools:
             )
         )
         until(lambda: "toc:year:2020" in nodes(office), "the table of contents")
-        name = "toc:year:2020"
+        name, day = "toc:year:2020", ""
         for level in ("month", "week", "day", "segment"):
             found = office.call("memory_timeline", node_id=name)
             assert found["node"]["node_id"] == name
             (child,) = found["children"]
             assert child["level"] == level
             name = child["node_id"]
+            day = name if level == "day" else day
         leaf = office.call("memory_timeline", node_id=name)["node"]
         grip_id = next(grip for bullet in leaf["bullets"] for grip in bullet["grip_ids"])
         around = office.call("memory_expand", grip_id=grip_id, events_before=1, events_after=1)
@@ -301,6 +302,10 @@ class TestTools:
             assert grip["grip"]["grip_id"] == grip_id
             years = await guest.read("memory://toc")
             assert "toc:year:2020" in [each["node_id"] for each in years["children"]]
+            node_id = ResourceTemplateReference(uri="memory://toc/{node_id}")
+            for begun, whole in (("toc:y", "toc:year:2020"), ("toc:day:2020-09", day)):
+                given = {"name": "node_id", "value": begun}
+                assert whole in (await guest.client.complete(node_id, given)).completion.values
 
         office.visit(reading)
         found = office.call("memory_recall", query="rye flour sourdough", kinds=["events"])
@@ -413,6 +418,31 @@ class TestErrors:
             assert raised.value.data["uri"] == uri
 
         office.visit(reading, era)
+
+    def test_a_project_that_cannot_be_one_is_refused_everywhere(self, office: Office) -> None:
+        visitor = Visitor(caller=None, project="../etc")
+        given = {"namespace": "decisions", "summary": "x", "domain": "project"}
+        assert office.fail("memory_capture", visitor=visitor, **given)[0] == -32002
+
+        async def asking(guest: Guest) -> None:
+            for asked in (
+                guest.client.list_resources(),
+                guest.client.get_prompt("recall-context", {"topic": "x"}),
+            ):
+                with pytest.raises(MCPError) as raised:
+                    await asked
+                assert (raised.value.code, raised.value.data["code"]) == (-32602, -32002)
+
+        office.visit(asking, visitor=visitor)
+
+    def test_a_remote_that_is_not_there_is_told(self, office: Office, tmp_path: Path) -> None:
+        lonely = git_repositories.made(tmp_path / "lonely")
+        lonely.git("remote", "add", "origin", str(tmp_path / "gone.git"))
+        code, message = office.fail(
+            "memory_sync", visitor=at(lonely), domain="project", remote=True
+        )
+        assert code == -32000
+        assert message
 
     def test_a_cursor_that_nobody_gave_is_refused(self, office: Office) -> None:
         async def listing(guest: Guest) -> None:

@@ -133,8 +133,7 @@ class Desk:
         self, handlers: "_Handlers"
     ) -> Callable[[Context, SubscribeRequestParams], Coroutine[Any, Any, EmptyResult]]:
         async def subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-            visit = handlers.visit(ctx)
-            uri = await self._parts.bridge.run(lambda: compared(visit, params.uri))
+            uri = await handlers.run(ctx, lambda visit: compared(visit, params.uri))
             return self._subscriptions.subscribe(ctx, params, uri)
 
         return subscribe
@@ -154,7 +153,7 @@ class _Handlers:
         self._tools = listed
         self._visitor = visitor
 
-    def visit(self, ctx: Context) -> Visit:
+    def _visit(self, ctx: Context) -> Visit:
         return Visit(self._parts, self._visitor(ctx))
 
     async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -182,7 +181,7 @@ class _Handlers:
             given = offer.given.model_validate(arguments)
         except ValidationError as exc:
             raise errors.invalid(exc) from exc
-        visit = self.visit(ctx)
+        visit = self._visit(ctx)
         if not offer.long:
             return await self._parts.bridge.run(
                 lambda: offer.result(offer.work(visit, given, _quietly))
@@ -198,8 +197,8 @@ class _Handlers:
     async def list_resources(
         self, ctx: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        visit, cursor = self.visit(ctx), params.cursor if params else None
-        found = await self._run(ctx, lambda: resources.listed(visit, cursor))
+        cursor = params.cursor if params else None
+        found = await self.run(ctx, lambda visit: resources.listed(visit, cursor))
         return ListResourcesResult(resources=found.resources, next_cursor=found.cursor)
 
     async def list_templates(
@@ -210,11 +209,11 @@ class _Handlers:
     async def read_resource(
         self, ctx: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        visit = self.visit(ctx)
-        text = await self._run(ctx, lambda: resources.read(visit, params.uri), uri=params.uri)
+        uri = params.uri
+        text = await self.run(ctx, lambda visit: resources.read(visit, uri), uri=uri)
         return ReadResourceResult(
             contents=[
-                TextResourceContents(uri=params.uri, mime_type=resources.JSON, text=text),
+                TextResourceContents(uri=uri, mime_type=resources.JSON, text=text),
             ]
         )
 
@@ -224,24 +223,24 @@ class _Handlers:
         return ListPromptsResult(prompts=list(prompts.PROMPTS))
 
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        visit = self.visit(ctx)
         given = params.arguments or {}
-        return await self._run(ctx, lambda: prompts.made(visit, params.name, given))
+        return await self.run(ctx, lambda visit: prompts.made(visit, params.name, given))
 
     async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
-        visit, asked = self.visit(ctx), params.argument
+        asked = params.argument
         known = (params.context.arguments if params.context else None) or {}
-        found = await self._run(
+        found = await self.run(
             ctx,
-            lambda: completions.completed(visit, params.ref, asked.name, asked.value, known),
+            lambda visit: completions.completed(visit, params.ref, asked.name, asked.value, known),
         )
         return CompleteResult(completion=found)
 
-    async def _run(self, ctx: Context, work: Callable[[], T], uri: str | None = None) -> T:
+    async def run(self, ctx: Context, work: Callable[[Visit], T], uri: str | None = None) -> T:
         """Raises MCPError; of a resource, with the code that the protocol has for a missing one."""
         try:
             with self._parts.observer.operation(Interface.MCP, ctx.method, _trace(ctx)):
-                return await self._parts.bridge.run(work)
+                visit = self._visit(ctx)
+                return await self._parts.bridge.run(lambda: work(visit))
         except NotFound as exc:
             if uri is None:
                 raise errors.protocol(exc) from exc

@@ -13,7 +13,7 @@ from mcp_types import Annotations, Resource, ResourceTemplate
 from agent_memory.domain import documents, memories
 from agent_memory.domain.contexts import NOTICE
 from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput, NotFound
+from agent_memory.domain.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.domain.events import MAX_MILLIS, Millis, check_millis
 from agent_memory.domain.memories import NAMESPACES, ORG, PROJECT, SCHEME, USER, Domain
 from agent_memory.domain.queries import MAX_OFFSET, Hit, Query, Scope
@@ -106,7 +106,10 @@ def _found(visit: Visit, uri: str) -> dict[str, Any]:
         raise NotFound("there is no resource of so long a name")
     given = unquote(uri.strip())
     if given.rstrip("/") == uris.CONTENTS:
-        return {"uri": uris.CONTENTS, "children": [node_json(each) for each in _years(visit)]}
+        return {
+            "uri": uris.CONTENTS,
+            "children": [node_json(each) for each in visit.parts.contents.roots()],
+        }
     if given.startswith(f"{uris.CONTENTS}/"):
         return _node(visit, given.removeprefix(f"{uris.CONTENTS}/"))
     if given.startswith(f"{uris.GRIPS}/"):
@@ -123,7 +126,7 @@ def _found(visit: Visit, uri: str) -> dict[str, Any]:
         if not memory_id:
             return _namespace(visit, name, namespace)
         memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
-    except InvalidInput as exc:
+    except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
     shown = visit.parts.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.here())
     return {**wire.shown_json(shown), "uri": uris.written(shown.memory.urn)}
@@ -186,10 +189,6 @@ def _grip(visit: Visit, grip_id: str) -> dict[str, Any]:
     return {**shown, **events, "uri": uris.of_grip(grip_id)}
 
 
-def _years(visit: Visit) -> list[Any]:
-    return visit.parts.contents.roots()
-
-
 def _scope(domains: list[Domain] | None, namespace: str = "") -> Scope:
     return Scope(
         kinds=frozenset({Kind.MEMORY}), domains=frozenset(domains or ()), namespace=namespace
@@ -237,7 +236,7 @@ def _memory(hit: Hit) -> Resource:
         title=wire.summary(document),
         description=f"{document.namespace} of {document.domain}, {when}",
         mime_type=JSON,
-        annotations=Annotations(last_modified=when),
+        annotations=Annotations(last_modified=when),  # what it says never changes
     )
 
 

@@ -122,6 +122,7 @@ class Recall(Given):
     )
     kinds: list[Kind] = Field(
         default=["memories"],
+        min_length=1,
         max_length=6,
         description="Where to look: memories; events (what was said, verbatim), segments and grips"
         " (summaries of conversations and their sources), facts; or all.",

@@ -240,17 +240,13 @@ def _connection(ctx: Context) -> Connection:
 
 
 def compared(visit: Visit, uri: str) -> str:
-    """The URI of what changes are told of, in the spelling that is compared. Raises MCPError."""
-    try:
-        given = uris.plain(uri).rstrip("/")
-        if len(uri) > MAX_URI_CHARS or not given.startswith(SCHEME):
-            raise InvalidInput(
-                "changes are told of memories, namespaces and domains: URIs that begin with"
-                f" {SCHEME}"
-            )
-        own = memories.parse_area(given).domain == PROJECT and visit.nearby() is not None
-        if own:
-            return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.domain(PROJECT)}", 1)
-        return given
-    except AgentMemoryError as exc:
-        raise errors.protocol(exc, uri=uri[:MAX_URI_CHARS]) from exc
+    """The URI of what changes are told of, in the spelling that is compared. Raises
+    InvalidInput."""
+    given = uris.plain(uri).rstrip("/")
+    if len(uri) > MAX_URI_CHARS or not given.startswith(SCHEME):
+        raise InvalidInput(
+            f"changes are told of memories, namespaces and domains: URIs that begin with {SCHEME}"
+        )
+    if memories.parse_area(given).domain == PROJECT and visit.nearby() is not None:
+        return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.domain(PROJECT)}", 1)
+    return given

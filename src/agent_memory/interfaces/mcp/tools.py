@@ -183,6 +183,9 @@ def sync(visit: Visit, given: shapes.Sync, done: Done) -> dict[str, Any]:
     outcomes = visit.parts.sharing.share(
         visit.named(given.domain), wanted, visit.caller, visit.remote(), done
     )
+    failures = [each.failure for each in outcomes if each.failure is not None]
+    if failures and len(failures) == len(outcomes):
+        raise failures[0]
     return {
         **wire.shared_json(outcomes),
         "warnings": [each.alone for each in outcomes if each.alone],
