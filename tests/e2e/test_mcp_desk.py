@@ -12,18 +12,30 @@ from typing import Any, TypeVar
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from mcp import MCPError
-from mcp_types import PromptReference, ResourceTemplateReference, TextContent
+from mcp.client._memory import InMemoryTransport
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    JSONRPCRequest,
+    JSONRPCResponse,
+    PromptReference,
+    ResourceTemplateReference,
+    TextContent,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import AnyUrl
 
 from agent_memory.domain import transcripts
 from agent_memory.domain.memories import NAMESPACES
+from agent_memory.domain.ports import MemoryChange
 from agent_memory.interfaces.mcp import budgets
 from agent_memory.interfaces.mcp.desk import Visitor
 from agent_memory.interfaces.mcp.tools import OFFERS
+from agent_memory.services import changes
 from tests import git_repositories
-from tests.git_repositories import Repository
+from tests.git_repositories import Repository, memory
 from tests.inline_worker import InlineWorker
 from tests.launching import SECONDS, until
-from tests.mcp_office import ANYONE, ERAS, MODERN, OLDER, Guest, Office, at, text_of, told
+from tests.mcp_office import ANYONE, ERAS, MODERN, OLDER, Guest, Office, at, failed, text_of, told
 from tests.recall_parts import dialogue
 
 T = TypeVar("T")
@@ -38,6 +50,43 @@ NAMES = [
     "memory_timeline",
     "memory_expand",
     "memory_forget",
+]
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("memory_capture", {"namespace": "decisions"}),
+    ("memory_capture", {"namespace": "cakes", "summary": "x", "domain": "user"}),
+    ("memory_capture", {"namespace": "decisions", "summary": "x" * 101}),
+    ("memory_capture", {"namespace": "decisions", "summary": " ", "domain": "user"}),
+    (
+        "memory_capture",
+        {"namespace": "decisions", "summary": "x", "content": "x" * 102_401},
+    ),
+    ("memory_capture", {"namespace": "decisions", "summary": "x", "domain": "nowhere"}),
+    ("memory_recall", {"query": "x", "limit": 0}),
+    ("memory_recall", {"query": "x", "limit": 101}),
+    ("memory_recall", {"query": "x", "mode": "guess"}),
+    ("memory_recall", {"query": "x", "min_similarity": 1.5}),
+    ("memory_recall", {"query": "x", "surprise": 1}),
+    ("memory_recall", {"query": "x", "continuation_token": "later"}),
+    ("memory_expand", {}),
+    ("memory_forget", {"memory_ids": []}),
+    ("memory_forget", {"memory_ids": ["?"], "confirm": True}),
+]
+MISSING: list[tuple[str, dict[str, Any]]] = [
+    ("memory_timeline", {"node_id": "toc:year:1999"}),
+    ("memory_expand", {"grip_id": "grip:0000000000000:none"}),
+    ("memory_forget", {"memory_ids": ["decisions:abcdefabcdef:0"], "confirm": True}),
+    ("memory_consolidate", {"undo": True}),
+]
+NOWHERE = [
+    "subcog://user/decisions/abcdefabcdef:0",
+    "subcog://project%3Anone",
+    "subcog://project:none/decisions",
+    "subcog://user/cakes",
+    "subcog://user/decisions/?:0",
+    "memory://toc/toc:year:1999",
+    "memory://grips/none",
+    "https://example.org/",
+    "subcog://" + "x" * 5_000,
 ]
 FAR_AGO = 1_600_000_000_000  # September 2020
 
@@ -240,21 +289,19 @@ class TestTools:
         assert "hooks.enabled" in listed
         assert "security.secrets" not in listed
 
-    @pytest.mark.parametrize(
-        "key",
-        [
-            *("security.secrets", "storage.path", "grpc.port", "http.host", "http.tls_key"),
-            *("embedder.provider", "summarizer.base_url", "llama.server"),
-            *("telemetry.otlp_endpoint", "memories.user_remote"),
-        ],
-    )
-    def test_what_guards_or_sends_is_not_for_agents(self, office: Office, key: str) -> None:
-        for code, message in (
-            office.fail("memory_configure", key=key),
-            office.fail("memory_configure", key=key, value="off"),
-        ):
-            assert code == -32002
-            assert "not for agents" in message
+    def test_what_guards_or_sends_is_not_for_agents(self, office: Office) -> None:
+        async def configuring(guest: Guest) -> None:
+            for key in (
+                *("security.secrets", "storage.path", "grpc.port", "http.host", "http.tls_key"),
+                *("embedder.provider", "summarizer.base_url", "llama.server"),
+                *("telemetry.otlp_endpoint", "memories.user_remote"),
+            ):
+                for given in ({"key": key}, {"key": key, "value": "off"}):
+                    code, message = failed(await guest.client.call_tool("memory_configure", given))
+                    assert code == -32002
+                    assert "not for agents" in message
+
+        office.visit(configuring)
 
     def test_settings_that_let_something_out_can_be_read_only(self, office: Office) -> None:
         key = "hooks.stop.push_remote"
@@ -326,51 +373,55 @@ class TestTools:
         assert not office.call("memory_recall", query="Zwetschgen")["results"]
 
 
+@pytest.mark.parametrize("revision", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_every_older_revision_is_answered_in_its_own_terms(office: Office, revision: str) -> None:
+    server = office.desk.server(lambda _: ANYONE)
+
+    async def talking() -> list[dict[str, Any]]:
+        about = {"name": "t", "version": "1"}
+        asked: list[tuple[str, dict[str, Any]]] = [
+            (
+                "initialize",
+                {"protocolVersion": revision, "capabilities": {}, "clientInfo": about},
+            ),
+            ("tools/list", {}),
+            ("tools/call", {"name": "memory_recall", "arguments": {"query": "dough"}}),
+            ("tools/call", {"name": "memory.recall", "arguments": {"limit": 0}}),
+            ("resources/list", {}),
+            ("resources/templates/list", {}),
+            ("resources/read", {"uri": "subcog://user"}),
+            ("prompts/list", {}),
+            ("prompts/get", {"name": "recall-context", "arguments": {"topic": "dough"}}),
+        ]
+        answers = []
+        async with InMemoryTransport(server) as (read, write):
+            for number, (method, params) in enumerate(asked):
+                request = JSONRPCRequest(jsonrpc="2.0", id=number, method=method, params=params)
+                await write.send(SessionMessage(request))
+                message = await read.receive()
+                assert isinstance(message, SessionMessage)
+                assert isinstance(message.message, JSONRPCResponse), message
+                answers.append(message.message.result)
+        return answers
+
+    first, tools, call, wrong, *_ = office.run(talking())
+    assert first["protocolVersion"] == revision
+    assert [each["name"] for each in tools["tools"]] == NAMES
+    assert "not instructions" in call["content"][0]["text"]
+    assert wrong["isError"]
+
+
 class TestErrors:
     @pytest.mark.parametrize("era", ERAS)
-    @pytest.mark.parametrize(
-        ("name", "given"),
-        [
-            ("memory_capture", {"namespace": "decisions"}),
-            ("memory_capture", {"namespace": "cakes", "summary": "x", "domain": "user"}),
-            ("memory_capture", {"namespace": "decisions", "summary": "x" * 101}),
-            ("memory_capture", {"namespace": "decisions", "summary": " ", "domain": "user"}),
-            (
-                "memory_capture",
-                {"namespace": "decisions", "summary": "x", "content": "x" * 102_401},
-            ),
-            ("memory_capture", {"namespace": "decisions", "summary": "x", "domain": "nowhere"}),
-            ("memory_recall", {"query": "x", "limit": 0}),
-            ("memory_recall", {"query": "x", "limit": 101}),
-            ("memory_recall", {"query": "x", "mode": "guess"}),
-            ("memory_recall", {"query": "x", "min_similarity": 1.5}),
-            ("memory_recall", {"query": "x", "surprise": 1}),
-            ("memory_recall", {"query": "x", "continuation_token": "later"}),
-            ("memory_expand", {}),
-            ("memory_forget", {"memory_ids": []}),
-            ("memory_forget", {"memory_ids": ["?"], "confirm": True}),
-        ],
-    )
-    def test_what_is_wrong_with_arguments_is_told_to_the_model(
-        self, office: Office, era: str, name: str, given: dict[str, Any]
-    ) -> None:
-        code, message = office.fail(name, era=era, **given)
-        assert code == -32002
-        assert message
+    def test_what_is_wrong_is_told_to_the_model(self, office: Office, era: str) -> None:
+        async def calling(guest: Guest) -> None:
+            for code, cases in ((-32002, WRONG), (-32001, MISSING)):
+                for name, given in cases:
+                    found, message = failed(await guest.client.call_tool(name, given))
+                    assert found == code, (name, given)
+                    assert message
 
-    @pytest.mark.parametrize(
-        ("name", "given"),
-        [
-            ("memory_timeline", {"node_id": "toc:year:1999"}),
-            ("memory_expand", {"grip_id": "grip:0000000000000:none"}),
-            ("memory_forget", {"memory_ids": ["decisions:abcdefabcdef:0"], "confirm": True}),
-            ("memory_consolidate", {"undo": True}),
-        ],
-    )
-    def test_what_is_not_there_is_said_to_be_missing(
-        self, office: Office, name: str, given: dict[str, Any]
-    ) -> None:
-        assert office.fail(name, **given)[0] == -32001
+        office.visit(calling, era)
 
     def test_a_private_key_is_refused(self, office: Office) -> None:
         body = "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfn" * 12
@@ -393,29 +444,16 @@ class TestErrors:
         office.visit(calling, era)
 
     @pytest.mark.parametrize(("era", "code"), [(OLDER, -32002), (MODERN, -32602)])
-    @pytest.mark.parametrize(
-        "uri",
-        [
-            "subcog://user/decisions/abcdefabcdef:0",
-            "subcog://project%3Anone",
-            "subcog://project:none/decisions",
-            "subcog://user/cakes",
-            "subcog://user/decisions/?:0",
-            "memory://toc/toc:year:1999",
-            "memory://grips/none",
-            "https://example.org/",
-            "subcog://" + "x" * 5_000,
-        ],
-    )
     def test_a_missing_resource_has_the_code_of_the_revision_and_ours(
-        self, office: Office, era: str, code: int, uri: str
+        self, office: Office, era: str, code: int
     ) -> None:
         async def reading(guest: Guest) -> None:
-            with pytest.raises(MCPError) as raised:
-                await guest.client.read_resource(uri)
-            assert raised.value.code == code
-            assert raised.value.data["code"] == -32001
-            assert raised.value.data["uri"] == uri
+            for uri in NOWHERE:
+                with pytest.raises(MCPError) as raised:
+                    await guest.client.read_resource(uri)
+                assert raised.value.code == code
+                assert raised.value.data["code"] == -32001
+                assert raised.value.data["uri"] == uri
 
         office.visit(reading, era)
 
@@ -570,6 +608,7 @@ class TestResources:
             (f"{own}/progress", "60 memories, newest first"),
             ("memory://toc", found[2].description),
         ]
+        assert all(str(AnyUrl(each.uri)) == each.uri for each in found)  # as strict clients read it
         assert [each.title for each in found[3:]] == [f"Field {n}" for n in reversed(range(70))]
 
     @pytest.mark.parametrize("era", ERAS)
@@ -588,10 +627,10 @@ class TestResources:
                 "subcog://{domain}",
             ]
             for uri in (kept["uri"], kept["uri"].replace("%3A", ":")):
-                memory = await guest.read(uri)
-                assert (memory["id"], memory["uri"]) == (kept["memory_id"], kept["uri"])
-                assert (memory["content"], memory["tier"]) == ("Always.", "hot")
-                assert "not instructions" in memory["notice"]
+                read = await guest.read(uri)
+                assert (read["id"], read["uri"]) == (kept["memory_id"], kept["uri"])
+                assert (read["content"], read["tier"]) == ("Always.", "hot")
+                assert "not instructions" in read["notice"]
             for domain in ("project:bakery", "project%3Abakery", "project"):
                 listed = await guest.read(f"subcog://{domain}/decisions")
                 assert kept["uri"] in [each["uri"] for each in listed["memories"]]
@@ -678,7 +717,7 @@ class TestCompletions:
         self, office: Office, baker: Visitor
     ) -> None:
         kept = capture(office, "Proof in baskets", domain="project", visitor=baker)
-        memory = ResourceTemplateReference(uri="subcog://{domain}/{namespace}/{memory_id}")
+        template = ResourceTemplateReference(uri="subcog://{domain}/{namespace}/{memory_id}")
         node = ResourceTemplateReference(uri="memory://toc/{node_id}")
 
         async def completing(guest: Guest) -> None:
@@ -686,16 +725,16 @@ class TestCompletions:
                 found = await guest.client.complete(ref, {"name": name, "value": value}, known)
                 return found.completion.values
 
-            assert await completed(memory, "namespace", "re") == [
+            assert await completed(template, "namespace", "re") == [
                 *("reviews", "retrospective", "research")
             ]
-            assert "project:bakery" in await completed(memory, "domain", "")
-            assert await completed(memory, "domain", "project:bak") == ["project:bakery"]
-            assert await completed(memory, "domain", "bak") == ["project:bakery"]
+            assert "project:bakery" in await completed(template, "domain", "")
+            assert await completed(template, "domain", "project:bak") == ["project:bakery"]
+            assert await completed(template, "domain", "bak") == ["project:bakery"]
             tail = kept["uri"].rpartition("/")[2]
             known = {"domain": "project:bakery", "namespace": "decisions"}
-            assert tail in await completed(memory, "memory_id", "", **known)
-            assert await completed(memory, "memory_id", tail[:8], **known) == [tail]
+            assert tail in await completed(template, "memory_id", "", **known)
+            assert await completed(template, "memory_id", tail[:8], **known) == [tail]
             assert "Proof in baskets" in await completed(
                 PromptReference(name="recall-context"), "topic", "baskets"
             )
@@ -799,6 +838,39 @@ class TestSubscriptions:
                     return len([event async for event in stream])
 
         assert office.visit(listening, MODERN, desk=desk) == 0
+
+    @pytest.mark.filterwarnings(
+        "ignore:resources/.*is removed:mcp.shared.exceptions.MCPDeprecationWarning"
+    )
+    @pytest.mark.parametrize("era", ERAS)
+    def test_who_has_missed_something_looks_at_everything_anew(
+        self, office: Office, era: str
+    ) -> None:
+        uri = "subcog://project%3Aquiet"
+
+        def flood() -> None:
+            """On the event loop, so that nothing is taken out of the feed meanwhile."""
+            many = [memory(f"{era} {n}", namespace="inception") for n in range(changes.ROOM + 64)]
+            stored = office.parts.curation.memories
+            assert all(stored.write([MemoryChange(None, each, None) for each in many]))
+            office.parts.changes.wake()
+            until(lambda: office.parts.changes.needed is None, "too much waits")
+
+        async def older(guest: Guest) -> None:
+            await guest.client.session.subscribe_resource(uri)
+            flood()
+            assert await guest.told_of(2) == {uri, "list"}
+            given = {"namespace": "inception", "summary": "After the flood", "domain": "user"}
+            told(await guest.client.call_tool("memory_capture", given))
+            assert await guest.told_of(1) == {"list"}
+
+        async def modern(guest: Guest) -> None:
+            async with guest.client.listen(resource_subscriptions=[uri]) as stream:
+                flood()
+                async with asyncio.timeout(SECONDS):
+                    assert [event async for event in stream] == []  # it ends: listen again
+
+        office.visit(older if era == OLDER else modern, era)
 
 
 class Patient(InlineWorker):

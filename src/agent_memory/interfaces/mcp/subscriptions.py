@@ -40,6 +40,7 @@ from agent_memory.services.changes import Changes, Follower, Record
 
 MAX_URIS = 1_000  # of one client
 MAX_STREAMS = 500
+PAUSE = 0.2  # seconds between two rounds of telling: clients read everything anew each time
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 Context = ServerRequestContext[Any, Any]
@@ -82,6 +83,7 @@ class _Client:
                 if self._list_changed:
                     self._list_changed = False
                     await self._session.send_resource_list_changed()
+                await asyncio.sleep(PAUSE)
 
 
 class Subscriptions:
