@@ -871,6 +871,7 @@ class TestSubscriptions:
                     assert [event async for event in stream] == []  # it ends: listen again
 
         office.visit(older if era == OLDER else modern, era)
+        until(lambda: office.parts.changes.needed is None, "nobody")
 
 
 class Patient(InlineWorker):

@@ -198,7 +198,19 @@ class Subscriptions:
         def wake() -> None:
             loop.call_soon_threadsafe(self._woken.set)
 
-        return await self._bridge.run(lambda: self._changes.follow(_is_memory, wake))
+        begun = asyncio.ensure_future(
+            self._bridge.run(lambda: self._changes.follow(_is_memory, wake))
+        )
+        try:
+            return await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            begun.add_done_callback(self._unwanted)
+            raise
+
+    def _unwanted(self, begun: "asyncio.Future[Follower]") -> None:
+        """Whoever wanted to follow has left before it began."""
+        if not begun.cancelled() and begun.exception() is None:
+            self._changes.leave(begun.result())
 
     async def _tell(self) -> None:
         while self._follower is not None:
@@ -213,15 +225,14 @@ class Subscriptions:
 
     async def _again(self) -> bool:
         """After a gap: the ones look at everything anew, the others listen anew."""
-        self._streams.close()
-        for client in self._clients.values():
-            client.tell_all()
         try:
             self._follower = await self._follow()
         except AgentMemoryError:
-            self._follower = None
-            return False  # the daemon stops
-        return True
+            self._follower = None  # the daemon stops
+        self._streams.close()
+        for client in self._clients.values():
+            client.tell_all()
+        return self._follower is not None
 
     async def _publish(self, changed: list[Memory]) -> None:
         touched = dict.fromkeys(uri for each in changed for uri in uris.touched(each))
