@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -57,7 +58,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Http, Settings, Toc
+from agent_memory.config import Http, Mcp, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
@@ -104,6 +105,7 @@ from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.seats import Seats
 from agent_memory.interfaces.http.watched import Watched
+from agent_memory.interfaces.mcp.parts import Parts as McpParts
 from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
@@ -147,6 +149,9 @@ from agent_memory.services.timeline import Timeline
 from agent_memory.services.transfer import Transfer
 from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Shared, Workplaces
+
+if TYPE_CHECKING:
+    from agent_memory.interfaces.mcp.desk import Desk
 
 log = structlog.get_logger()
 
@@ -207,6 +212,35 @@ class App:
         admission = _admission(chosen)
         hosts = (*admission.hosts, options.host)
         return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
+
+    def desk(self, chosen: Mcp) -> "Desk":
+        """What is offered over MCP. To be made on the event loop that serves it; the first import
+        of it takes more than a second, and is better done elsewhere before."""
+        from agent_memory.interfaces.mcp.desk import Desk
+
+        return Desk(self.offered(chosen))
+
+    def offered(self, chosen: Mcp) -> McpParts:
+        services = self.services
+        return McpParts(
+            bridge=self.bridge,
+            capture=services.capture,
+            recall=services.recall,
+            curation=services.curation,
+            workplaces=services.workplaces,
+            contents=services.contents,
+            survey=services.survey,
+            sharing=services.sharing,
+            consolidation=services.consolidation,
+            memory_forgetting=services.memory_forgetting,
+            indexes=services.indexes,
+            changes=self.parts.changes,
+            settings=chosen,
+            observer=self.observer,
+            version=__version__,
+            remote=self.parts.remote,
+            environ=self.parts.environ,
+        )
 
     def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:
         watched = Watched(Deferred(load), self.observer)

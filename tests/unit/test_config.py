@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_memory import config
 from agent_memory.config import Key
 from agent_memory.domain.errors import ConfigError
-from agent_memory.interfaces.cli import config_file
+from agent_memory.interfaces import config_file
 
 DEFAULTS = config.Settings()
 

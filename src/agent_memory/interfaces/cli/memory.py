@@ -73,7 +73,7 @@ def get_config(run: Invocation, key: str) -> None:
 def set_config(run: Invocation, key: str, value: str) -> None:
     """Write a setting into the user's config file; its comments and order stay."""
     # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
-    from agent_memory.interfaces.cli import config_file  # noqa: PLC0415
+    from agent_memory.interfaces import config_file  # noqa: PLC0415
 
     known = config.known(key)
     parsed = config.parse(key, value)

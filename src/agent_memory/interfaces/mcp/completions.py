@@ -1,0 +1,105 @@
+"""Completions: what an argument may become, from what is there."""
+
+from collections.abc import Iterable, Mapping
+
+from mcp_types import Completion, PromptReference, ResourceTemplateReference
+
+from agent_memory.domain.documents import Kind
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.memories import NAMESPACES
+from agent_memory.domain.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, Scope
+from agent_memory.interfaces.mcp import resources, uris
+from agent_memory.interfaces.mcp.prompts import PROMPTS
+from agent_memory.interfaces.mcp.resources import TEMPLATES
+from agent_memory.interfaces.mcp.visits import Visit
+
+MOST = 100  # as the protocol has it
+_SUGGESTED = 20
+_DEEP = 1_000  # nodes looked at
+
+
+def completed(
+    visit: Visit,
+    ref: PromptReference | ResourceTemplateReference,
+    name: str,
+    value: str,
+    known: Mapping[str, str],
+) -> Completion:
+    """`known` are arguments that are settled."""
+    if len(value) > MAX_QUERY_CHARS:
+        raise InvalidInput(
+            f"the value has {len(value):,} characters; the limit is {MAX_QUERY_CHARS:,}"
+        )
+    if isinstance(ref, PromptReference):
+        found = _for_prompt(visit, ref.name, name, value)
+    else:
+        if ref.uri not in {each.uri_template for each in TEMPLATES}:
+            raise InvalidInput("there is no such template: resources/templates/list has all")
+        begun = uris.plain(value).lower()
+        found = [each for each in _of_template(visit, name, begun, known) if _begins(each, begun)]
+    return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
+
+
+def _begins(candidate: str, begun: str) -> bool:
+    """Also `my-app` for `project:my-app`."""
+    return candidate.lower().startswith(begun) or candidate.lower().partition(":")[2].startswith(
+        begun
+    )
+
+
+def _of_template(visit: Visit, name: str, begun: str, known: Mapping[str, str]) -> Iterable[str]:
+    match name:
+        case "domain":
+            return resources.known_domains(visit)
+        case "namespace":
+            return NAMESPACES
+        case "memory_id":
+            return _memory_ids(visit, known)
+        case "node_id":
+            return _node_ids(visit, begun)
+        case _:
+            return ()  # of grips there are too many, and none can be known
+
+
+def _memory_ids(visit: Visit, known: Mapping[str, str]) -> list[str]:
+    """Newest first, as the last part of a URI."""
+    domain, namespace = known.get("domain", ""), known.get("namespace", "")
+    domains = [visit.domain(domain)] if domain else visit.nearby()
+    scope = Scope(
+        kinds=frozenset({Kind.MEMORY}),
+        domains=frozenset(domains or ()),
+        namespace=namespace if namespace in NAMESPACES else "",
+    )
+    hits = visit.parts.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    return [hit.uri.rpartition("/")[2] for hit in hits]
+
+
+def _node_ids(visit: Visit, begun: str) -> list[str]:
+    """The years, and below those that the beginning leads into."""
+    contents = visit.parts.contents
+    found = [node.node_id for node in contents.roots()]
+    waiting = list(found)
+    level = begun.split(":")[1] if begun.count(":") > 1 else ""
+    while level and waiting and len(found) < _DEEP:
+        node = contents.node(waiting.pop(0))
+        below = [] if node is None else list(node.child_ids)
+        found += below
+        waiting += [each for each in below if not each.startswith(f"toc:{level}:")]
+    return list(map(str, found))
+
+
+def _for_prompt(visit: Visit, prompt: str, name: str, value: str) -> list[str]:
+    chosen = next((each for each in PROMPTS if each.name == prompt), None)
+    if chosen is None:
+        raise InvalidInput("there is no such prompt: prompts/list has all")
+    if name not in ("summary", "topic"):
+        return []
+    scope = Scope(
+        kinds=frozenset({Kind.MEMORY}),
+        domains=frozenset(visit.nearby() or ()),
+        namespace="decisions" if name == "summary" else "",
+    )
+    hits = visit.parts.recall.search(
+        Query(text=value, scope=scope, limit=_SUGGESTED), counted=False
+    ).hits
+    return list(dict.fromkeys(hit.document.title for hit in hits))

@@ -1,0 +1,69 @@
+"""Settings that an agent may read and change: those of `memory config`, but none that guards, moves
+or sends anything."""
+
+from typing import Any
+
+from agent_memory import config
+from agent_memory.domain.errors import InvalidInput
+from agent_memory.interfaces import config_file
+from agent_memory.interfaces.mcp.visits import Visit
+
+# Of security and storage; addresses that are listened on, or that memories, traces and questions
+# are sent to; and models, which have addresses and keys.
+CLOSED = (
+    *("security", "storage", "grpc", "http", "telemetry", "memories"),
+    *("summarizer", "embedder", "llama"),
+)
+
+
+def read(visit: Visit, key: str) -> dict[str, Any]:
+    loaded = visit.loaded()
+    chosen = [_open(key)] if key else [each for each in config.KEYS.values() if not _closed(each)]
+    return {
+        "settings": [_told(loaded, each) for each in chosen],
+        "changed": False,
+        "restart_needed": False,
+    }
+
+
+def write(visit: Visit, key: str, value: str) -> dict[str, Any]:
+    """Into the user's own file."""
+    known = _open(key)
+    if known.applies == "personal":
+        raise InvalidInput(
+            f"{key} lets something leave this machine, or come in: only the user sets it, with"
+            f" `memory config set {key} ...`"
+        )
+    parsed = config.parse(key, value)
+    path = config.folders(visit.environ).config_file
+    config_file.change(path, key, parsed)
+    return {
+        "settings": [_told(visit.loaded(), known)],
+        "changed": True,
+        "restart_needed": known.applies == "restart",
+        "path": str(path),
+    }
+
+
+def _open(key: str) -> config.Key:
+    known = config.known(key)
+    if _closed(known):
+        raise InvalidInput(
+            f"{key} is not for agents: settings of {', '.join(CLOSED)} are read and changed by the"
+            " user alone, with `memory config`"
+        )
+    return known
+
+
+def _closed(key: config.Key) -> bool:
+    return key.name.partition(".")[0] in CLOSED
+
+
+def _told(loaded: config.Loaded, key: config.Key) -> dict[str, Any]:
+    return {
+        "key": key.name,
+        "value": loaded.value(key.name),
+        "source": loaded.sources.get(key.name, "default"),
+        "applies": key.applies,
+        "description": key.doc,
+    }

@@ -1,0 +1,257 @@
+"""Resources: memories, namespaces, domains, nodes of the table of contents, and grips, as JSON."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from mcp_types import Annotations, Resource, ResourceTemplate
+
+from agent_memory.domain import documents, memories
+from agent_memory.domain.contexts import NOTICE
+from agent_memory.domain.documents import Kind
+from agent_memory.domain.errors import ConfigError, InvalidInput, NotFound
+from agent_memory.domain.events import MAX_MILLIS, Millis, check_millis
+from agent_memory.domain.memories import NAMESPACES, ORG, PROJECT, SCHEME, USER, Domain
+from agent_memory.domain.queries import MAX_OFFSET, Hit, Query, Scope
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.mcp import budgets, uris
+from agent_memory.interfaces.mcp.tools import hit_json, node_json
+from agent_memory.interfaces.mcp.visits import Visit
+
+PAGE = 50  # memories that are listed at a time
+LISTED = 100  # memories of a namespace that are told when it is read
+JSON = "application/json"
+MAX_URI_CHARS = 1_000
+_MOST_BYTES = 1 << 20  # of what is read
+
+TEMPLATES = (
+    ResourceTemplate(
+        uri_template="subcog://{domain}/{namespace}/{memory_id}",
+        name="Memory Resource",
+        description="A memory, whole: subcog://project%3Amy-app/decisions/abc123def456:0",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template="subcog://{domain}/{namespace}",
+        name="Namespace Listing",
+        description="The memories of a namespace, newest first: subcog://user/learnings",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template="subcog://{domain}",
+        name="Domain Listing",
+        description="The namespaces of a domain, with counts: subcog://project%3Amy-app",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template=f"{uris.CONTENTS}/{{node_id}}",
+        name="Table of Contents",
+        description="A year, month, week, day or conversation, with its summary:"
+        f" {uris.CONTENTS}/toc:day:2026-01-30",
+        mime_type=JSON,
+    ),
+    ResourceTemplate(
+        uri_template=f"{uris.GRIPS}/{{grip_id}}",
+        name="Source of a Summary",
+        description="What was said, word by word, and the turns around it.",
+        mime_type=JSON,
+    ),
+)
+
+
+class Listed(NamedTuple):
+    resources: list[Resource]
+    cursor: str | None
+
+
+class _Cursor(NamedTuple):
+    """Memories up to this moment, without the first so many of it: no page counts all before."""
+
+    until: int
+    skip: int
+
+
+def listed(visit: Visit, cursor: str | None) -> Listed:
+    """Namespaces with counts and the table of contents first, then memories, newest first."""
+    nearby = visit.nearby()
+    found = [] if cursor else [*_namespaces(visit, nearby), _CONTENTS]
+    at = _cursor_in(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
+    scope = replace(_scope(nearby), until=Millis(at.until))
+    page = visit.parts.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    found += [_memory(hit) for hit in page.hits]
+    if page.next is None or not page.hits:
+        return Listed(found, None)
+    last = page.hits[-1].document.at_ms
+    same = sum(hit.document.at_ms == last for hit in page.hits)
+    return Listed(found, _cursor_out(_Cursor(last, same + (at.skip if last == at.until else 0))))
+
+
+def read(visit: Visit, uri: str) -> str:
+    """What is there, as JSON. Raises NotFound."""
+    return budgets.encoded(budgets.cut({"notice": NOTICE, **_found(visit, uri)}, _MOST_BYTES))
+
+
+def known_domains(visit: Visit) -> list[Domain]:
+    """Those that have memories, and those that the visitor works with."""
+    near = visit.nearby() or [USER]
+    return list(dict.fromkeys((*near, *visit.parts.curation.memories.domains())))
+
+
+def _found(visit: Visit, uri: str) -> dict[str, Any]:
+    if len(uri) > MAX_URI_CHARS:
+        raise NotFound("there is no resource of so long a name")
+    given = unquote(uri.strip())
+    if given.rstrip("/") == uris.CONTENTS:
+        return {
+            "uri": uris.CONTENTS,
+            "children": [node_json(each) for each in visit.parts.contents.roots()],
+        }
+    if given.startswith(f"{uris.CONTENTS}/"):
+        return _node(visit, given.removeprefix(f"{uris.CONTENTS}/"))
+    if given.startswith(f"{uris.GRIPS}/"):
+        return _grip(visit, given.removeprefix(f"{uris.GRIPS}/"))
+    if not given.startswith(SCHEME):
+        raise NotFound(f"no resource {uri!r}: URIs begin with {SCHEME}, or with memory://")
+    domain, _, rest = given.removeprefix(SCHEME).rstrip("/").partition("/")
+    try:
+        name = visit.domain(domain) if domain in (PROJECT, ORG) else memories.check_domain(domain)
+        if not rest:
+            return _domain(visit, name)
+        namespace, _, memory_id = rest.partition("/")
+        memories.check_namespace(namespace)
+        if not memory_id:
+            return _namespace(visit, name, namespace)
+        memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
+    except (InvalidInput, ConfigError) as exc:
+        raise NotFound(f"no resource {uri!r}: {exc}") from exc
+    shown = visit.parts.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.here())
+    return {**wire.shown_json(shown), "uri": uris.written(shown.memory.urn)}
+
+
+def _domain(visit: Visit, domain: Domain) -> dict[str, Any]:
+    if domain not in known_domains(visit):
+        raise NotFound(f"nothing is known of {domain}")
+    counts = {each: _count(visit, domain, each) for each in NAMESPACES}
+    return {
+        "domain": domain,
+        "uri": uris.of_domain(domain),
+        "total": sum(counts.values()),
+        "namespaces": [
+            {"namespace": each, "uri": uris.of_namespace(domain, each), "count": count}
+            for each, count in counts.items()
+        ],
+    }
+
+
+def _namespace(visit: Visit, domain: Domain, namespace: str) -> dict[str, Any]:
+    if domain not in known_domains(visit):
+        raise NotFound(f"nothing is known of {domain}")
+    query = Query(text="", scope=_scope([domain], namespace), limit=LISTED)
+    answer = visit.parts.recall.search(query)
+    told: dict[str, Any] = {
+        "domain": domain,
+        "namespace": namespace,
+        "uri": uris.of_namespace(domain, namespace),
+        "total": answer.total,
+        "memories": [hit_json(hit, "summary") for hit in answer.hits],
+    }
+    if answer.next is not None:
+        told["note"] = (
+            f"The newest {LISTED} are told; memory_recall with namespace {namespace} and domain"
+            f" {domain} pages through all."
+        )
+    return told
+
+
+def _node(visit: Visit, node_id: str) -> dict[str, Any]:
+    node = visit.parts.contents.node(node_id)
+    if node is None:
+        raise NotFound(f"there is no node {node_id!r} in the table of contents")
+    children = [{"node_id": each, "uri": uris.of_node(each)} for each in node.child_ids]
+    grips = [{"grip_id": each, "uri": uris.of_grip(each)} for each in sorted(node.grip_ids())]
+    return {**node_json(node), "children": children, "grips": grips}
+
+
+def _grip(visit: Visit, grip_id: str) -> dict[str, Any]:
+    found = visit.parts.contents.expand(grip_id) if grip_id else None
+    if found is None or found.grip is None:
+        raise NotFound(f"there is no grip {grip_id!r}")
+    share = _MOST_BYTES // 4  # of long events, the beginning
+    shown = wire.expansion_json(found)
+    events = {
+        name: budgets.shared(shown[name], share)
+        for name in ("events_before", "excerpt_events", "events_after")
+    }
+    return {**shown, **events, "uri": uris.of_grip(grip_id)}
+
+
+def _scope(domains: list[Domain] | None, namespace: str = "") -> Scope:
+    return Scope(
+        kinds=frozenset({Kind.MEMORY}), domains=frozenset(domains or ()), namespace=namespace
+    )
+
+
+def _count(visit: Visit, domain: Domain, namespace: str = "") -> int:
+    query = Query(text="", scope=_scope([domain], namespace), limit=1)
+    return visit.parts.recall.search(query).total
+
+
+def _namespaces(visit: Visit, nearby: list[Domain] | None) -> Iterator[Resource]:
+    for domain in visit.parts.curation.memories.domains() if nearby is None else nearby:
+        if not _count(visit, domain):
+            continue
+        for namespace in NAMESPACES:
+            count = _count(visit, domain, namespace)
+            if count:
+                noun = "memory" if count == 1 else "memories"
+                yield Resource(
+                    uri=uris.of_namespace(domain, namespace),
+                    name=f"{domain}/{namespace}",
+                    title=f"{namespace.capitalize()} of {domain} ({count})",
+                    description=f"{count} {noun}, newest first",
+                    mime_type=JSON,
+                    annotations=Annotations(priority=0.8),
+                )
+
+
+_CONTENTS = Resource(
+    uri=uris.CONTENTS,
+    name="toc",
+    title="Table of contents",
+    description="All conversations by time: the years, from which the rest is reached",
+    mime_type=JSON,
+)
+
+
+def _memory(hit: Hit) -> Resource:
+    document = hit.document
+    when = documents.iso(document.at_ms)
+    return Resource(
+        uri=uris.written(hit.uri),
+        name=wire.named(document),
+        title=wire.summary(document),
+        description=f"{document.namespace} of {document.domain}, {when}",
+        mime_type=JSON,
+        annotations=Annotations(last_modified=when),  # what it says never changes
+    )
+
+
+def _cursor_out(at: _Cursor) -> str:
+    return base64.urlsafe_b64encode(json.dumps(at).encode()).decode()
+
+
+def _cursor_in(text: str) -> _Cursor:
+    try:
+        until, skip = json.loads(base64.b64decode(text, b"-_", validate=True))
+        check_millis("time", until)
+        if not (type(until) is type(skip) is int and 0 <= skip <= MAX_OFFSET):
+            raise ValueError("no number")
+        return _Cursor(until, skip)
+    except (ValueError, TypeError, binascii.Error, RecursionError, InvalidInput) as exc:
+        raise InvalidInput(
+            "cursor is not one that this server gave: pass it on unchanged, or leave it out"
+        ) from exc

@@ -1,0 +1,265 @@
+"""Subscriptions: clients are told what has changed, in both eras of the protocol.
+
+Since 2026-07-28 a client listens on a stream of its own, to URIs that must match to the letter.
+Before, it subscribes on its connection, and is told without asking when the list has changed. Both
+are fed by one follower of the feed of what became durable, and only while somebody is there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from mcp.server.connection import Connection
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
+from mcp_types import (
+    EmptyResult,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+
+from agent_memory.domain import memories
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput, Overloaded, StorageClosed
+from agent_memory.domain.memories import PROJECT, SCHEME, Memory
+from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.mcp import errors, uris
+from agent_memory.interfaces.mcp.resources import MAX_URI_CHARS
+from agent_memory.interfaces.mcp.visits import Visit
+from agent_memory.services.changes import Changes, Follower, Record
+
+MAX_URIS = 1_000  # of one client
+MAX_STREAMS = 500
+PAUSE = 0.2  # seconds between two rounds of telling: clients read everything anew each time
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class _Client:
+    """A connection of the older era. What it is to be told waits here at most once each: it is a
+    reason to look again, not news."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self.wanted: dict[str, str] = {}  # URIs as they are compared, and as they were given
+        self._session = session
+        self._changed: dict[str, None] = {}
+        self._list_changed = False
+        self._woken = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    def tell(self, changed: AbstractSet[str]) -> None:
+        self._list_changed = True
+        self._changed |= dict.fromkeys(self.wanted[each] for each in changed & self.wanted.keys())
+        self._woken.set()
+
+    def tell_all(self) -> None:
+        self._list_changed = True
+        self._changed |= dict.fromkeys(self.wanted.values())
+        self._woken.set()
+
+    def end(self) -> None:
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        with suppress(*_GONE):
+            while True:
+                await self._woken.wait()
+                self._woken.clear()
+                while self._changed:
+                    uri = next(iter(self._changed))
+                    del self._changed[uri]
+                    await self._session.send_resource_updated(uri)
+                if self._list_changed:
+                    self._list_changed = False
+                    await self._session.send_resource_list_changed()
+                await asyncio.sleep(PAUSE)
+
+
+class Subscriptions:
+    """Used on one event loop."""
+
+    def __init__(self, changes: Changes, bridge: Bridge) -> None:
+        self._changes = changes
+        self._bridge = bridge
+        self._bus = InMemorySubscriptionBus()
+        self._streams = ListenHandler(self._bus, max_subscriptions=MAX_STREAMS)
+        self._clients: dict[int, _Client] = {}
+        self._present = 0  # clients and streams
+        self._beginning = asyncio.Lock()
+        self._woken = asyncio.Event()
+        self._follower: Follower | None = None
+        self._feed: asyncio.Task[None] | None = None
+
+    async def listen(
+        self, ctx: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """A stream of the present era, until its client leaves."""
+        wanted = params.notifications.resource_subscriptions or ()
+        if len(wanted) > MAX_URIS or any(len(each) > MAX_URI_CHARS for each in wanted):
+            raise errors.protocol(InvalidInput(f"at most {MAX_URIS:,} URIs can be listened to"))
+        try:
+            async with self._followed():
+                return await self._streams(ctx, params)
+        except AgentMemoryError as exc:
+            raise errors.protocol(exc) from exc
+
+    async def greet(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Middleware: a client of the older era that introduces itself is met before it is
+        answered, so that nothing which it causes afterwards is missed."""
+        result = await call_next(ctx)
+        if ctx.method == "initialize":
+            with suppress(StorageClosed):
+                await self._met(ctx)
+        return result
+
+    def subscribe(self, ctx: Context, params: SubscribeRequestParams, uri: str) -> EmptyResult:
+        """`uri` is the one that is compared."""
+        client = self._clients.get(id(_connection(ctx)))
+        if client is None:
+            raise errors.protocol(InvalidInput("this connection cannot be told of changes"))
+        if len(client.wanted) >= MAX_URIS:
+            raise errors.protocol(Overloaded(f"at most {MAX_URIS:,} URIs can be subscribed to"))
+        client.wanted[uri] = params.uri
+        return EmptyResult()
+
+    def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        """Of one that was never subscribed to, nothing is said."""
+        client = self._clients.get(id(_connection(ctx)))
+        if client is not None:
+            client.wanted = {
+                uri: given for uri, given in client.wanted.items() if given != params.uri
+            }
+        return EmptyResult()
+
+    def close(self) -> None:
+        """All streams end, as they do when the daemon stops."""
+        self._streams.close()
+        for client in self._clients.values():
+            client.end()
+        self._stop()
+
+    async def _met(self, ctx: Context) -> None:
+        connection = _connection(ctx)
+        if id(connection) in self._clients:
+            return
+        await self._arrive()
+        self._clients[id(connection)] = _Client(ctx.session)
+        connection.exit_stack.callback(self._left, id(connection))
+
+    def _left(self, name: int) -> None:
+        client = self._clients.pop(name, None)
+        if client is not None:
+            client.end()
+            self._leave()
+
+    @asynccontextmanager
+    async def _followed(self) -> AsyncIterator[None]:
+        await self._arrive()
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _arrive(self) -> None:
+        """From here on what becomes durable is told. Raises StorageClosed."""
+        async with self._beginning:
+            if self._follower is None:
+                self._follower = await self._follow()
+                self._feed = asyncio.create_task(self._tell())
+            self._present += 1
+
+    def _leave(self) -> None:
+        self._present -= 1
+        if not self._present:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._feed is not None:
+            self._feed.cancel()
+            self._feed = None
+        if self._follower is not None:
+            self._changes.leave(self._follower)
+            self._follower = None
+
+    async def _follow(self) -> Follower:
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._woken.set)
+
+        begun = asyncio.ensure_future(
+            self._bridge.run(lambda: self._changes.follow(_is_memory, wake))
+        )
+        try:
+            return await asyncio.shield(begun)
+        except asyncio.CancelledError:
+            begun.add_done_callback(self._unwanted)
+            raise
+
+    def _unwanted(self, begun: "asyncio.Future[Follower]") -> None:
+        """Whoever wanted to follow has left before it began."""
+        if not begun.cancelled() and begun.exception() is None:
+            self._changes.leave(begun.result())
+
+    async def _tell(self) -> None:
+        while self._follower is not None:
+            await self._woken.wait()
+            self._woken.clear()
+            follower = self._follower
+            changed = [each.record for each in follower.take() if isinstance(each.record, Memory)]
+            if changed:
+                await self._publish(changed)
+            if follower.dropped and not await self._again():
+                return
+
+    async def _again(self) -> bool:
+        """After a gap: the ones look at everything anew, the others listen anew."""
+        try:
+            self._follower = await self._follow()
+        except AgentMemoryError:
+            self._follower = None  # the daemon stops
+        self._streams.close()
+        for client in self._clients.values():
+            client.tell_all()
+        return self._follower is not None
+
+    async def _publish(self, changed: list[Memory]) -> None:
+        touched = dict.fromkeys(uri for each in changed for uri in uris.touched(each))
+        for client in self._clients.values():
+            client.tell(touched.keys())
+        for uri in touched:
+            await self._bus.publish(ResourceUpdated(uri))
+        await self._bus.publish(ResourcesListChanged())
+
+
+def _is_memory(record: Record) -> bool:
+    return isinstance(record, Memory)
+
+
+def _connection(ctx: Context) -> Connection:
+    """There is no public way to what outlives a request; `ctx.session` is made for each."""
+    return ctx.session._connection  # noqa: SLF001
+
+
+def compared(visit: Visit, uri: str) -> str:
+    """The URI of what changes are told of, in the spelling that is compared. Raises
+    InvalidInput."""
+    given = uris.plain(uri).rstrip("/")
+    if len(uri) > MAX_URI_CHARS or not given.startswith(SCHEME):
+        raise InvalidInput(
+            f"changes are told of memories, namespaces and domains: URIs that begin with {SCHEME}"
+        )
+    if memories.parse_area(given).domain == PROJECT and visit.nearby() is not None:
+        return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.domain(PROJECT)}", 1)
+    return given

@@ -1,0 +1,52 @@
+"""URIs of resources: as they are written over MCP, and read in every spelling.
+
+Clients in use take the colon of `subcog://project:my-app/...` for a port, so it is written `%3A`.
+"""
+
+from collections.abc import Iterator
+
+from agent_memory.domain import memories
+from agent_memory.domain.memories import SCHEME, Memory
+
+CONTENTS = "memory://toc"
+GRIPS = "memory://grips"
+
+
+def written(urn: str) -> str:
+    """A URN, or the URI of a namespace or a domain."""
+    domain, slash, rest = urn.removeprefix(SCHEME).partition("/")
+    return f"{SCHEME}{domain.replace(':', '%3A')}{slash}{rest}"
+
+
+def plain(text: str) -> str:
+    """As the rest of the product spells it."""
+    return text.strip().replace("%3A", ":").replace("%3a", ":")
+
+
+def of_domain(domain: str) -> str:
+    return written(f"{SCHEME}{domain}")
+
+
+def of_namespace(domain: str, namespace: str) -> str:
+    return written(f"{SCHEME}{domain}/{namespace}")
+
+
+def of_node(node_id: str) -> str:
+    return f"{CONTENTS}/{node_id}"
+
+
+def of_grip(grip_id: str) -> str:
+    return f"{GRIPS}/{grip_id}"
+
+
+def touched(memory: Memory) -> Iterator[str]:
+    """Every URI, in every spelling, of what is another when this memory has changed."""
+    for domain in dict.fromkeys((memory.domain, memories.family(memory.domain))):
+        own = f"{SCHEME}{domain}"
+        each = [own, f"{own}/{memory.namespace}"]
+        if domain == memory.domain:
+            each.append(memory.urn)
+        for uri in each:
+            yield written(uri)
+            if ":" in domain:
+                yield uri

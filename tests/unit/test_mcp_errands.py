@@ -1,0 +1,130 @@
+"""Long work over MCP: it tells how far it is, ends when nobody waits, and is never too much."""
+
+import asyncio
+import threading
+
+import pytest
+
+from agent_memory.domain.errors import Cancelled, InvalidInput, Overloaded
+from agent_memory.interfaces.mcp import errands
+from agent_memory.interfaces.mcp.errands import Done, Errands
+from tests.launching import SECONDS
+
+
+async def quietly(_number: int, _step: str) -> None:
+    pass
+
+
+def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
+    steps: list[tuple[int, str]] = []
+    seen = threading.Event()
+
+    def work(done: Done) -> str:
+        done("comparing", 0, 2)
+        assert seen.wait(SECONDS)  # it goes on only once that was told
+        for number in range(100):
+            done("merging", number, 100)
+        return "bread"
+
+    async def report(number: int, step: str) -> None:
+        steps.append((number, step))
+        seen.set()
+
+    async def run() -> str:
+        made = Errands()
+        try:
+            return await made.run(work, report)
+        finally:
+            made.close()
+
+    assert asyncio.run(run()) == "bread"
+    assert [number for number, _ in steps] == list(range(1, len(steps) + 1))
+    assert steps[0] == (1, "Comparing: 0 of 2")
+    assert steps[-1][1] == "Merging: 99 of 100"
+
+
+def test_what_fails_is_raised() -> None:
+    def work(_: Done) -> None:
+        raise InvalidInput("no flour")
+
+    async def run() -> None:
+        await Errands().run(work, quietly)
+
+    with pytest.raises(InvalidInput, match="no flour"):
+        asyncio.run(run())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_work_that_nobody_waits_for_ends_at_its_next_step(closed: bool) -> None:
+    begun, left, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work(done: Done) -> None:
+        begun.set()
+        assert left.wait(SECONDS)
+        try:
+            done("baking", 1, 2)
+        except Cancelled:
+            ended.set()
+            raise
+
+    async def run() -> None:
+        made = Errands()
+        call = asyncio.create_task(made.run(work, quietly))
+        assert await asyncio.to_thread(begun.wait, SECONDS)
+        if closed:
+            made.close()
+            left.set()
+            with pytest.raises(Cancelled):
+                await call
+        else:
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            left.set()
+        assert await asyncio.to_thread(ended.wait, SECONDS)
+
+    asyncio.run(run())
+
+
+def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
+    go_on = threading.Event()
+    begun: list[int] = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        assert go_on.wait(SECONDS)
+
+    async def run() -> None:
+        made = Errands()
+        first = [
+            asyncio.create_task(made.run(lambda _, n=n: work(n), quietly))  # type: ignore[misc]
+            for n in range(errands.AT_ONCE)
+        ]
+        waiting = asyncio.create_task(made.run(lambda _: work(99), quietly))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        go_on.set()
+        await asyncio.gather(*first)
+
+    asyncio.run(run())
+    assert sorted(begun) == list(range(errands.AT_ONCE))
+
+
+def test_too_much_is_refused() -> None:
+    go_on = threading.Event()
+
+    async def run() -> None:
+        made = Errands()
+        calls = [
+            asyncio.create_task(made.run(lambda _: go_on.wait(SECONDS), quietly))
+            for _ in range(errands.MOST)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded):
+            await made.run(lambda _: None, quietly)
+        go_on.set()
+        await asyncio.gather(*calls)
+
+    asyncio.run(run())
