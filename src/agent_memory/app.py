@@ -1,5 +1,6 @@
 """Composition root: the only file that names concrete classes."""
 
+import asyncio
 import getpass
 import os
 import secrets
@@ -8,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,6 +99,8 @@ from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.seats import Seats
 from agent_memory.interfaces.http.watched import Watched
+from agent_memory.interfaces.mcp.entrance import Entrance, Serving
+from agent_memory.interfaces.mcp.parts import Parts as McpParts
 from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
@@ -140,7 +143,7 @@ from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
 from agent_memory.services.transfer import Transfer
 from agent_memory.services.vitals import Vitals
-from agent_memory.services.workplaces import Shared, Workplaces
+from agent_memory.services.workplaces import Caller, Shared, Workplaces
 
 log = structlog.get_logger()
 
@@ -160,6 +163,7 @@ class App:
     notes: NoteWriting
     hooks: HookHandler
     parts: Parts
+    mcp: Entrance
     observer: Observer
     spans: Spans | None
     services: Services
@@ -188,7 +192,7 @@ class App:
             return application(self.parts, status)
 
         self.services.access.list()  # read once, here, where waiting for the store harms nobody
-        return self._guarded(load, _admission(chosen))
+        return self._guarded(load, _admission(chosen), {"/mcp": self.mcp.streamable})
 
     def stand(self, chosen: Http, options: ServeOptions) -> Gate:
         """What answers on a port that `memory serve` opens, behind the same rules."""
@@ -200,11 +204,31 @@ class App:
 
         admission = _admission(chosen)
         hosts = (*admission.hosts, options.host)
-        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
+        mounts: dict[str, Application] = {}
+        if options.transport == "sse":
+            mounts = {"/mcp": self.mcp.streamable}
+            mounts |= dict.fromkeys(("/sse", "/messages", "/messages/"), self.mcp.legacy)
+        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors), mounts)
 
-    def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:
-        watched = Watched(Deferred(load), self.observer)
+    def _guarded(
+        self,
+        load: Callable[[], Application],
+        admission: Admission,
+        mounts: Mapping[str, Application],
+    ) -> Gate:
+        watched = Watched(Deferred(load, mounts), self.observer)
         return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
+
+    async def pipe(
+        self,
+        call: Call,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ending: asyncio.Event,
+    ) -> None:
+        """An MCP client that came through the launcher."""
+        caller = Caller(folder=str(call.cwd), environ=call.environ)
+        await self.mcp.pipe(caller, reader, writer, ending)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -518,6 +542,7 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             remote=settings.memories.remote,
             environ={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # nobody could be asked
         ),
+        mcp=_mcp(McpParts(settings=settings.mcp, version=__version__), settings, data / "mcp-used"),
         observer=observer,
         spans=spans,
         services=services,
@@ -646,6 +671,20 @@ def _index_folder(store: OrderedStore, db_path: Path) -> Path:
         mark.write_text(identity)
         mark.chmod(0o600)
     return folder
+
+
+def _mcp(parts: McpParts, settings: Settings, used: Path) -> Entrance:
+    def load() -> Callable[[], Serving]:
+        from agent_memory.interfaces.mcp.desk import Desk
+        from agent_memory.interfaces.mcp.serving import McpServing
+
+        return lambda: McpServing(
+            Desk(parts),
+            max_body_bytes=settings.http.max_body_bytes,
+            most_streams=settings.streaming.max_connections,
+        )
+
+    return Entrance(load, used, priority.lower)
 
 
 def _summarizer(
