@@ -160,8 +160,13 @@ class Requests:
         await self.aclose()
 
     async def _line(self) -> bytes | None:
+        """The next one; what is too long is refused once, and passed over to its end."""
         while not self._over:
             end = self._given.find(b"\n", self._searched)
+            size = len(self._given) if end < 0 else end
+            if size > MAX_LINE_BYTES and not self._too_long:
+                self._too_long = True
+                await self._refuse(None, f"a message has more than {MAX_LINE_BYTES:,} bytes")
             if end >= 0:
                 line = bytes(self._given[:end])
                 del self._given[: end + 1]
@@ -170,13 +175,9 @@ class Requests:
                     return line
                 self._too_long = False
                 continue
-            self._searched = len(self._given)
-            if self._searched > MAX_LINE_BYTES:
-                if not self._too_long:
-                    await self._refuse(None, f"a message has more than {MAX_LINE_BYTES:,} bytes")
-                self._too_long = True
+            if self._too_long:
                 self._given.clear()
-                self._searched = 0
+            self._searched = len(self._given)
             part = await self._read()
             if not part:
                 await self._leave()

@@ -2,22 +2,22 @@
 
 import asyncio
 import contextlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import anyio
-import structlog
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.models import InitializationOptions
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from agent_memory.interfaces.mcp.desk import Desk, Visitor
+from agent_memory.interfaces.mcp.desk import Visitor
 from agent_memory.interfaces.mcp.entrance import Receive, Scope, Send
 from agent_memory.interfaces.mcp.lines import Answers, Requests, Running
 from agent_memory.services.workplaces import Caller
-
-log = structlog.get_logger()
 
 MAX_SESSIONS = 256
 IDLE_SECONDS = 30 * 60
@@ -27,10 +27,22 @@ PROJECT = "project"
 MAX_PROJECT_CHARS = 256
 
 
+class Offer(Protocol):
+    """What clients are offered: `desk.Desk`."""
+
+    def server(
+        self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor], /
+    ) -> Server[Any]: ...
+
+    def options(self, server: Server[Any], /) -> InitializationOptions: ...
+
+    def close(self) -> None: ...
+
+
 class McpServing:
     """Who comes by HTTP has shown a key; `most_streams` of them may keep an SSE stream open."""
 
-    def __init__(self, desk: Desk, *, max_body_bytes: int, most_streams: int) -> None:
+    def __init__(self, desk: Offer, *, max_body_bytes: int, most_streams: int) -> None:
         self._desk = desk
         server = desk.server(_by_request)
         options = desk.options(server)
@@ -43,7 +55,7 @@ class McpServing:
             max_sessions=MAX_SESSIONS,
         )
         self._sse = SseServerTransport(MESSAGES, max_request_body_size=max_body_bytes)
-        self._streams: set[asyncio.Task[Any]] = set()
+        self._streams: set[anyio.CancelScope] = set()
         self._most_streams = most_streams
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] | None = None
@@ -115,19 +127,14 @@ class McpServing:
         visitor = Visitor(caller=None, project=_project(Request(scope)))
         server = self._desk.server(lambda _ctx: visitor)
 
-        async def serve() -> None:
-            async with self._sse.connect_sse(scope, receive, send) as (requests, answers):
-                await server.run(requests, answers, self._desk.options(server))
-
-        stream = asyncio.create_task(serve())
-        self._streams.add(stream)
+        conversation = anyio.CancelScope()
+        self._streams.add(conversation)
         try:
-            await asyncio.wait((stream,))
-            if not stream.cancelled() and (failure := stream.exception()) is not None:
-                log.error("mcp.stream_failed", exc_info=failure)
+            async with self._sse.connect_sse(scope, receive, send) as (requests, answers):
+                with conversation:
+                    await server.run(requests, answers, self._desk.options(server))
         finally:
-            stream.cancel()
-            self._streams.discard(stream)
+            self._streams.discard(conversation)
 
     async def _ready(self) -> None:
         """The sessions live in a task of their own: the request that happens to be first ends."""
