@@ -53,6 +53,7 @@ soak: $(READY)
 
 interop: $(READY)
 	tools/interop
+	tools/interop-mcp
 
 clean:
 	rm -rf $(VENV) .demo build dist
