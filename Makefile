@@ -43,6 +43,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.http
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.streams
+	$(BIN)/python -m bench.mcp
 	$(BIN)/python -m bench.recall_speed
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality $(DATA)/locomo-dev)
 
@@ -52,6 +53,7 @@ soak: $(READY)
 
 interop: $(READY)
 	tools/interop
+	tools/interop-mcp
 
 clean:
 	rm -rf $(VENV) .demo build dist

@@ -44,7 +44,7 @@ class Office:
 
     @property
     def parts(self) -> Parts:
-        made = self.app.offered(self.settings.mcp)
+        made = self.app.offered
         environ = {"HOME": str(self.folder / "nobody"), "PATH": "/usr/bin:/bin"}
         return replace(made, environ=environ)
 

@@ -1,5 +1,6 @@
 """Composition root: the only file that names concrete classes."""
 
+import asyncio
 import getpass
 import os
 import secrets
@@ -8,11 +9,10 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -58,7 +58,7 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.config import Http, Mcp, Settings, Toc
+from agent_memory.config import Http, Settings, Toc
 from agent_memory.domain import agents
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
@@ -105,6 +105,7 @@ from agent_memory.interfaces.http.gate import Admission, Gate
 from agent_memory.interfaces.http.parts import Parts
 from agent_memory.interfaces.http.seats import Seats
 from agent_memory.interfaces.http.watched import Watched
+from agent_memory.interfaces.mcp.entrance import Entrance, Serving
 from agent_memory.interfaces.mcp.parts import Parts as McpParts
 from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
@@ -148,10 +149,7 @@ from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
 from agent_memory.services.transfer import Transfer
 from agent_memory.services.vitals import Vitals
-from agent_memory.services.workplaces import Shared, Workplaces
-
-if TYPE_CHECKING:
-    from agent_memory.interfaces.mcp.desk import Desk
+from agent_memory.services.workplaces import Caller, Shared, Workplaces
 
 log = structlog.get_logger()
 
@@ -171,6 +169,8 @@ class App:
     notes: NoteWriting
     hooks: HookHandler
     parts: Parts
+    mcp: Entrance
+    offered: McpParts
     observer: Observer
     spans: Spans | None
     services: Services
@@ -199,7 +199,7 @@ class App:
             return application(self.parts, status)
 
         self.services.access.list()  # read once, here, where waiting for the store harms nobody
-        return self._guarded(load, _admission(chosen))
+        return self._guarded(load, _admission(chosen), {"/mcp": self.mcp.streamable})
 
     def stand(self, chosen: Http, options: ServeOptions) -> Gate:
         """What answers on a port that `memory serve` opens, behind the same rules."""
@@ -211,40 +211,31 @@ class App:
 
         admission = _admission(chosen)
         hosts = (*admission.hosts, options.host)
-        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors))
+        mounts: dict[str, Application] = {}
+        if options.transport == "sse":
+            mounts = {"/mcp": self.mcp.streamable}
+            mounts |= dict.fromkeys(("/sse", "/messages", "/messages/"), self.mcp.legacy)
+        return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors), mounts)
 
-    def desk(self, chosen: Mcp) -> "Desk":
-        """What is offered over MCP. To be made on the event loop that serves it; the first import
-        of it takes more than a second, and is better done elsewhere before."""
-        from agent_memory.interfaces.mcp.desk import Desk
-
-        return Desk(self.offered(chosen))
-
-    def offered(self, chosen: Mcp) -> McpParts:
-        services = self.services
-        return McpParts(
-            bridge=self.bridge,
-            capture=services.capture,
-            recall=services.recall,
-            curation=services.curation,
-            workplaces=services.workplaces,
-            contents=services.contents,
-            survey=services.survey,
-            sharing=services.sharing,
-            consolidation=services.consolidation,
-            memory_forgetting=services.memory_forgetting,
-            indexes=services.indexes,
-            changes=self.parts.changes,
-            settings=chosen,
-            observer=self.observer,
-            version=__version__,
-            remote=self.parts.remote,
-            environ=self.parts.environ,
-        )
-
-    def _guarded(self, load: Callable[[], Application], admission: Admission) -> Gate:
-        watched = Watched(Deferred(load), self.observer)
+    def _guarded(
+        self,
+        load: Callable[[], Application],
+        admission: Admission,
+        mounts: Mapping[str, Application],
+    ) -> Gate:
+        watched = Watched(Deferred(load, mounts), self.observer)
         return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
+
+    async def pipe(
+        self,
+        call: Call,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ending: asyncio.Event,
+    ) -> None:
+        """An MCP client that came through the launcher."""
+        caller = Caller(folder=str(call.cwd), environ=call.environ)
+        await self.mcp.pipe(caller, reader, writer, ending)
 
     def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
@@ -507,6 +498,26 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         installing=installing(),
         worker=worker,
     )
+    environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
+    offered = McpParts(
+        bridge=bridge,
+        capture=capture,
+        recall=recall,
+        curation=curation,
+        workplaces=workplaces,
+        contents=contents,
+        survey=services.survey,
+        sharing=sharing,
+        consolidation=services.consolidation,
+        memory_forgetting=services.memory_forgetting,
+        indexes=indexes,
+        changes=changes,
+        settings=settings.mcp,
+        observer=observer,
+        version=__version__,
+        remote=settings.memories.remote,
+        environ=environ,
+    )
     return App(
         store=store,
         clock=clock,
@@ -557,8 +568,10 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
             sse=Seats("SSE", settings.streaming.max_connections),
             websockets=Seats("WebSocket", settings.streaming.max_connections),
             remote=settings.memories.remote,
-            environ={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},  # nobody could be asked
+            environ=environ,
         ),
+        offered=offered,
+        mcp=_mcp(offered, settings, data / "mcp-used"),
         observer=observer,
         spans=spans,
         services=services,
@@ -698,6 +711,20 @@ def _index_folder(store: OrderedStore, db_path: Path) -> Path:
         mark.write_text(identity)
         mark.chmod(0o600)
     return folder
+
+
+def _mcp(parts: McpParts, settings: Settings, used: Path) -> Entrance:
+    def load() -> Callable[[], Serving]:
+        from agent_memory.interfaces.mcp.desk import Desk
+        from agent_memory.interfaces.mcp.serving import McpServing
+
+        return lambda: McpServing(
+            Desk(parts),
+            max_body_bytes=settings.http.max_body_bytes,
+            most_streams=settings.streaming.max_connections,
+        )
+
+    return Entrance(load, used, priority.lower)
 
 
 def _summarizer(

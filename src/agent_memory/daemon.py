@@ -142,6 +142,7 @@ class _Daemon:
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
+            pipe=built.pipe,
         )
         http = server()
         try:
@@ -151,6 +152,7 @@ class _Daemon:
             self._announce(built)
             _say_ready(self._start)
             built.hooks.drain_soon()
+            built.mcp.preload()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
             await self._stop.wait()
             log.info("daemon.stopping")
@@ -161,6 +163,7 @@ class _Daemon:
                 stands.end()
                 await asyncio.to_thread(built.parts.changes.close)  # who follows would not leave
                 ended = await asyncio.gather(
+                    built.mcp.close(),
                     commands.stop(DRAIN_SECONDS),
                     built.grpc.stop(DRAIN_SECONDS),
                     http.stop(),

@@ -44,7 +44,8 @@ def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr
         handler.setFormatter(formatter)
         root.addHandler(handler)
     root.setLevel(LEVELS[level])
-    for chatty in ("httpx", "httpcore"):  # a line per request, with its address
+    # A line per request, with its address; of MCP also what was said, and in which session.
+    for chatty in ("httpx", "httpcore", "mcp", "sse_starlette"):
         logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
     structlog.configure(
         processors=[

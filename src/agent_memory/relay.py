@@ -13,14 +13,18 @@ import sys
 
 import _socket
 
+TYPE_CHECKING = False  # what `typing` says too, and costs a start to ask
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 VERSION = "0.1.0"  # of the package; the daemon gives way to a newer one
 PROTOCOL = b"1"
 
 # From us.
 HELLO, INPUT, LINE, CANCEL, GIVEN = b"H", b"I", b"L", b"C", b"G"
 # From the daemon.
-OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE = (
-    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U",
+OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE = (
+    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B",
 )  # fmt: skip
 
 PROGRAMS = ("memory", "memory-daemon", "kontekst")
@@ -59,6 +63,15 @@ HOOKS_OWN_SECONDS = (
 )
 HOOK_TRIES = 3
 MAX_HOOK_BYTES = 8 << 20
+# MCP: in place of a program; after the daemon's BRIDGE both sides are bytes and nothing else.
+MCP = "mcp"
+STDIO = "stdio"
+SERVE_OPTIONS = frozenset(
+    ("-c", "--config", "--transport", "--host", "--port", "--cors", "-l", "--log-level",
+     "-v", "--verbose", "-q", "--quiet", "--format")
+)  # fmt: skip
+PIECE = 4096  # what a pipe that has any room takes at once
+
 START_DAEMON = "start-daemon"  # in place of a hook's name: what no hook waits for
 
 # What is answered without a daemon when none runs, by first word; and what is always done here.
@@ -74,7 +87,7 @@ NEVER_RELAYED = {
 }
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
-    "--input", "--output", "--agent",
+    "--input", "--output", "--agent", "--transport", "--host", "--port",
 )  # fmt: skip
 
 
@@ -136,20 +149,42 @@ def run(program: str, arguments: list[str]) -> int:
         return hook(arguments)
     if first in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
-    folder = data_folder()
+    if (
+        program == "memory"
+        and words == ["serve"]
+        and flags <= SERVE_OPTIONS
+        and option(arguments, "--transport") in (None, STDIO)
+    ):
+        return serve(arguments)
+
+    def alone() -> None:
+        """Where no daemon runs, some commands need none."""
+        if (
+            not words
+            or first in WITHOUT_DAEMON[program]
+            or words[:2] == ["config", "path"]
+            or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
+            or completing(program)
+        ):
+            run_here(program, arguments)
+
     call = hello(program, arguments)
+    return converse(arguments, lambda connection: relay(connection, call), alone)
+
+
+def converse(
+    arguments: list[str],
+    talk: "Callable[[_socket.socket], int | None]",
+    alone: "Callable[[], None]",
+) -> int:
+    """Talk to the daemon; to one that we start, if none runs after we have been left `alone`, or
+    the one that runs makes way for ours."""
+    folder = data_folder()
     for _ in range(3):
         seen = announced(folder)
         connection = connect(folder)
         if connection is None:
-            if (
-                not words
-                or first in WITHOUT_DAEMON[program]
-                or words[:2] == ["config", "path"]
-                or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
-                or completing(program)
-            ):
-                run_here(program, arguments)
+            alone()
             code = start(config_file(arguments), by_hand=False)
             if code:
                 return code
@@ -158,7 +193,7 @@ def run(program: str, arguments: list[str]) -> int:
         if connection is None:
             continue
         try:
-            answer = relay(connection, call)
+            answer = talk(connection)
         except Unread:
             continue  # it was stopping and has not seen our call: the next one shall
         finally:
@@ -171,6 +206,91 @@ def run(program: str, arguments: list[str]) -> int:
             return code
     complain("error: the daemon does not answer; `memory-daemon status` may tell why\n")
     return STORAGE_ERROR
+
+
+def serve(arguments: list[str]) -> int:
+    """Be the way between an MCP client and the daemon, until one of them ends it."""
+    if os.isatty(0):
+        murmur(b"note: an MCP client runs this, and speaks to it in JSON; Ctrl-D ends it\n")
+    call = hello(MCP, arguments)
+    return converse(arguments, lambda connection: bridge(connection, call), lambda: None)
+
+
+def bridge(connection: _socket.socket, call: bytes) -> int | None:
+    """The exit code, or None where the daemon makes way for ours."""
+    folder = data_folder()
+    seen = announced(folder)
+    bridged = False
+    try:
+        send(connection, call)
+        wait_for_frame(connection)
+        while True:
+            kind, payload = receive(connection)
+            if kind == ERR:
+                murmur(payload)
+            elif kind == EXIT:
+                return payload[0]
+            elif kind == UPGRADE:
+                return None
+            elif kind == BRIDGE:
+                bridged = True
+                break
+    except Lost as exc:
+        if isinstance(exc, Unread) and not bridged:
+            raise
+    # A daemon that stops takes its announcement back first; one that crashed could not.
+    if not bridged or (not carry(connection) and announced(folder) == seen):
+        murmur(b"error: the daemon was lost\n")
+        return 1
+    return 0
+
+
+def carry(connection: _socket.socket) -> bool:
+    """Bytes both ways, each as fast as it is taken. Whether it was our side that ended it."""
+    import select
+
+    ended = select.POLLERR | select.POLLHUP | select.POLLNVAL
+    line = connection.fileno()
+    up = down = b""  # to the daemon, to the client
+    more, said_all = True, False  # whether more may come from the client
+    while True:
+        poll = select.poll()
+        if more and not up:
+            poll.register(0, select.POLLIN)
+        # What has hung up would wake us for ever: it is only looked at with something in mind.
+        if up or not down:
+            poll.register(line, (select.POLLOUT if up else 0) | (0 if down else select.POLLIN))
+        # Not asked for, and told all the same: that nobody reads there any more.
+        poll.register(1, select.POLLOUT if down else 0)
+        ready = dict(poll.poll())
+        try:
+            if ready.get(1, 0) & ended:
+                raise BrokenPipeError
+            if down and 1 in ready:
+                down = down[os.write(1, down[:PIECE]) :]
+            if more and not up and 0 in ready:
+                up = os.read(0, CHUNK)
+                if not up:
+                    more, said_all = False, True
+                    connection.shutdown(_socket.SHUT_WR)
+        except BlockingIOError:  # someone else's end, and set so by them
+            pass
+        try:
+            if up and line in ready:
+                up = up[connection.send(up, _socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            pass
+        except OSError:  # nobody hears it; what was said before is still to be read
+            up, more = b"", False
+        try:
+            if not down and line in ready:
+                down = connection.recv(CHUNK, _socket.MSG_DONTWAIT)
+                if not down:
+                    return said_all
+        except BlockingIOError:
+            pass
+        except OSError:
+            return said_all
 
 
 def hook(arguments: list[str]) -> int:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -21,10 +22,13 @@ from agent_memory import __version__
 from agent_memory.domain.errors import Cancelled, FeatureUnavailable
 from agent_memory.interfaces.cli.backend import Backend, Remote
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
+from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.cli.server import CommandServer, Pipe
+from agent_memory.interfaces.mcp.entrance import Entrance, Serving
 from agent_memory.interfaces.observing import Observer
 from agent_memory.services.admin import Admin
+from agent_memory.services.workplaces import Caller
 
 GRACE_SECONDS = 0.5
 BATCH_SECONDS = 0.01
@@ -185,6 +189,7 @@ async def _serve(data: Path) -> None:
         lambda _call, given: (given, ""),
         version=__version__,
         on_newer=stop.set,
+        pipe=_pipe(data),
     )
     socket = data / "commands.sock"
     await server.listen(socket)
@@ -196,6 +201,29 @@ async def _serve(data: Path) -> None:
     (data / "daemon.sock").unlink()
     await server.stop(GRACE_SECONDS)
     sys.stdout.write("stopped\n")
+
+
+def _pipe(data: Path) -> Pipe:
+    def load() -> Callable[[], Serving]:
+        # Late, as in the daemon: most tests here need none of it.
+        from agent_memory.interfaces.mcp.serving import McpServing  # noqa: PLC0415
+        from tests.mcp_offer import Errands  # noqa: PLC0415
+
+        return lambda: McpServing(Errands(data), max_body_bytes=1 << 20, most_streams=8)
+
+    entrance = Entrance(load, data / "mcp-used", lambda: None)
+
+    async def pipe(
+        call: Call,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ending: asyncio.Event,
+        /,
+    ) -> None:
+        caller = Caller(folder=str(call.cwd), environ=call.environ)
+        await entrance.pipe(caller, reader, writer, ending)
+
+    return pipe
 
 
 def _offline(path: Path, /) -> AbstractContextManager[Admin]:

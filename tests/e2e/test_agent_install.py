@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 
 from agent_memory import __version__
 from tests.launching import LAUNCHER, Home
+from tests.mcp_clients import INITIALIZE
 from tests.memory_commands import CONFIG, INVALID, OK, USAGE, Memory, assert_refused
 
 AGENTS = ("claude-code", "codex", "gemini", "cursor")
@@ -20,6 +22,12 @@ HOOKS = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "cursor": ".cursor/hooks.json",
+}
+SERVERS = {
+    "claude-code": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/mcp.json",
 }
 agents = pytest.mark.parametrize("agent", AGENTS)
 
@@ -61,6 +69,18 @@ class Ada:
         events = json.loads(self.hooks(agent).read_text())["hooks"]
         entry = next(iter(events.values()))[0]
         found: str = (entry if agent == "cursor" else entry["hooks"][0])["command"]
+        return found
+
+    def server(self, agent: str) -> dict[str, Any]:
+        """How our MCP server is run; empty where it is not."""
+        path = self.home / SERVERS[agent]
+        if not path.exists():
+            return {}
+        if path.suffix == ".toml":
+            servers = tomllib.loads(path.read_text()).get("mcp_servers", {})
+        else:
+            servers = json.loads(path.read_text()).get("mcpServers", {})
+        found: dict[str, Any] = servers.get("memory", {})
         return found
 
 
@@ -106,13 +126,24 @@ class TestEachAgent:
         assert ada.hooks(agent).read_text() == '{\n  "version": 1\n}\n'
 
     def test_a_project_has_files_of_its_own(self, ada: Ada, agent: str) -> None:
-        answer = ada("install", agent, "--project")
+        answer = ada("install", agent, "--project", "--no-mcp")
         assert (answer.code, answer.text.count("Created")) == (OK, 1)
         assert "keep it out of commits" in answer.errors
         assert list(ada.home.iterdir()) == []
         files = [path.name for path in ada.project.rglob("*.json")]
         assert len(files) == 1
         assert (agent == "claude-code") == (files == ["settings.local.json"])
+
+    def test_the_server_is_installed_and_does_what_its_entry_says(
+        self, ada: Ada, home: Home, agent: str
+    ) -> None:
+        ada.said("install", agent, "--mcp")
+        entry = ada.server(agent)
+        initialize = json.dumps(INITIALIZE).encode() + b"\n"
+        answer = home.run_words([entry["command"], *entry["args"]], given=initialize)
+        assert (answer.code, answer.json()["result"]["serverInfo"]["name"]) == (OK, "memory")
+        ada.said("install", agent, "--no-mcp")
+        assert ada.server(agent) == {}
 
 
 class TestForms:
@@ -123,7 +154,8 @@ class TestForms:
         first, second = told["files"]
         assert (first["path"], first["action"]) == (path, "created")
         assert first["diff"].startswith(f"--- /dev/null\n+++ {path}\n")
-        assert (second["action"], second["diff"]) == ("unchanged", "")
+        assert second["action"] == "created"
+        assert '"serve"' in second["diff"]
         assert "/hooks" in told["next"]
         assert (
             yaml.safe_load(ada.said("uninstall", "codex", "--format", "yaml"))["files"][0]["action"]
@@ -161,12 +193,13 @@ class TestForms:
             ada.said("install", agent)
         assert sorted(
             str(path.relative_to(ada.home)) for path in ada.home.rglob("*") if path.is_file()
-        ) == ["c/settings.json", "g/.gemini/settings.json", "x/hooks.json"]
+        ) == [
+            *("c/.claude.json", "c/settings.json", "g/.gemini/settings.json"),
+            *("x/config.toml", "x/hooks.json"),
+        ]
 
     def test_help_tells_of_the_server(self, ada: Ada) -> None:
-        assert "and the MCP server, where this version has one" in " ".join(
-            ada.said("install", "--help").split()
-        )
+        assert "and the MCP server" in " ".join(ada.said("install", "--help").split())
 
 
 class TestRefusals:

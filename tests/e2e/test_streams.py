@@ -303,11 +303,10 @@ class TestServe:
         assert refused.code == 3
         assert "--host" in refused.errors
 
-    def test_mcp_is_not_there_yet_and_not_installed(self, served: Served) -> None:
-        refused = served.home.run("memory", "serve")
-        assert refused.code == 3
-        assert "MCP" in refused.errors
+    def test_mcp_is_installed_unless_it_is_not_wanted(self, served: Served) -> None:
         installed = served.home.run("memory", "install", "claude-code", "--dry-run")
+        assert '"serve"' in installed.text
+        installed = served.home.run("memory", "install", "claude-code", "--dry-run", "--no-mcp")
         assert '"serve"' not in installed.text
 
     def test_pages_of_other_sites_are_let_in_where_that_is_wanted(self, served: Served) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_memory import relay
 from agent_memory.domain.errors import InvalidInput
-from agent_memory.interfaces.cli import frames
+from agent_memory.interfaces.cli import frames, serve, server
 
 unhurried = settings(deadline=None)
 
@@ -149,8 +149,9 @@ def test_both_ends_frame_alike(payload: bytes, kind: bytes) -> None:
 
 def test_both_ends_know_the_same_kinds() -> None:
     kinds = ("HELLO", "INPUT", "LINE", "CANCEL", "GIVEN", "OUT", "ERR", "ASK", "ASK_HIDDEN",
-             "READ", "PAGE", "EXIT", "UPGRADE", "PROTOCOL")  # fmt: skip
+             "READ", "PAGE", "EXIT", "UPGRADE", "BRIDGE", "PROTOCOL")  # fmt: skip
     assert [getattr(relay, kind) for kind in kinds] == [getattr(frames, kind) for kind in kinds]
+    assert (relay.MCP, relay.STDIO) == (server.MCP, serve.STDIO)
 
 
 class TestOutline:

@@ -41,6 +41,7 @@ _STANDINGS = {
     examples=(
         "memory install claude-code",
         "memory install codex --dry-run",
+        "memory install cursor --no-mcp",
         "memory install gemini --project",
         "memory install",
     ),
@@ -49,9 +50,14 @@ _STANDINGS = {
 @SCOPES[0]
 @SCOPES[1]
 @SCOPES[2]
+@click.option(
+    "--mcp/--no-mcp", default=True, show_default=True, help="With the MCP server, or hooks alone."
+)
 @invocation
-def install(run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool) -> None:
-    """Let an agent call our hooks, and the MCP server, where this version has one.
+def install(
+    run: Invocation, agent: str | None, user: bool, project: bool, dry_run: bool, mcp: bool
+) -> None:
+    """Let an agent call our hooks, and the MCP server.
 
     AGENT is claude-code, codex, gemini or cursor. Without it, tell which of them seem to be there
     and what is installed.
@@ -59,13 +65,14 @@ def install(run: Invocation, agent: str | None, user: bool, project: bool, dry_r
     Hooks are merged into the agent's own configuration; whatever else is there stays. Installing
     again changes nothing, or repairs what points to an installation that has moved.
     """
-    service, mcp = run.backend.here().installing, has_server()
+    service = run.backend.here().installing
     if agent is None:
-        states = service.state(caller(run), mcp=mcp)
+        states = service.state(caller(run), mcp=mcp and has_server())
         run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
         return
     scope = _scope(user=user, project=project)
-    done = service.install(Agent(agent), scope, caller(run), mcp=mcp, dry_run=dry_run)
+    with_server = mcp and has_server()
+    done = service.install(Agent(agent), scope, caller(run), mcp=with_server, dry_run=dry_run)
     _tell(run, done, dry_run=dry_run, advice=done.advice)
 
 

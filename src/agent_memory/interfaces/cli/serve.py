@@ -1,4 +1,4 @@
-"""`memory serve`: a port of its own for streams, for as long as the command runs."""
+"""`memory serve`: MCP for a client that runs it, or a port of its own for streams and MCP."""
 
 import click
 
@@ -8,13 +8,14 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 STDIO = "stdio"
 TRANSPORTS = (STDIO, "sse", "websocket")
-SERVED = ("sse", "websocket")  # by this version
+SERVED = TRANSPORTS  # by this version
 DEFAULT_PORT = 8080
 
 
 @click.command(
     cls=Command,
     examples=(
+        "memory serve",
         "memory serve --transport sse --port 8080",
         "memory serve --transport websocket --port 8081",
         "memory serve --transport sse --cors",
@@ -43,17 +44,19 @@ DEFAULT_PORT = 8080
 @click.option("--cors", is_flag=True, help="Let pages of other sites read what is answered.")
 @invocation
 def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> None:
-    """Serve streams on a port of their own, until Ctrl-C.
+    """Serve MCP over standard input and output, or streams on a port of their own.
 
-    The daemon's own port has them too: this one needs no other of its addresses, and ends with
-    the command. SSE is at /stream/consolidate, /stream/sync, /stream/recall and /stream/events,
-    WebSocket at /ws and /. Programs need a key: `memory-daemon token create NAME`.
+    Without options it is what an MCP client runs: messages come and go as lines of JSON until the
+    client closes its end. `memory install AGENT` configures that.
+
+    With --transport sse or websocket it serves until Ctrl-C. The daemon's own port has the same:
+    this one needs no other of its addresses, and ends with the command. SSE is at
+    /stream/consolidate, /stream/sync, /stream/recall and /stream/events, MCP at /mcp, and for older
+    clients at /sse and /messages/; WebSocket is at /ws and /. Programs need a key:
+    `memory-daemon token create NAME`.
     """
-    if transport not in SERVED:
-        raise FeatureUnavailable(
-            f"--transport {transport}: this version has no MCP server yet; streams are served with"
-            " --transport sse or websocket"
-        )
+    if transport == STDIO:
+        raise click.UsageError("MCP over standard input and output takes no such options")
     opened = run.backend.serve
     if opened is None:
         raise FeatureUnavailable("this command needs a daemon, and none is running here")

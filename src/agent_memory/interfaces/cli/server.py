@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -32,19 +33,47 @@ HOOK = "hook"  # in place of a program: what it is given comes right behind the 
 HOOK_THREADS = 8
 GIVEN_SECONDS = 5.0
 
+MCP = "mcp"  # likewise: the connection is handed over
+MAX_PIPES = 256
+
 Run = Callable[[Call, Terminal], int]
 Answer = Callable[[Call, bytes], tuple[bytes, str]]  # and what went wrong, or nothing
 
 
+class Pipe(Protocol):
+    """Whoever speaks over a connection that is bytes and nothing else."""
+
+    async def __call__(
+        self,
+        call: Call,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ending: asyncio.Event,
+        /,
+    ) -> None:
+        """Until the caller has ended it, or soon after `ending` is set."""
+        ...
+
+
 class CommandServer:
     """Runs `run` for every command, and `hook` for every call of a hook: that gets all of its input
-    at once, and asks for nothing. `on_newer` is told when a launcher of a newer version calls."""
+    at once, and asks for nothing. `pipe` gets the connections of MCP clients. `on_newer` is told
+    when a launcher of a newer version calls."""
 
     def __init__(
-        self, run: Run, hook: Answer, *, version: str, on_newer: Callable[[], None]
+        self,
+        run: Run,
+        hook: Answer,
+        *,
+        version: str,
+        on_newer: Callable[[], None],
+        pipe: Pipe | None = None,
     ) -> None:
         self._run = run
         self._hook = hook
+        self._pipe = pipe
+        self._pipes: dict[_Connection, asyncio.Task[None] | None] = {}
+        self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
         self._on_newer = on_newer
@@ -60,6 +89,7 @@ class CommandServer:
         """Take no more calls; let those that run finish, then cancel them, then leave them."""
         if self._server is not None:
             self._server.close()
+        self._ending.set()
         await asyncio.sleep(SETTLE_SECONDS)  # those accepted just now get their turn
         for give_up in (_Connection.cancel, _Connection.abandon):
             try:
@@ -68,6 +98,9 @@ class CommandServer:
             except TimeoutError:
                 for connection in list(self._connections):
                     give_up(connection)
+                for task in list(self._pipes.values()):
+                    if task is not None:
+                        task.cancel()
         self._hook_threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,7 +108,7 @@ class CommandServer:
         self._connections.add(connection)
         self._idle.clear()
         try:
-            await self._answer(connection, reader)
+            await self._answer(connection, reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass  # the caller has gone, or never said what it wants; its command is told
         except asyncio.CancelledError:
@@ -86,10 +119,16 @@ class CommandServer:
             connection.leave()
             writer.close()
             self._connections.discard(connection)
+            self._pipes.pop(connection, None)
             if not self._connections:
                 self._idle.set()
 
-    async def _answer(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
+    async def _answer(
+        self,
+        connection: "_Connection",
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         kind, payload = await asyncio.wait_for(frames.read(reader), HELLO_SECONDS)
         if kind != frames.HELLO:
             raise InvalidInput("the first frame is not a hello")
@@ -105,7 +144,10 @@ class CommandServer:
                 " they do not understand each other: install one of them again"
             )
             return
-        if len(self._connections) > MAX_COMMANDS:
+        if call.program == MCP and self._pipe is not None:
+            await self._hand_over(self._pipe, call, connection, reader, writer)
+            return
+        if len(self._connections) - len(self._pipes) > MAX_COMMANDS:
             await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
             return
         if call.program == HOOK:
@@ -119,6 +161,24 @@ class CommandServer:
             await connection.send_all()
         finally:
             watch.cancel()
+
+    async def _hand_over(
+        self,
+        pipe: Pipe,
+        call: Call,
+        connection: "_Connection",
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        if len(self._pipes) >= MAX_PIPES:
+            await connection.refuse(f"{MAX_PIPES} MCP clients are connected; end one of them")
+            return
+        self._pipes[connection] = asyncio.current_task()
+        await connection.send(frames.encode(frames.BRIDGE))
+        try:
+            await pipe(call, reader, writer, self._ending)
+        except Exception:
+            log.exception("mcp.connection_failed")
 
     async def _answer_hook(
         self, connection: "_Connection", reader: asyncio.StreamReader, call: Call

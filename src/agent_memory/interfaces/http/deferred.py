@@ -2,7 +2,7 @@
 commands talk to never pays for it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
 
@@ -10,16 +10,24 @@ HEALTHY = b'{"status": "ok"}'
 
 
 class Deferred:
-    """Answers `GET /health` itself: the daemon answers, so it lives."""
+    """Answers `GET /health` itself: the daemon answers, so it lives. `mounts` are applications by
+    their paths, which need nothing of what is loaded here."""
 
-    def __init__(self, load: Callable[[], Application]) -> None:
+    def __init__(
+        self, load: Callable[[], Application], mounts: Mapping[str, Application] | None = None
+    ) -> None:
         self._load = load
+        self._mounts = mounts or {}
         self._loaded: Application | None = None
         self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == "/health":
             await answer(send, 200, HEALTHY)
+            return
+        mounted = self._mounts.get(scope["path"])
+        if mounted is not None:
+            await mounted(scope, receive, send)
             return
         if self._loaded is None:
             async with self._loading:

@@ -7,7 +7,7 @@ from agent_memory.domain.spans import Interface
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
 from agent_memory.interfaces.observing import Observer
 
-STREAMS = ("/stream", "/ws")
+STREAMS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
 
 
 class Watched:

@@ -31,9 +31,9 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from agent_memory.domain import traces
+from agent_memory.domain import spans
 from agent_memory.domain.errors import AgentMemoryError, NotFound
-from agent_memory.domain.traces import Interface, Trace
+from agent_memory.domain.spans import Interface, Trace
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
 from agent_memory.interfaces.mcp.errands import Errands
 from agent_memory.interfaces.mcp.parts import Parts
@@ -259,4 +259,4 @@ def _quietly(_phase: str, _current: int, _total: int) -> None:
 def _trace(ctx: Context) -> Trace | None:
     """What the caller says that the call is a part of."""
     parent = (ctx.meta or {}).get("traceparent")
-    return traces.of_parent(parent) if isinstance(parent, str) else None
+    return spans.of_parent(parent) if isinstance(parent, str) else None

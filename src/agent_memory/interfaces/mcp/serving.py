@@ -1,0 +1,160 @@
+"""The transports of MCP: lines through the launcher, Streamable HTTP, and HTTP+SSE before it."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.models import InitializationOptions
+from mcp.server.sse import SseServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+
+from agent_memory.interfaces.mcp.desk import Visitor
+from agent_memory.interfaces.mcp.entrance import Receive, Scope, Send
+from agent_memory.interfaces.mcp.lines import Answers, Requests, Running
+from agent_memory.services.workplaces import Caller
+
+MAX_SESSIONS = 256
+IDLE_SECONDS = 30 * 60
+ANSWER_SECONDS = 1.0
+SSE, MESSAGES = "/sse", "/messages/"
+PROJECT = "project"
+MAX_PROJECT_CHARS = 256
+
+
+class Offer(Protocol):
+    """What clients are offered: `desk.Desk`."""
+
+    def server(
+        self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor], /
+    ) -> Server[Any]: ...
+
+    def options(self, server: Server[Any], /) -> InitializationOptions: ...
+
+    def close(self) -> None: ...
+
+
+class McpServing:
+    """Who comes by HTTP has shown a key; `most_streams` of them may keep an SSE stream open."""
+
+    def __init__(self, desk: Offer, *, max_body_bytes: int, most_streams: int) -> None:
+        self._desk = desk
+        server = desk.server(_by_request)
+        options = desk.options(server)
+        # The manager asks each server for them, and ours knows more of what it notifies about.
+        server.create_initialization_options = lambda *_, **__: options  # type: ignore[method-assign]
+        self._sessions = StreamableHTTPSessionManager(
+            app=server,
+            max_request_body_size=max_body_bytes,
+            session_idle_timeout=IDLE_SECONDS,
+            max_sessions=MAX_SESSIONS,
+        )
+        self._sse = SseServerTransport(MESSAGES, max_request_body_size=max_body_bytes)
+        self._streams: set[anyio.CancelScope] = set()
+        self._most_streams = most_streams
+        self._closing = asyncio.Event()
+        self._opened: asyncio.Future[None] | None = None
+        self._managing: asyncio.Task[None] | None = None
+        self._posts = 0
+        self._answered = asyncio.Event()
+        self._answered.set()
+
+    async def pipe(
+        self,
+        caller: Caller,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        ending: asyncio.Event,
+        /,
+    ) -> None:
+        visitor = Visitor(caller=caller)
+        server = self._desk.server(lambda _ctx: visitor)
+        running = Running()
+        answers = Answers(writer, running)
+        requests = Requests(reader, answers, running, ending)
+        await server.run(requests, answers, self._desk.options(server))
+
+    async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+        if scope["type"] != "http":
+            return
+        scope["route"] = scope["path"]  # for those who count by it
+        await self._ready()
+        if scope["method"] != "POST":
+            await self._sessions.handle_request(scope, receive, send)
+            return
+        self._posts += 1
+        self._answered.clear()
+        try:
+            await self._sessions.handle_request(scope, receive, send)
+        finally:
+            self._posts -= 1
+            if not self._posts:
+                self._answered.set()
+
+    async def legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+        """`GET /sse`, and what is then posted to `/messages/`."""
+        if scope["type"] != "http":
+            return
+        scope["route"] = scope["path"]
+        if scope["path"] != SSE:
+            await self._sse.handle_post_message(scope, receive, send)
+        elif scope["method"] != "GET":
+            await PlainTextResponse("use GET", 405, {"Allow": "GET"})(scope, receive, send)
+        elif len(self._streams) >= self._most_streams or self._closing.is_set():
+            refusal = PlainTextResponse("too many streams are open", 503, {"Retry-After": "5"})
+            await refusal(scope, receive, send)
+        else:
+            await self._stream(scope, receive, send)
+
+    async def close(self) -> None:
+        """End what stays open; what was asked is answered first, if that does not take long."""
+        self._desk.close()
+        self._closing.set()
+        for stream in list(self._streams):
+            stream.cancel()
+        if self._managing is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._answered.wait(), ANSWER_SECONDS)
+            self._managing.cancel()
+            await asyncio.wait((self._managing,))
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = Visitor(caller=None, project=_project(Request(scope)))
+        server = self._desk.server(lambda _ctx: visitor)
+
+        conversation = anyio.CancelScope()
+        self._streams.add(conversation)
+        try:
+            async with self._sse.connect_sse(scope, receive, send) as (requests, answers):
+                with conversation:
+                    await server.run(requests, answers, self._desk.options(server))
+        finally:
+            self._streams.discard(conversation)
+
+    async def _ready(self) -> None:
+        """The sessions live in a task of their own: the request that happens to be first ends."""
+        if self._managing is None:
+            self._opened = asyncio.get_running_loop().create_future()
+            self._managing = asyncio.create_task(self._manage(self._opened))
+        assert self._opened is not None  # noqa: S101
+        await asyncio.shield(self._opened)
+
+    async def _manage(self, opened: asyncio.Future[None]) -> None:
+        async with self._sessions.run():
+            opened.set_result(None)
+            await anyio.sleep_forever()
+
+
+def _by_request(ctx: ServerRequestContext[Any, Any]) -> Visitor:
+    return Visitor(
+        caller=None, project=_project(ctx.request) if isinstance(ctx.request, Request) else ""
+    )
+
+
+def _project(request: Request) -> str:
+    return request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]

@@ -1,0 +1,213 @@
+"""`memory serve`: MCP through the launcher, from its start to its end."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.interfaces.mcp.lines import MAX_LINE_BYTES, MAX_RUNNING
+from tests.launching import SECONDS, Home, ProgramServer, until
+from tests.mcp_clients import ERAS, Lines, over_stdio
+from tests.mcp_offer import CANCELLED, TOOLS, WAITING
+
+CROWD = 50
+CALLS = 20
+STATUS = "memory_status"
+
+
+@pytest.fixture(scope="module")
+def errands() -> Iterator[ProgramServer]:
+    """The real way, with tools at its end that show what happens on it."""
+    with Home() as home, ProgramServer(home) as server:
+        yield server
+
+
+@pytest.fixture
+def own_errands() -> Iterator[ProgramServer]:
+    with Home() as home, ProgramServer(home) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Home]:
+    with Home() as made:
+        yield made
+
+
+def waiting(server: ProgramServer) -> str:
+    record = server.home.data / "waiting"
+    return record.read_text() if record.exists() else ""
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    text: str = answer["result"]["structuredContent"]["text"]
+    return text
+
+
+class TestConversations:
+    @pytest.mark.parametrize("era", ERAS)
+    def test_the_official_client_lists_and_calls(self, errands: ProgramServer, era: str) -> None:
+        folder = errands.home.work / "deeper"
+        folder.mkdir(exist_ok=True)
+
+        async def talk() -> None:
+            async with over_stdio(errands.home, era, folder) as client:
+                assert tuple(tool.name for tool in (await client.list_tools()).tools) == TOOLS
+                told = await client.call_tool("where", {})
+                assert told.structured_content == {"folder": str(folder), "project": ""}
+
+        asyncio.run(talk())
+
+    def test_what_is_no_message_is_passed_over(self, errands: ProgramServer) -> None:
+        with Lines(errands.home) as client:
+            client.say_bytes(b"garbage\n\n\r\n{}\n[1]\n\xff\xfe\n" + b'{"jsonrpc": "2.0", "id"\n')
+            client.call(1, "repeat", text="here")
+            assert text_of(client.told()) == "here"
+
+    def test_a_message_comes_in_pieces_and_many_at_once(self, errands: ProgramServer) -> None:
+        call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"repeat"}}\n'
+        data = "".join(call % number for number in range(1, 41)).encode()
+        with Lines(errands.home) as client:
+            for start in range(0, len(data), 37):
+                client.say_bytes(data[start : start + 37])
+            assert sorted(client.told()["id"] for _ in range(40)) == list(range(1, 41))
+
+    def test_a_message_that_is_too_long_is_refused_and_the_next_one_heard(
+        self, errands: ProgramServer
+    ) -> None:
+        with Lines(errands.home) as client:
+            client.say_bytes(b'{"x": "' + b"y" * (MAX_LINE_BYTES + 1) + b'"}\n')
+            refused = client.told()
+            assert refused["error"]["code"] == -32600
+            assert f"{MAX_LINE_BYTES:,}" in refused["error"]["message"]
+            client.call(1, "repeat", text="here")
+            assert text_of(client.told()) == "here"
+
+    def test_more_calls_at_once_than_are_run_are_refused(self, errands: ProgramServer) -> None:
+        with Lines(errands.home) as client:
+            for number in range(1, MAX_RUNNING + 2):
+                client.call(number, "wait")
+            refused = client.told()
+            assert refused["id"] == MAX_RUNNING + 1
+            assert "calls are running" in refused["error"]["message"]
+            client.say(
+                {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/cancelled",
+                    "params": {"requestId": 1},
+                }
+            )
+            client.call(1000, "repeat", text="again")
+            assert text_of(client.told()) == "again"
+
+    def test_who_reads_late_gets_everything(self, errands: ProgramServer) -> None:
+        """Far more than the pipes between us take."""
+        with Lines(errands.home) as client, Lines(errands.home) as other:
+            for number in range(1, 21):
+                client.call(number, "repeat", text="z", times=200_000)
+            other.call(1, "repeat", text="meanwhile")
+            assert text_of(other.told()) == "meanwhile"
+            answers = [client.told() for _ in range(20)]
+        assert {len(text_of(each)) for each in answers} == {200_000}
+
+
+class TestEnds:
+    def test_a_client_that_leaves_is_answered_first(self, errands: ProgramServer) -> None:
+        with Lines(errands.home) as client:
+            client.call(1, "pause", text="bye")
+            code, out, err = client.leave()
+        assert (code, err) == (0, b"")
+        assert b'"bye"' in out
+
+    def test_a_client_that_dies_takes_its_calls_along(self, errands: ProgramServer) -> None:
+        (errands.home.data / "waiting").unlink(missing_ok=True)
+        with Lines(errands.home) as client:
+            client.call(1, "wait")
+            until(lambda: waiting(errands) == WAITING, "the call runs")
+            client.process.kill()
+        until(lambda: waiting(errands) == CANCELLED, "the call is cancelled")
+
+    def test_who_no_longer_reads_is_left(self, errands: ProgramServer) -> None:
+        (errands.home.data / "waiting").unlink(missing_ok=True)
+        with Lines(errands.home) as client:
+            client.call(1, "wait")
+            until(lambda: waiting(errands) == WAITING, "the call runs")
+            assert client.process.stdout is not None
+            client.process.stdout.close()
+            assert client.ended() == (141, b"")
+        until(lambda: waiting(errands) == CANCELLED, "the call is cancelled")
+
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)]
+    )
+    def test_signals_end_it_quietly(
+        self, errands: ProgramServer, number: signal.Signals, code: int
+    ) -> None:
+        with Lines(errands.home) as client:
+            client.process.send_signal(number)
+            assert client.ended() == (code, b"")
+
+    def test_a_server_that_is_lost_is_told_of(self, own_errands: ProgramServer) -> None:
+        with Lines(own_errands.home) as client:
+            own_errands.kill()
+            assert client.ended() == (1, b"error: the daemon was lost\n")
+
+    def test_a_server_that_stops_answers_what_runs(self, own_errands: ProgramServer) -> None:
+        with Lines(own_errands.home) as client, Lines(own_errands.home) as stuck:
+            stuck.call(1, "wait")
+            until(lambda: waiting(own_errands) == WAITING, "the call runs")
+            client.call(1, "pause", text="done")
+            client.call(2, "repeat", text="heard")
+            assert text_of(client.told()) == "heard"
+            own_errands.stop()
+            assert text_of(client.told()) == "done"
+            assert client.ended() == (0, b"")
+            assert stuck.ended() == (0, b"")
+        assert waiting(own_errands) == CANCELLED
+
+
+class TestDaemon:
+    def test_where_none_runs_one_is_started(self, home: Home) -> None:
+        async def talk() -> None:
+            async with over_stdio(home) as client:
+                assert STATUS in [tool.name for tool in (await client.list_tools()).tools]
+                assert not (await client.call_tool(STATUS, {})).is_error
+
+        asyncio.run(talk())
+        assert home.pid() is not None
+        assert (home.data / "mcp-used").stat().st_mode & 0o777 == 0o600
+
+    def test_a_crowd_of_clients_is_answered_and_nothing_is_left(self, home: Home) -> None:
+        async def talk() -> int:
+            async with over_stdio(home, "legacy") as client:
+                answers = [await client.call_tool(STATUS, {}) for _ in range(CALLS)]
+            return sum(not answer.is_error for answer in answers)
+
+        async def crowd() -> list[int]:
+            async with asyncio.timeout(SECONDS * 2):
+                return await asyncio.gather(*(talk() for _ in range(CROWD)))
+
+        home.started()
+        assert asyncio.run(crowd()) == [CALLS] * CROWD
+        assert not [pid for pid in home.processes() if "serve" in _words(pid)]
+
+    def test_a_daemon_that_clients_have_used_is_soon_ready_for_the_next(self, home: Home) -> None:
+        home.data.mkdir(parents=True, exist_ok=True)
+        (home.data / "mcp-used").touch(mode=0o600)
+        home.stop()
+        before = home.log().count('"mcp.loaded"')
+        home.started()
+        until(lambda: home.log().count('"mcp.loaded"') > before, "it is loaded, for nobody yet")
+
+    def test_serving_takes_no_options_that_it_does_not_know(self, errands: ProgramServer) -> None:
+        assert errands.run("serve", "--bogus").code == 2
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []

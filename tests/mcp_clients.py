@@ -1,0 +1,115 @@
+"""MCP clients: the official one over each transport, and lines by hand."""
+
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.launching import SECONDS, Home, Running
+
+ERAS = ("legacy", "2026-07-28")
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "by hand", "version": "1"},
+    },
+}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@asynccontextmanager
+async def over_stdio(
+    home: Home, era: Any = "auto", cwd: Path | None = None
+) -> AsyncIterator[Client]:
+    """As an agent runs it, but for the folders that keep tests apart."""
+    command, *words = (os.fsdecode(word) for word in home.command("memory", "serve"))
+    server = StdioServerParameters(
+        command=command, args=words, env=home.environ, cwd=cwd or home.work
+    )
+    with Path(os.devnull).open("w") as errors:  # noqa: ASYNC230  it takes no time
+        async with Client(stdio_client(server, errlog=errors), mode=era) as client:
+            yield client
+
+
+@asynccontextmanager
+async def over_http(url: str, key: str = "", era: Any = "auto") -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(
+            httpx2.AsyncClient(headers=headers, timeout=SECONDS, trust_env=False)
+        )
+        transport = streamable_http_client(url, http_client=http)
+        yield await stack.enter_async_context(Client(transport, mode=era))
+
+
+@asynccontextmanager
+async def over_sse(url: str, key: str = "") -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with Client(sse_client(url, headers=headers), mode="legacy") as client:
+        yield client
+
+
+class Lines:
+    """`memory serve` by hand: what a well-behaved client would not do."""
+
+    def __init__(self, home: Home) -> None:
+        self.process = Running(
+            home.command("memory", "serve"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=home.environ,
+            cwd=home.work,
+        )
+
+    def __enter__(self) -> Self:
+        self.say(INITIALIZE)
+        assert self.told()["id"] == 0
+        self.say(INITIALIZED)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.__exit__(None, None, None)
+
+    def say(self, message: dict[str, Any]) -> None:
+        self.say_bytes(json.dumps(message).encode() + b"\n")
+
+    def say_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def call(self, request_id: int, tool: str, **arguments: Any) -> None:
+        params = {"name": tool, "arguments": arguments}
+        self.say({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
+
+    def told(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"it has ended: {self.process.stderr and self.process.stderr.read()!r}"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def leave(self) -> tuple[int, bytes, bytes]:
+        """Close our end: the exit code, and what was still said."""
+        out, err = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, out, err
+
+    def ended(self) -> tuple[int, bytes]:
+        """Its exit code and its complaint, once it has ended by itself."""
+        code = self.process.wait(SECONDS)
+        assert self.process.stderr is not None
+        return code, self.process.stderr.read()

@@ -1,0 +1,65 @@
+"""What MCP clients are offered where only the way to it is tested: tools that do one thing each."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+
+from agent_memory.interfaces.mcp.desk import Visitor
+
+TOOLS = ("where", "wait", "pause", "repeat")
+WAITING, CANCELLED = "waiting", "cancelled"
+
+
+class Errands:
+    """Tells in `record` what became of the call that waits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.record = folder / "waiting"
+
+    def server(self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor]) -> Server[Any]:
+        async def list_tools(
+            _ctx: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
+        ) -> types.ListToolsResult:
+            tools = [types.Tool(name=name, input_schema={"type": "object"}) for name in TOOLS]
+            return types.ListToolsResult(tools=tools)
+
+        async def call_tool(
+            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+        ) -> types.CallToolResult:
+            given = params.arguments or {}
+            if params.name == "where":
+                who = visitor(ctx)
+                folder = "" if who.caller is None else who.caller.folder
+                return _told({"folder": folder, "project": who.project})
+            if params.name == "wait":
+                await self._wait()
+            if params.name == "pause":
+                await anyio.sleep(0.2)
+            return _told({"text": given.get("text", "x") * given.get("times", 1)})
+
+        return Server("errands", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+
+    def options(self, server: Server[Any]) -> InitializationOptions:
+        return server.create_initialization_options(NotificationOptions(tools_changed=True))
+
+    def close(self) -> None:
+        pass
+
+    async def _wait(self) -> None:
+        self.record.write_text(WAITING)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.record.write_text(CANCELLED)
+
+
+def _told(value: dict[str, str]) -> types.CallToolResult:
+    text = types.TextContent(type="text", text=json.dumps(value))
+    return types.CallToolResult(content=[text], structured_content=value)
