@@ -171,5 +171,5 @@ class TestPages:
             graphs.list(Scope(None, "n"), wanted={}, only=None, before=None, after=None, limit=1)
         with pytest.raises(InvalidInput, match="checkpoint_id"):
             graphs.get(T, "", CheckpointId(""))
-        with pytest.raises(InvalidInput, match="10000"):
-            graphs.put_writes(place(), [write()] * 10_001)
+        with pytest.raises(InvalidInput, match="1000"):
+            graphs.put_writes(place(), [write()] * 1_001)
