@@ -36,10 +36,10 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
         redoc_url=None,
     )
     for routes in (
-        status.router(parts.bridge, told),
-        knowledge.router(parts),
+        *knowledge.routers(parts),
         checkpoints.router(parts),
         reading.router(parts),
+        status.router(parts.bridge, told),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.include_router(
