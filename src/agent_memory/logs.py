@@ -47,6 +47,8 @@ def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr
     # A line per request, with its address; of MCP also what was said, and in which session.
     for chatty in ("httpx", "httpcore", "mcp", "sse_starlette"):
         logging.getLogger(chatty).setLevel(max(LEVELS[level], logging.WARNING))
+    for handler in handlers:
+        handler.addFilter(_discreet)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -64,3 +66,10 @@ _stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 def _timestamp(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     return _stamp(logger, name, event)
+
+
+def _discreet(record: logging.LogRecord) -> bool:
+    """What the SDK of MCP could not read it would quote: that it could not is enough."""
+    if record.name.startswith("mcp."):
+        record.exc_info = record.exc_text = None
+    return True

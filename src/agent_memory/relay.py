@@ -67,8 +67,7 @@ MAX_HOOK_BYTES = 8 << 20
 MCP = "mcp"
 STDIO = "stdio"
 SERVE_OPTIONS = frozenset(
-    ("-c", "--config", "--transport", "--host", "--port", "--cors", "-l", "--log-level",
-     "-v", "--verbose", "-q", "--quiet", "--format")
+    ("--transport", "-l", "--log-level", "-v", "--verbose", "-q", "--quiet", "--format")
 )  # fmt: skip
 PIECE = 4096  # what a pipe that has any room takes at once
 

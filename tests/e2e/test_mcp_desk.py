@@ -312,8 +312,17 @@ class TestTools:
 
     def test_an_unknown_setting_names_the_nearest(self, office: Office) -> None:
         code, message = office.fail("memory_configure", key="hooks.enable")
-        assert code == -32000
+        assert code == -32002
         assert "hooks.enabled" in message
+
+    @pytest.mark.parametrize("wrong", ["true", "yes", 1, 1.0])
+    def test_what_is_for_good_takes_no_yes_but_true(self, office: Office, wrong: object) -> None:
+        kept = office.call(
+            "memory_capture", namespace="learnings", summary=f"Rests {wrong!r}", domain="user"
+        )
+        code, _ = office.fail("memory_forget", memory_ids=[kept["uri"]], confirm=wrong)
+        assert code == -32002
+        assert office.call("memory_recall", query=f"Rests {wrong!r}", limit=1)["results"]
 
     def test_the_table_of_contents_leads_down_to_what_was_said(self, office: Office) -> None:
         office.ingest(

@@ -67,6 +67,17 @@ class TestConversations:
             client.call(1, "repeat", text="here")
             assert text_of(client.told()) == "here"
 
+    def test_a_request_that_cannot_be_read_is_refused(self, errands: ProgramServer) -> None:
+        """Half a character, as a client writes it that cuts a text in an emoji."""
+        half = rb'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"repeat","x":"\ud83d"}}'
+        with Lines(errands.home) as client:
+            client.say_bytes(half + b'\n{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}\n')
+            refused = [client.told(), client.told()]
+            assert [each["id"] for each in refused] == [7, 8]
+            assert {each["error"]["code"] for each in refused} == {-32600}
+            client.call(1, "repeat", text="here")
+            assert text_of(client.told()) == "here"
+
     def test_a_message_comes_in_pieces_and_many_at_once(self, errands: ProgramServer) -> None:
         call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"repeat"}}\n'
         data = "".join(call % number for number in range(1, 41)).encode()

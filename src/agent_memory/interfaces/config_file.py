@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,16 @@ from tomlkit.exceptions import TOMLKitError
 
 from agent_memory.domain.errors import ConfigError
 
+_changing = threading.Lock()  # the daemon is the only one who changes it
+
 
 def change(path: Path, key: str, value: Any) -> None:
     """Written whole or not at all; a file that is not there is made, readable by its owner only."""
+    with _changing:
+        _change(path, key, value)
+
+
+def _change(path: Path, key: str, value: Any) -> None:
     try:
         before = path.read_text() if path.exists() else ""
         wanted = tomllib.loads(before)

@@ -49,14 +49,16 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
     Without options it is what an MCP client runs: messages come and go as lines of JSON until the
     client closes its end. `memory install AGENT` configures that.
 
-    With --transport sse or websocket it serves until Ctrl-C. The daemon's own port has the same:
-    this one needs no other of its addresses, and ends with the command. SSE is at
-    /stream/consolidate, /stream/sync, /stream/recall and /stream/events, MCP at /mcp, and for older
-    clients at /sse and /messages/; WebSocket is at /ws and /. Programs need a key:
-    `memory-daemon token create NAME`.
+    With --transport sse or websocket it serves until Ctrl-C. SSE is at /stream/consolidate,
+    /stream/sync, /stream/recall and /stream/events, MCP at /mcp; WebSocket is at /ws and /. The
+    daemon's own port has these too. Only here, for older MCP clients: /sse and /messages/. Programs
+    need a key: `memory-daemon token create NAME`.
     """
     if transport == STDIO:
-        raise click.UsageError("MCP over standard input and output takes no such options")
+        raise click.UsageError(
+            "MCP over standard input and output takes no such option: --host, --port and --cors"
+            " go with --transport sse or websocket, settings come from the usual files"
+        )
     opened = run.backend.serve
     if opened is None:
         raise FeatureUnavailable("this command needs a daemon, and none is running here")

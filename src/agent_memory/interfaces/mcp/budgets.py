@@ -1,15 +1,23 @@
 """Budgets: no answer is larger than an agent can take, and what was cut says so."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from agent_memory.domain.contexts import MARKER
 
 TRUNCATED = "truncated"
 _BYTES = 4  # of a token, as elsewhere; by bytes, since a sign of three bytes is near a whole token
 
 
+_MARK = re.compile(rf"<(?=\s*/?\s*{MARKER})", re.IGNORECASE)
+
+
 def encoded(told: Any) -> str:
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    """JSON in which no marker of ours can begin or end: text from memory stays within its own."""
+    plain = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return _MARK.sub("\\\\u003c", plain)
 
 
 def size(told: Any) -> int:

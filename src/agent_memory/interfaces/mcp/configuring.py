@@ -4,7 +4,7 @@ or sends anything."""
 from typing import Any
 
 from agent_memory import config
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.domain.errors import ConfigError, InvalidInput
 from agent_memory.interfaces import config_file
 from agent_memory.interfaces.mcp.visits import Visit
 
@@ -34,7 +34,10 @@ def write(visit: Visit, key: str, value: str) -> dict[str, Any]:
             f"{key} lets something leave this machine, or come in: only the user sets it, with"
             f" `memory config set {key} ...`"
         )
-    parsed = config.parse(key, value)
+    try:
+        parsed = config.parse(key, value)
+    except ConfigError as exc:
+        raise InvalidInput(str(exc)) from exc
     path = config.folders(visit.environ).config_file
     config_file.change(path, key, parsed)
     return {
@@ -46,13 +49,15 @@ def write(visit: Visit, key: str, value: str) -> dict[str, Any]:
 
 
 def _open(key: str) -> config.Key:
-    known = config.known(key)
-    if _closed(known):
+    if key.partition(".")[0] in CLOSED:
         raise InvalidInput(
             f"{key} is not for agents: settings of {', '.join(CLOSED)} are read and changed by the"
             " user alone, with `memory config`"
         )
-    return known
+    try:
+        return config.known(key)
+    except ConfigError as exc:
+        raise InvalidInput(str(exc)) from exc
 
 
 def _closed(key: config.Key) -> bool:

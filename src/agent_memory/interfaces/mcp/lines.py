@@ -6,6 +6,7 @@ slowly makes the calls of its own connection wait, and nobody else's.
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
 from typing import Self
 
@@ -139,7 +140,11 @@ class Requests:
                     line.decode(errors="replace"), by_name=False
                 )
             except ValueError as exc:
-                return exc
+                name = _id_in(line)
+                if name is None:
+                    return exc  # nobody waits for an answer to it
+                await self._refuse(name, "this is no message of JSON-RPC 2.0 in valid Unicode")
+                continue
             if isinstance(message, types.JSONRPCRequest) and not self._running.begin(message):
                 await self._refuse(message.id, f"{MAX_RUNNING} calls are running; wait for one")
                 continue
@@ -209,3 +214,13 @@ class Requests:
             await self._answers.write(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error))
         except anyio.BrokenResourceError:
             self._over = True
+
+
+def _id_in(line: bytes) -> types.RequestId | None:
+    """The request that cannot be read, if it is one: half a character in it is enough."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    name = found.get("id") if isinstance(found, dict) and "method" in found else None
+    return name if isinstance(name, int | str) and not isinstance(name, bool) else None

@@ -20,7 +20,7 @@ from agent_memory.interfaces.mcp.lines import Answers, Requests, Running
 from agent_memory.services.workplaces import Caller
 
 MAX_SESSIONS = 256
-IDLE_SECONDS = 30 * 60
+IDLE_SECONDS = 5 * 60
 ANSWER_SECONDS = 1.0
 SSE, MESSAGES = "/sse", "/messages/"
 PROJECT = "project"
@@ -157,4 +157,5 @@ def _by_request(ctx: ServerRequestContext[Any, Any]) -> Visitor:
 
 
 def _project(request: Request) -> str:
-    return request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
+    given = request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
+    return given.removeprefix(f"{PROJECT}:")  # as a domain is spelled

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
 
 from agent_memory.domain.memories import (
     MAX_CONTENT_BYTES,
@@ -108,7 +108,7 @@ class Recall(Given):
         max_length=MAX_QUERY_CHARS,
         description="A question or words, as you would ask a colleague. Empty lists the newest.",
     )
-    limit: int = Field(10, ge=1, le=100)
+    limit: StrictInt = Field(10, ge=1, le=100)
     namespace: AnyNamespace = Field("", description="Only this kind of memory; empty: any.")
     domain: Domain = Field("all", description=SOME_DOMAIN)
     mode: Literal["hybrid", "vector", "bm25"] = Field(
@@ -139,19 +139,25 @@ class Status(Given):
 
 class Sync(Given):
     domain: Domain = Field("all", description=SOME_DOMAIN)
-    remote: bool = Field(
+    remote: StrictBool = Field(
         default=False, description="Fetch from the git remote, merge, and push to it."
     )
-    fetch: bool = Field(default=False, description="Fetch only.")
-    push: bool = Field(default=False, description="Push only.")
-    force: bool = Field(default=False, description="Read all notes, even if nothing seems new.")
+    fetch: StrictBool = Field(default=False, description="Fetch only.")
+    push: StrictBool = Field(default=False, description="Push only.")
+    force: StrictBool = Field(
+        default=False, description="Read all notes, even if nothing seems new."
+    )
 
 
 class Consolidate(Given):
-    dry_run: bool = Field(default=True, description="Show the plan only; false carries it out.")
-    full: bool = Field(default=False, description="Look at all memories, not only at new ones.")
+    dry_run: StrictBool = Field(
+        default=True, description="Show the plan only; false carries it out."
+    )
+    full: StrictBool = Field(
+        default=False, description="Look at all memories, not only at new ones."
+    )
     domain: Domain = Field("all", description=SOME_DOMAIN)
-    undo: bool = Field(default=False, description="Take back the last consolidation instead.")
+    undo: StrictBool = Field(default=False, description="Take back the last consolidation instead.")
 
 
 class Configure(Given):
@@ -171,24 +177,24 @@ class Timeline(Given):
         max_length=MAX_NAME_CHARS,
         description="As `toc:day:2026-01-30`; empty for the years, where the table begins.",
     )
-    limit: int = Field(20, ge=1, le=100, description="Children at a time.")
+    limit: StrictInt = Field(20, ge=1, le=100, description="Children at a time.")
     continuation_token: Token = ""
 
 
 class Expand(Given):
     grip_id: Name = Field(description="As a bullet of memory_timeline or a result names it.")
-    events_before: int = Field(3, ge=0, le=MAX_AROUND)
-    events_after: int = Field(3, ge=0, le=MAX_AROUND)
+    events_before: StrictInt = Field(3, ge=0, le=MAX_AROUND)
+    events_after: StrictInt = Field(3, ge=0, le=MAX_AROUND)
 
 
 class Forget(Given):
     memory_ids: list[Name] = Field(
         min_length=1, max_length=MAX_FORGOTTEN, description="Ids or URIs of memories."
     )
-    confirm: bool = Field(
+    confirm: StrictBool = Field(
         default=False, description="true only after the user has agreed to lose these memories."
     )
-    rewrite_notes: bool = Field(
+    rewrite_notes: StrictBool = Field(
         default=False, description="Also out of the history of the git notes of this clone."
     )
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
+import structlog
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.session import ServerSession
@@ -44,6 +45,10 @@ PAUSE = 0.2  # seconds between two rounds of telling: clients read everything an
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 Context = ServerRequestContext[Any, Any]
+
+log = structlog.get_logger()
+
+RETRY_SECONDS = 5.0
 
 
 class _Client:
@@ -225,10 +230,15 @@ class Subscriptions:
 
     async def _again(self) -> bool:
         """After a gap: the ones look at everything anew, the others listen anew."""
-        try:
-            self._follower = await self._follow()
-        except AgentMemoryError:
-            self._follower = None  # the daemon stops
+        self._follower = None
+        while self._follower is None:
+            try:
+                self._follower = await self._follow()
+            except StorageClosed:
+                break  # the daemon stops
+            except AgentMemoryError as exc:
+                log.warning("mcp.cannot_follow", error=str(exc))
+                await asyncio.sleep(RETRY_SECONDS)
         self._streams.close()
         for client in self._clients.values():
             client.tell_all()

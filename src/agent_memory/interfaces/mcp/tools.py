@@ -1,6 +1,7 @@
 """The tools: what each is for, what it is given, and what it does."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from agent_memory.domain import documents
 from agent_memory.domain.contexts import MARKER, NOTICE
 from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput, NotFound
+from agent_memory.domain.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.domain.events import MAX_MILLIS, Millis
 from agent_memory.domain.memories import Draft
 from agent_memory.domain.queries import Hit, Mode, Query, Scope
@@ -70,25 +71,13 @@ class Offer:
         head, foot = (f"<{MARKER}>\n", f"\n</{MARKER}>") if self.recalls else ("", "")
         most = budgets.room(self.tokens) - len(head) - len(foot)
         fitting = budgets.cut(told, most)
-        text = _unmarked(budgets.encoded(fitting))
-        while len(text.encode()) > most:  # what was unmarked is longer
-            fitting = budgets.cut(fitting, budgets.size(fitting) - (len(text.encode()) - most))
-            text = _unmarked(budgets.encoded(fitting))
-        return CallToolResult(
-            content=[TextContent(text=f"{head}{text}{foot}")], structured_content=fitting
-        )
+        text = f"{head}{budgets.encoded(fitting)}{foot}"
+        return CallToolResult(content=[TextContent(text=text)], structured_content=fitting)
 
 
 def called(name: str) -> str:
     """The listed name of a tool: some know it with a dot."""
     return PREFIX + name.removeprefix(DOTTED) if name.startswith(DOTTED) else name
-
-
-def _unmarked(encoded: str) -> str:
-    """JSON in which no marker of ours can end: text from memory stays within its own."""
-    return encoded.replace(f"<{MARKER}", f"\\u003c{MARKER}").replace(
-        f"</{MARKER}", f"\\u003c/{MARKER}"
-    )
 
 
 def capture(visit: Visit, given: shapes.Capture, _: Done) -> dict[str, Any]:
@@ -139,7 +128,10 @@ def recall(visit: Visit, given: shapes.Recall, _: Done) -> dict[str, Any]:
             f"{len(rows) - len(kept)} more results do not fit: pass continuation_token on"
         )
     elif any(row.get(budgets.TRUNCATED) for row in kept):
-        told["note"] = "Where `truncated` is true, read the resource at `uri` for all of it."
+        told["note"] = (
+            "Where `truncated` is true, the resource at `uri` has all of it; where there is none,"
+            " memory_expand shows what is around its grip_id."
+        )
     return {**told, "results": kept, "continuation_token": None if more is None else str(more)}
 
 
@@ -180,9 +172,11 @@ def sync(visit: Visit, given: shapes.Sync, done: Done) -> dict[str, Any]:
     wanted = Wanted(
         fetch=given.fetch or given.remote, push=given.push or given.remote, force=given.force
     )
-    outcomes = visit.parts.sharing.share(
-        visit.named(given.domain), wanted, visit.caller, visit.remote(), done
-    )
+    outcomes = [
+        outcome
+        for domain in visit.shared(given.domain)
+        for outcome in visit.parts.sharing.share(domain, wanted, visit.caller, visit.remote(), done)
+    ]
     failures = [each.failure for each in outcomes if each.failure is not None]
     if failures and len(failures) == len(outcomes):
         raise failures[0]
@@ -252,8 +246,9 @@ def node_json(node: TocNode) -> dict[str, Any]:
 
 
 def expand(visit: Visit, given: shapes.Expand, _: Done) -> dict[str, Any]:
+    grip_id = uris.plain(given.grip_id)
     found = visit.parts.contents.expand(
-        given.grip_id, before=given.events_before, after=given.events_after
+        grip_id, before=given.events_before, after=given.events_after
     )
     if found.grip is None:
         raise NotFound(f"there is no grip {given.grip_id!r}")
@@ -274,7 +269,10 @@ def expand(visit: Visit, given: shapes.Expand, _: Done) -> dict[str, Any]:
         told[name] = rows[::-1] if name == "events_before" else rows
         cut = cut or any(each.get(budgets.TRUNCATED) for each in rows)
     if cut:
-        told["note"] = f"It was cut: the resource {uris.of_grip(given.grip_id)} has all of it."
+        told["note"] = (
+            f"It was cut to what fits: {uris.of_grip(grip_id)} has the excerpt whole; ask for fewer"
+            " events before and after to see more of each."
+        )
     return told
 
 
@@ -291,7 +289,7 @@ def forget(visit: Visit, given: shapes.Forget, done: Done) -> dict[str, Any]:
         found,
         here,
         rewrite_notes=given.rewrite_notes,
-        done=lambda phase, count: done(phase, count, 0),
+        done=_never_stopped(done),
     )
     return {
         "forgotten": [
@@ -300,6 +298,17 @@ def forget(visit: Visit, given: shapes.Forget, done: Done) -> dict[str, Any]:
         "found_in": list(report.proof.found_in),
         "unreachable": list(report.unreachable),
     }
+
+
+def _never_stopped(done: Done) -> Callable[[str, int], None]:
+    """Once it has begun it is done to its end, whoever waits for it: half of a forgetting could not
+    be proved."""
+
+    def told(phase: str, count: int) -> None:
+        with suppress(Cancelled):
+            done(phase, count, 0)
+
+    return told
 
 
 def _room(offer: Offer, told: Mapping[str, Any]) -> int:
@@ -369,6 +378,7 @@ CONSOLIDATE = Offer(
     work=consolidate,
     tokens=6_000,
     destroys=True,
+    repeatable=False,
     reaches_out=True,
     long=True,
     recalls=True,
@@ -382,6 +392,7 @@ CONFIGURE = Offer(
     told=schemas.CONFIGURE,
     work=configure,
     tokens=6_000,
+    destroys=True,
 )
 TIMELINE = Offer(
     name="memory_timeline",

@@ -19,8 +19,9 @@ def written(urn: str) -> str:
 
 
 def plain(text: str) -> str:
-    """As the rest of the product spells it."""
-    return text.strip().replace("%3A", ":").replace("%3a", ":")
+    """As the rest of the product spells it; of a node or a grip by its URI, the id."""
+    spelled = text.strip().replace("%3A", ":").replace("%3a", ":")
+    return spelled.removeprefix(f"{CONTENTS}/").removeprefix(f"{GRIPS}/")
 
 
 def of_domain(domain: str) -> str:

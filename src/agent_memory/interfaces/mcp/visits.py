@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import config
+from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.memories import ORG, PROJECT, USER, Domain
 from agent_memory.domain.projects import Place
 from agent_memory.interfaces.mcp import uris
@@ -76,6 +77,19 @@ class Visit:
         if self.parts.workplaces.shared.org:
             found.append(self.domain(ORG))
         return found
+
+    def shared(self, domain: str) -> list[str]:
+        """The domains to sync: all are those that the visitor works with, and who works with no
+        project has to name one."""
+        if domain != ALL or self.caller.folder:
+            return [self.named(domain)]
+        nearby = self.nearby()
+        if nearby is None:
+            raise InvalidInput(
+                "domain is missing: name the one to sync, as project:my-app or user; or connect"
+                " with ?project=my-app"
+            )
+        return [str(each) for each in nearby]
 
     @property
     def _has_project(self) -> bool:
