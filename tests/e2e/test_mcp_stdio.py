@@ -69,7 +69,7 @@ class TestConversations:
 
     def test_a_request_that_cannot_be_read_is_refused(self, errands: ProgramServer) -> None:
         """Half a character, as a client writes it that cuts a text in an emoji."""
-        half = rb'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"repeat","x":"\ud83d"}}'
+        half = rb'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"\ud83d"}}'
         with Lines(errands.home) as client:
             client.say_bytes(half + b'\n{"jsonrpc":"2.0","id":8,"method":"ping","params":[1]}\n')
             refused = [client.told(), client.told()]
