@@ -359,7 +359,11 @@ class TestTools:
             years = await guest.read("memory://toc")
             assert "toc:year:2020" in [each["node_id"] for each in years["children"]]
             node_id = ResourceTemplateReference(uri="memory://toc/{node_id}")
-            for begun, whole in (("toc:y", "toc:year:2020"), ("toc:day:2020-09", day)):
+            for begun, whole in (
+                ("toc:y", "toc:year:2020"),
+                ("toc:d", day),
+                ("toc:day:2020-09", day),
+            ):
                 given = {"name": "node_id", "value": begun}
                 assert whole in (await guest.client.complete(node_id, given)).completion.values
 
@@ -740,6 +744,10 @@ class TestCompletions:
             assert "project:bakery" in await completed(template, "domain", "")
             assert await completed(template, "domain", "project:bak") == ["project:bakery"]
             assert await completed(template, "domain", "bak") == ["project:bakery"]
+            topic = PromptReference(name="recall-context")
+            for typed in ("pro", "Proof in", "BASK"):
+                assert "Proof in baskets" in await completed(topic, "topic", typed)
+            assert await completed(topic, "topic", "roof") == []
             tail = kept["uri"].rpartition("/")[2]
             known = {"domain": "project:bakery", "namespace": "decisions"}
             assert tail in await completed(template, "memory_id", "", **known)

@@ -7,6 +7,7 @@ from mcp_types import Completion, PromptReference, ResourceTemplateReference
 from agent_memory.domain.documents import Kind
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.memories import NAMESPACES
+from agent_memory.domain.periods import Level
 from agent_memory.domain.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, Scope
 from agent_memory.interfaces.mcp import resources, uris
 from agent_memory.interfaces.mcp.prompts import PROMPTS
@@ -16,6 +17,7 @@ from agent_memory.interfaces.mcp.visits import Visit
 MOST = 100  # as the protocol has it
 _SUGGESTED = 20
 _DEEP = 1_000  # nodes looked at
+_LEVELS = tuple(level.name.lower() for level in Level)
 
 
 def completed(
@@ -75,11 +77,13 @@ def _memory_ids(visit: Visit, known: Mapping[str, str]) -> list[str]:
 
 
 def _node_ids(visit: Visit, begun: str) -> list[str]:
-    """The years, and below those that the beginning leads into."""
+    """Down to the level that the beginning names, as far as that is not too much: the first that
+    are found, from the newest year on."""
     contents = visit.parts.contents
     found = [node.node_id for node in contents.roots()]
     waiting = list(found)
-    level = begun.split(":")[1] if begun.count(":") > 1 else ""
+    named = begun.split(":")[1] if ":" in begun else ""
+    level = next((each for each in _LEVELS if named and each.startswith(named)), "")
     while level and waiting and len(found) < _DEEP:
         node = contents.node(waiting.pop(0))
         below = [] if node is None else list(node.child_ids)
@@ -99,7 +103,13 @@ def _for_prompt(visit: Visit, prompt: str, name: str, value: str) -> list[str]:
         domains=frozenset(visit.nearby() or ()),
         namespace="decisions" if name == "summary" else "",
     )
-    hits = visit.parts.recall.search(
-        Query(text=value, scope=scope, limit=_SUGGESTED), counted=False
-    ).hits
-    return list(dict.fromkeys(hit.document.title for hit in hits))
+    begun = " ".join(value.lower().split())
+    newest = _titles(visit, Query(text="", scope=scope, limit=MAX_LIMIT))
+    found = [each for each in newest if f" {begun}" in f" {each.lower()}"]
+    if " " in begun:  # of several words the meaning may be known
+        found += _titles(visit, Query(text=value, scope=scope, limit=_SUGGESTED))
+    return list(dict.fromkeys(found))[:_SUGGESTED]
+
+
+def _titles(visit: Visit, query: Query) -> list[str]:
+    return [hit.document.title for hit in visit.parts.recall.search(query, counted=False).hits]
