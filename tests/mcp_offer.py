@@ -8,12 +8,11 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
+from mcp.server.lowlevel.server import Server
 
 from agent_memory.interfaces.mcp.desk import Visitor
 
-TOOLS = ("where", "wait", "pause", "repeat")
+TOOLS = ("where", "wait", "linger", "pause", "repeat")
 WAITING, CANCELLED = "waiting", "cancelled"
 
 
@@ -22,6 +21,7 @@ class Errands:
 
     def __init__(self, folder: Path) -> None:
         self.record = folder / "waiting"
+        self.link = folder / "daemon.sock"  # it is gone once a stop has begun
 
     def server(self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor]) -> Server[Any]:
         async def list_tools(
@@ -40,14 +40,13 @@ class Errands:
                 return _told({"folder": folder, "project": who.project})
             if params.name == "wait":
                 await self._wait()
+            while params.name == "linger" and self.link.is_symlink():  # noqa: ASYNC110  # a file
+                await anyio.sleep(0.01)
             if params.name == "pause":
                 await anyio.sleep(0.2)
             return _told({"text": given.get("text", "x") * given.get("times", 1)})
 
         return Server("errands", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
-
-    def options(self, server: Server[Any]) -> InitializationOptions:
-        return server.create_initialization_options(NotificationOptions(tools_changed=True))
 
     def close(self) -> None:
         pass

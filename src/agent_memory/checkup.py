@@ -28,7 +28,7 @@ _KEPT = ("XDG_", "MEMORY_")
 
 
 def findings(
-    environ: Mapping[str, str], config_file: Path | None, folder: Path, *, mcp: bool
+    environ: Mapping[str, str], config_file: Path | None, folder: Path
 ) -> Iterator[Finding]:
     yield from _settings(environ, config_file, folder)
     folders = config.folders(environ)
@@ -40,7 +40,7 @@ def findings(
         yield from _status(environ)
         yield from _jobs(environ)
     yield from _spool(folders.data / "spool")
-    yield from _agents(environ, folder, mcp=mcp)
+    yield from _agents(environ, folder)
 
 
 def _fine(subject: str, said: str) -> Finding:
@@ -178,10 +178,10 @@ def _spool(folder: Path) -> Iterator[Finding]:
         yield _fine("spool", "empty")
 
 
-def _agents(environ: Mapping[str, str], folder: Path, *, mcp: bool) -> Iterator[Finding]:
+def _agents(environ: Mapping[str, str], folder: Path) -> Iterator[Finding]:
     caller = Caller(folder=str(folder), environ=environ)
     try:
-        states = app.installing().state(caller, mcp=mcp)
+        states = app.installing().state(caller, mcp=True)
     except (ConfigError, InvalidInput) as exc:
         yield _problem("agents", str(exc))
         return

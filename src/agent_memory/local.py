@@ -70,10 +70,10 @@ class ProcessControl:
         _, _, message = relay.failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
 
-    def examine(self, config_file: Path | None, folder: Path, mcp: bool, /) -> Iterator[Finding]:
+    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
         from agent_memory import checkup
 
-        return checkup.findings(dict(os.environ), config_file, folder, mcp=mcp)
+        return checkup.findings(dict(os.environ), config_file, folder)
 
 
 class ProcessChannel:

@@ -3,6 +3,7 @@ for by the official client, over streams, in both eras of the protocol."""
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -921,9 +922,12 @@ def test_a_cancelled_call_stops_its_work(office: Office, tmp_path: Path, era: st
             await call
         tools = await guest.client.list_tools(cache_mode="bypass")  # it goes on after that
         assert tools.tools
+        worker.go_on.set()  # while the client is there: its end would cancel the work too
+        await asyncio.to_thread(until, lambda: all(map(idle, errands() - before)), "it has ended")
 
     office.visit(giving_up, era, visitor, desk)
-    worker.go_on.set()
+    status = office.call("memory_status", domain="project", visitor=visitor)
+    assert status["by_status"] == {"active": 2}
     office.close_desk(desk)
     for thread in errands() - before:
         thread.join(SECONDS)
@@ -938,6 +942,12 @@ def nodes(office: Office) -> list[str]:
 
 def errands() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("mcp-errand")}
+
+
+def idle(thread: threading.Thread) -> bool:
+    """Whether a thread of a pool waits for work."""
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  # the only one who knows
+    return frame is not None and frame.f_code.co_name == "_worker"
 
 
 def text(content: Any) -> str:

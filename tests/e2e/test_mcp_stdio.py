@@ -170,7 +170,7 @@ class TestEnds:
         with Lines(own_errands.home) as client, Lines(own_errands.home) as stuck:
             stuck.call(1, "wait")
             until(lambda: waiting(own_errands) == WAITING, "the call runs")
-            client.call(1, "pause", text="done")
+            client.call(1, "linger", text="done")
             client.call(2, "repeat", text="heard")
             assert text_of(client.told()) == "heard"
             own_errands.stop()

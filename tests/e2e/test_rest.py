@@ -412,6 +412,15 @@ class TestReading:
         assert answer.status_code == 404
         assert answer.json()["detail"]
 
+    @pytest.mark.parametrize("path", ["/api/v1/search/", "/api/v1/memories/"])
+    @pytest.mark.parametrize("wrong", [{"domain": "garbage"}, {"namespace": "nonsense"}])
+    def test_a_filter_that_means_nothing_is_refused(
+        self, api: httpx.Client, path: str, wrong: dict[str, str]
+    ) -> None:
+        answer = api.get(path, params=wrong)
+        assert answer.status_code == 422
+        assert next(iter(wrong.values())) in answer.json()["detail"]
+
     def test_the_page_of_the_interface_needs_no_network(self, web: Web) -> None:
         with web.client(key="") as client:
             page = client.get("/docs")

@@ -108,7 +108,7 @@ class Control(Protocol):
         """What there is to say about a daemon that does not serve; mostly nothing."""
         ...
 
-    def examine(self, config_file: Path | None, folder: Path, mcp: bool, /) -> Iterator[Finding]:
+    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
         """Look at the whole way from an agent to the store, as whoever works in this folder."""
         ...
 

@@ -5,7 +5,6 @@ import click
 from agent_memory.domain.status import Finding, Health
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.cli.install import has_server
 
 _SIGNS = {
     Health.FINE: "\N{CHECK MARK}",
@@ -29,7 +28,7 @@ def doctor(ctx: click.Context, run: Invocation) -> None:
     does not work.
     """
     cwd = run.terminal.call.cwd
-    found = list(run.backend.outside().examine(run.config_file, cwd, has_server()))
+    found = list(run.backend.outside().examine(run.config_file, cwd))
     problems = sum(each.health is Health.PROBLEM for each in found)
     run.show(
         {

@@ -19,7 +19,6 @@ from agent_memory.domain.agents import (
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import caller
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.interfaces.cli.serve import SERVED, STDIO
 
 AGENTS = tuple(agent.value for agent in Agent)
 SCOPES = (
@@ -67,12 +66,11 @@ def install(
     """
     service = run.backend.here().installing
     if agent is None:
-        states = service.state(caller(run), mcp=mcp and has_server())
+        states = service.state(caller(run), mcp=mcp)
         run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
         return
     scope = _scope(user=user, project=project)
-    with_server = mcp and has_server()
-    done = service.install(Agent(agent), scope, caller(run), mcp=with_server, dry_run=dry_run)
+    done = service.install(Agent(agent), scope, caller(run), mcp=mcp, dry_run=dry_run)
     _tell(run, done, dry_run=dry_run, advice=done.advice)
 
 
@@ -96,12 +94,6 @@ def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: b
     _tell(
         run, done, dry_run=dry_run, advice=f"Sessions of {done.title} that run may still call us."
     )
-
-
-def has_server() -> bool:
-    """Whether this version has an MCP server to install: whether it serves over standard input and
-    output."""
-    return STDIO in SERVED
 
 
 def _scope(*, user: bool, project: bool) -> Scope:

@@ -8,7 +8,6 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 STDIO = "stdio"
 TRANSPORTS = (STDIO, "sse", "websocket")
-SERVED = TRANSPORTS  # by this version
 DEFAULT_PORT = 8080
 
 

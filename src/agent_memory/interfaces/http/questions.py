@@ -1,4 +1,4 @@
-"""What is asked of recall over streams: how it is written in JSON."""
+"""What is asked of recall over HTTP: what its filters mean, and how streams write it in JSON."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,6 +22,18 @@ from agent_memory.interfaces import wire
 from agent_memory.services.recall import Recall
 
 _NAME_CHARS = 300
+
+
+def domains(given: str) -> frozenset[str]:
+    """Those that a filter means; `all`, or nothing, is any. Raises InvalidInput."""
+    if given in ("", "all"):
+        return frozenset()
+    return frozenset({given if given in (PROJECT, ORG) else memories.check_domain(given)})
+
+
+def namespace(given: str) -> str:
+    """Nothing is any. Raises InvalidInput."""
+    return memories.check_namespace(given) if given else ""
 
 
 class Question(BaseModel):
@@ -48,10 +60,6 @@ class Question(BaseModel):
 
     def asked(self, recall: Recall) -> Query:
         """Raises InvalidInput."""
-        if self.domain not in ("all", PROJECT, ORG):
-            memories.check_domain(self.domain)
-        if self.namespace:
-            memories.check_namespace(self.namespace)
         return Query(
             text=self.query,
             mode=self.mode,
@@ -62,8 +70,8 @@ class Question(BaseModel):
                 kinds=frozenset(self.kinds),
                 project=self.project,
                 session=self.session_id,
-                namespace=self.namespace,
-                domains=frozenset(() if self.domain == "all" else {self.domain}),
+                namespace=namespace(self.namespace),
+                domains=domains(self.domain),
                 spec=self.spec,
                 archived=self.include_archived,
                 tags=frozenset(self.tags),

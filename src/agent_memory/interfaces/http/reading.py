@@ -12,7 +12,7 @@ from agent_memory.domain.memories import Domain
 from agent_memory.domain.projects import NOWHERE, Place
 from agent_memory.domain.queries import Mode, Scope
 from agent_memory.interfaces import known, wire
-from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http import answers, questions
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
 from agent_memory.interfaces.http.parts import Parts
@@ -196,8 +196,8 @@ def _search(routes: APIRouter, parts: Parts) -> None:
                 project=project,
                 session=session_id,
                 agent=agent,
-                namespace=namespace,
-                domains=frozenset({domain} if domain else ()),
+                namespace=questions.namespace(namespace),
+                domains=questions.domains(domain),
                 tags=frozenset(tags),
                 since=Millis(from_timestamp_ms),
                 until=Millis(to_timestamp_ms),
@@ -223,8 +223,8 @@ def _search(routes: APIRouter, parts: Parts) -> None:
             offset=offset,
             scope=Scope(
                 kinds=frozenset({Kind.MEMORY}),
-                namespace=namespace,
-                domains=frozenset({domain} if domain else ()),
+                namespace=questions.namespace(namespace),
+                domains=questions.domains(domain),
                 tags=frozenset(tags),
             ),
         )

@@ -121,9 +121,6 @@ class Desk:
             server.middleware.append(self._subscriptions.greet)
         return server
 
-    def options(self, server: Server[Any]) -> InitializationOptions:
-        return server.create_initialization_options()
-
     def close(self) -> None:
         """Streams end, long work is cancelled."""
         self._subscriptions.close()

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
-from mcp.server.models import InitializationOptions
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
@@ -27,14 +26,12 @@ PROJECT = "project"
 MAX_PROJECT_CHARS = 256
 
 
-class Offer(Protocol):
+class Offering(Protocol):
     """What clients are offered: `desk.Desk`."""
 
     def server(
         self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor], /
     ) -> Server[Any]: ...
-
-    def options(self, server: Server[Any], /) -> InitializationOptions: ...
 
     def close(self) -> None: ...
 
@@ -42,14 +39,10 @@ class Offer(Protocol):
 class McpServing:
     """Who comes by HTTP has shown a key; `most_streams` of them may keep an SSE stream open."""
 
-    def __init__(self, desk: Offer, *, max_body_bytes: int, most_streams: int) -> None:
+    def __init__(self, desk: Offering, *, max_body_bytes: int, most_streams: int) -> None:
         self._desk = desk
-        server = desk.server(_by_request)
-        options = desk.options(server)
-        # The manager asks each server for them, and ours knows more of what it notifies about.
-        server.create_initialization_options = lambda *_, **__: options  # type: ignore[method-assign]
         self._sessions = StreamableHTTPSessionManager(
-            app=server,
+            app=desk.server(_by_request),
             max_request_body_size=max_body_bytes,
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_SESSIONS,
@@ -77,7 +70,7 @@ class McpServing:
         running = Running()
         answers = Answers(writer, running)
         requests = Requests(reader, answers, running, ending)
-        await server.run(requests, answers, self._desk.options(server))
+        await server.run(requests, answers, server.create_initialization_options())
 
     async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
         if scope["type"] != "http":
@@ -132,7 +125,7 @@ class McpServing:
         try:
             async with self._sse.connect_sse(scope, receive, send) as (requests, answers):
                 with conversation:
-                    await server.run(requests, answers, self._desk.options(server))
+                    await server.run(requests, answers, server.create_initialization_options())
         finally:
             self._streams.discard(conversation)
 

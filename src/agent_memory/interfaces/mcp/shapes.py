@@ -2,8 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+)
 
+from agent_memory.domain import memories
 from agent_memory.domain.memories import (
     MAX_CONTENT_BYTES,
     MAX_NAME_CHARS,
@@ -12,6 +21,7 @@ from agent_memory.domain.memories import (
     MAX_SUMMARY_CHARS,
     MAX_TAG_CHARS,
     MAX_TAGS,
+    NAMESPACES,
 )
 from agent_memory.domain.queries import MAX_QUERY_CHARS
 
@@ -21,30 +31,13 @@ _VALUE_CHARS = 4_096
 _TOKEN_CHARS = 20
 _TIME_CHARS = 100
 
-Namespace = Literal[
-    "decisions",
-    "learnings",
-    "blockers",
-    "progress",
-    "reviews",
-    "patterns",
-    "retrospective",
-    "inception",
-    "elicitation",
-    "research",
+Namespace = Annotated[
+    str, AfterValidator(memories.check_namespace), Field(json_schema_extra={"enum": [*NAMESPACES]})
 ]
-AnyNamespace = Literal[
-    "",
-    "decisions",
-    "learnings",
-    "blockers",
-    "progress",
-    "reviews",
-    "patterns",
-    "retrospective",
-    "inception",
-    "elicitation",
-    "research",
+AnyNamespace = Annotated[
+    str,
+    AfterValidator(lambda name: name and memories.check_namespace(name)),
+    Field(json_schema_extra={"enum": ["", *NAMESPACES]}),
 ]
 Kind = Literal["memories", "events", "segments", "grips", "facts", "all"]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS)]
