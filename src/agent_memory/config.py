@@ -180,8 +180,38 @@ class Embedder:
 class Llama:
     server: str = setting("", "The llama-server program; empty: found on PATH.")
     model_dir: str = setting("~/models", "Folder of GGUF models.")
-    context_size: int = setting(4096, "Tokens of context.", minimum=256)
+    model: str = setting(
+        "", "The model: a file of `llama.model_dir`, or the endpoint's name of it; empty: the one."
+    )
+    context_size: int = setting(4096, "Tokens of context.", minimum=256, maximum=1 << 24)
+    parallel: int = setting(1, "Answers that are written at once.", minimum=1, maximum=64)
+    args: list[str] = setting([], "Further arguments of llama-server, one for each.")
+    start_seconds: int = setting(180, "How long it may take to load its model.", minimum=1)
+    idle_minutes: int = setting(
+        15, "It is ended when nobody has asked for so long; 0: never.", minimum=0
+    )
     endpoint: str = setting("", "An OpenAI-compatible server to use; none is started then.")
+    api_key_env: str = setting(
+        "", "Environment variable with its key; a daemon keeps those that start with MEMORY_."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    max_turns: int = setting(
+        25, "How often a run asks the model, unless its agent says.", minimum=1, maximum=1000
+    )
+    max_runs: int = setting(64, "Runs that go on at once.", minimum=1, maximum=1000)
+    turn_seconds: int = setting(
+        600, "How long the model may take to begin an answer, or to go on with it.", minimum=1
+    )
+    tool_seconds: int = setting(120, "How long a tool may take.", minimum=1)
+    commands: list[str] = setting(
+        [], "What `run_command` may run, by the words they begin with: `git status`, `pytest`."
+    )
+    web_private: list[str] = setting(
+        [], "Hosts of private networks that `web_fetch` may ask: `localhost:3000`."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +291,7 @@ class Settings:
     summarizer: Summarizer = field(default_factory=Summarizer)
     embedder: Embedder = field(default_factory=Embedder)
     llama: Llama = field(default_factory=Llama)
+    runs: Runs = field(default_factory=Runs)
     scheduler: Scheduler = field(default_factory=Scheduler)
     telemetry: Telemetry = field(default_factory=Telemetry)
     security: Security = field(default_factory=Security)

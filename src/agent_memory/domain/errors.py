@@ -17,6 +17,8 @@ AgentMemoryError
 ├── Overloaded          too much unfinished work; try again
 ├── Cancelled           the caller pressed Ctrl-C or went away
 ├── LlmFailed           a model was asked and gave no answer that can be used
+│   └── ContextTooLong  what it was given does not fit into its context
+├── ToolFailed          a tool did not do what it was asked; the model is told why
 └── StorageFailed       the store could not read or write
     ├── GitFailed       a repository could not be read or written
     ├── StorageClosed   the store is closed, or closing
@@ -99,6 +101,14 @@ class GitFailed(StorageFailed):
 
 class LlmFailed(AgentMemoryError):
     """The model gave no answer that can be used."""
+
+
+class ContextTooLong(LlmFailed):
+    """It does not fit into the model's context."""
+
+
+class ToolFailed(AgentMemoryError):
+    """The tool did not do what it was asked."""
 
 
 class StorageClosed(StorageFailed):

@@ -9,6 +9,7 @@ from agent_memory.domain.access import AccessKey
 from agent_memory.domain.agents import Change as ConfigChange
 from agent_memory.domain.agents import ConfigFile, Edited, Ours, Seat, Wanted
 from agent_memory.domain.batches import Batch, Outcome, Row
+from agent_memory.domain.chats import Request, Said
 from agent_memory.domain.consolidations import Run
 from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
@@ -26,6 +27,7 @@ from agent_memory.domain.graphs import (
 )
 from agent_memory.domain.graphs import Place as GraphPlace
 from agent_memory.domain.graphs import Scope as GraphScope
+from agent_memory.domain.halting import Halt
 from agent_memory.domain.hooks import Told
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.jobs import JobState, JobStatus
@@ -38,7 +40,7 @@ from agent_memory.domain.queries import Found, Scope, Statistics
 from agent_memory.domain.reasoning import Evidence, Reasoned, Written
 from agent_memory.domain.segments import Segment
 from agent_memory.domain.spans import Span
-from agent_memory.domain.status import IndexStats, StoreStats
+from agent_memory.domain.status import IndexStats, ModelStatus, StoreStats
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.tiers import Tier, Use
 from agent_memory.domain.toc import Change, Grip, TocNode
@@ -562,6 +564,35 @@ class Reasoner(Protocol):
 
     def merge(self, memories: Sequence[Memory], /) -> Written:
         """What these say, as one."""
+        ...
+
+
+class ChatModel(Protocol):
+    """A model that one talks with; it is started by whoever needs it first. Raises LlmFailed,
+    FeatureUnavailable where there is none, and Cancelled once it is told to halt."""
+
+    def window(self, halt: Halt, /) -> int:
+        """The tokens of its context."""
+        ...
+
+    def count(self, texts: Sequence[str], halt: Halt, /) -> list[int]:
+        """The tokens of each, or about as many."""
+        ...
+
+    def stream(self, request: Request, halt: Halt, /) -> Iterator[Said]:
+        """What it says, piece by piece as it comes; the last is Ended. Raises ContextTooLong."""
+        ...
+
+
+class ModelServer(Protocol):
+    """What a model runs on."""
+
+    def status(self) -> ModelStatus:
+        """As it is now: it is asked."""
+        ...
+
+    def close(self) -> None:
+        """End it, if it is ours."""
         ...
 
 

@@ -62,6 +62,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """What runs depend on. `running` and `pid` are those of a server of our own."""
+
+    endpoint: str  # empty while there is none
+    model_dir: str
+    healthy: bool
+    running: bool = False
+    pid: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonStatus:
     pid: int
     version: str

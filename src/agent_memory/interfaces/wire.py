@@ -66,6 +66,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
     errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
     errors.LlmFailed: Codes(exit=6, grpc="UNAVAILABLE", http=502),
+    errors.ToolFailed: Codes(exit=1, grpc="FAILED_PRECONDITION", http=409),
     errors.RemoteUnavailable: Codes(exit=5, grpc="UNAVAILABLE", http=502),
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),

@@ -1,0 +1,79 @@
+"""Chats: what a model is given in a conversation, and what it says piece by piece."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NewType
+
+CallId = NewType("CallId", str)
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool that the model wants to use. `arguments` is JSON as the model wrote it: it may be
+    none."""
+
+    call_id: CallId
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """`calls` are those of an assistant's; `call_id` tells which of them a tool's answers."""
+
+    role: Role
+    content: str
+    calls: tuple[Call, ...] = ()
+    call_id: CallId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What a model may use. `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    messages: Sequence[Message]
+    tools: Sequence[Tool] = ()
+    max_tokens: int
+    temperature: float | None = None  # the server's own
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """A piece of what a model thinks before it answers."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The last thing a model says. `whole` is False where it ran into `max_tokens`; the count of
+    tokens that it was given is as told, if it was."""
+
+    calls: tuple[Call, ...] = ()
+    whole: bool = True
+    prompt_tokens: int | None = None
+
+
+Said = Text | Thought | Ended
