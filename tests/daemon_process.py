@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,9 @@ class Daemon:
     It embeds nothing unless told to: that takes time, and few tests look at it.
     """
 
-    def __init__(self, home: Path, *, embedder: str = "none") -> None:
+    def __init__(
+        self, home: Path, *, embedder: str = "none", settings: Mapping[str, str] | None = None
+    ) -> None:
         self.data_dir = home / "data" / "agent-memory"
         # Not under `home`: the path of a Unix socket may have 107 bytes, and pytest's are long.
         self._runtime = Path(tempfile.mkdtemp(dir="/tmp", prefix="am-"))
@@ -42,6 +45,7 @@ class Daemon:
             "MEMORY_GRPC__PORT": "0",
             "MEMORY_HTTP__PORT": "0",
             "MEMORY_EMBEDDER__PROVIDER": embedder,
+            **(settings or {}),
         }
         self._process: Born | None = None
         self.port = 0

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from agent_memory.domain import spelling, toml_text
 from agent_memory.domain.errors import ConfigError
 
 PROJECT_FILE = "memory.toml"
@@ -475,7 +476,7 @@ def _read(path: Path) -> Iterator[tuple[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
     for name, value in _flatten(table, ""):
-        where = f"{path}:{_line(text, name)}"
+        where = f"{path}:{toml_text.line_of(text, name)}"
         if name not in KEYS:
             raise ConfigError(f"{where}: unknown setting {name!r}{_nearest(name)}")
         yield name, _checked(KEYS[name], value, where)
@@ -543,28 +544,7 @@ def _fits(key: Key, value: Any) -> bool:
 
 
 def _nearest(name: str) -> str:
-    import difflib  # noqa: PLC0415  takes 15 ms to load, and hardly anyone errs
-
-    close = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else "; `memory config list` shows all"
-
-
-_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
-
-
-def _line(text: str, name: str) -> int:
-    """The line on which a key is set, as nearly as can be told without a second parser."""
-    section = ""
-    for number, line in enumerate(text.split("\n"), 1):
-        if header := _HEADER.match(line):
-            section = header.group(1) + "."
-            if section == name + ".":
-                return number
-        elif "=" in line:
-            key = line.split("=", 1)[0].strip().replace('"', "").replace("'", "")
-            if f"{section}{key}" == name or name.startswith(f"{section}{key}."):
-                return number
-    return 1
+    return spelling.nearest(name, KEYS) or "; `memory config list` shows all"
 
 
 KEYS: Mapping[str, Key] = {key.name: key for key in _keys(Settings, "")}

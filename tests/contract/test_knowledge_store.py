@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
 from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.domain import facts, procedures, sessions, users
+from agent_memory.domain import facts, procedures, sessions, users, work
 from agent_memory.domain.batches import Batch, Put
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import StorageFailed
@@ -23,7 +23,9 @@ from agent_memory.domain.ports import KnowledgeChange, OrderedStore, Record
 from agent_memory.domain.procedures import Chain, Procedure
 from agent_memory.domain.sessions import Session
 from agent_memory.domain.users import User
+from agent_memory.domain.work import Known, Run, RunSession
 from tests.contract.stores import commit, everything, memory
+from tests.runs_kept import RESIZED, events_of
 from tests.sessions_told import THUMBNAILS, told
 
 NOW = Millis(1_767_600_000_000)
@@ -41,6 +43,12 @@ def session(name: str = "s") -> Session:
     return found
 
 
+def ran() -> list[Record]:
+    known = work.continued(Known(), events_of("s", "r1", RESIZED), "local:ann")
+    assert known.whole is not None
+    return [known.runs["r1"], known.whole]
+
+
 def one_of_each() -> list[Record]:
     met = session()
     chain = Chain(
@@ -55,11 +63,14 @@ def one_of_each() -> list[Record]:
     assert procedure is not None
     claimed, former = facts.heard(fact("k"), Claim(key="k", value="w"), NOW)
     assert former is not None
+    episode = sessions.episode(met, None, NOW)
+    assert episode is not None
     return [
         claimed,
         former,
         met,
-        sessions.episode(met, None, NOW),
+        episode,
+        *ran(),
         chain,
         procedure,
         replace(users.met("email:ann@example.org", NOW), display_name="Ann"),
@@ -232,8 +243,10 @@ class TestOutbox:
 
 def test_kinds_of_records_do_not_meet(store: OrderedStore) -> None:
     met = session()
-    knowledge = add(store, met, sessions.episode(met, None, NOW))
+    episode = sessions.episode(met, None, NOW)
+    assert episode is not None
+    knowledge = add(store, met, episode)
     assert knowledge.get(Session, [met.id]) == [met]
     assert [type(each) for each in knowledge.get(Episode, [met.id])] == [Episode]
-    for kind in (Fact, Former, Procedure, Chain, User):
+    for kind in (Fact, Former, Procedure, Chain, User, Run, RunSession):
         assert knowledge.get(kind, [KnowledgeId(met.id)]) == [None]

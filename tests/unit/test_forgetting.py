@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from agent_memory.adapters.storage import families
 from agent_memory.domain import forgetting
 from agent_memory.domain.batches import Batch, Put
+from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import Cancelled, InvalidInput
 from agent_memory.domain.events import EventId, Millis, SessionId
 from agent_memory.domain.forgetting import Report, Selection
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.ports import Summarizer
+from agent_memory.domain.runs import Answered, Finished, Kept, Outcome, Prompted, Used
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Point, Summary, Support
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.forgetting import PHASES, REMOVING
@@ -28,6 +30,7 @@ from tests.contract.stores import TIMEOUT, commit, everything
 from tests.embedders import HashingEmbedder
 from tests.forgetting_parts import Keeping, SetClock, files_with, kept
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, dialogue, said, told
+from tests.runs_kept import RESIZED, call, events_of
 
 TOLD = "The vault opens with marigold-abacus-fjord, we decided."
 WORDS = b"marigold-abacus-fjord"
@@ -288,6 +291,36 @@ class TestASession:
         for family in ("events", "session_events", "segments", "grips", "toc_nodes", "toc_latest"):
             assert everything(keeping.parts.store, family) == [], family
         assert len(everything(keeping.parts.store, families.EVENT_IDS)) == 6
+
+
+class TestARun:
+    def test_nothing_of_it_is_left_anywhere_and_the_others_are_as_they_were(
+        self, keeping: Keeping, folder: Path
+    ) -> None:
+        """Its id stays, in the ids that are taken for ever."""
+        name, at = "6f1c2a0e-6d0b-4c4b-9d7a-0f5e3b2a1c9d", NOW - HOUR
+        asked = call("call_abcdefgh", "run_command", '{"command": "open marigold-abacus-fjord"}')
+        doomed: Sequence[Kept] = (
+            Prompted("Open the vault with marigold-abacus-fjord"),
+            Answered(content="", calls=(asked,)),
+            Used(call=asked, outcome=Outcome.CANCELLED, text="stopped at marigold-abacus-fjord"),
+            Finished(outcome=Outcome.CANCELLED, error="marigold-abacus-fjord was too slow"),
+        )
+        keeping.take_in(
+            *events_of("s", name, doomed, start=at),
+            *events_of("s", "other", RESIZED, start=at + MINUTE),
+        )
+        learning = keeping.forgetting.learning
+        learning.keep_up(lambda: None)
+        assert "knowledge" in holding(keeping, WORDS)
+        report = keeping.forget(since=at, until=at + MINUTE - 1)
+        assert (report.events, report.proof.found_in) == (3, ())
+        assert report.proof.needles > 0
+        assert holding(keeping, WORDS) == []
+        keeping.parts.close()
+        assert files_with(folder, WORDS) == []
+        (episode,) = learning.knowledge.page(Episode, limit=9, offset=0)[0]
+        assert episode.summary.startswith("Why does the thumbnail")
 
 
 class TestATime:

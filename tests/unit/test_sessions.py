@@ -24,8 +24,14 @@ def known(events: list[Event]) -> Session:
     return found
 
 
+def episode_of(session: Session, before: Episode | None = None, now: Millis = NOW) -> Episode:
+    found = sessions.episode(session, before, now)
+    assert found is not None
+    return found
+
+
 def episode(*lines: tuple[str, str], agent: str = "claude-code") -> Episode:
-    return sessions.episode(known(told("s", lines, agent=agent)), None, NOW)
+    return episode_of(known(told("s", lines, agent=agent)))
 
 
 def chains(*lines: tuple[str, str]) -> dict[tuple[str, ...], tuple[int, int]]:
@@ -35,7 +41,7 @@ def chains(*lines: tuple[str, str]) -> dict[tuple[str, ...], tuple[int, int]]:
 
 class TestEpisodes:
     def test_a_whole_session(self) -> None:
-        found = sessions.episode(known(told("s", THUMBNAILS)), None, NOW)
+        found = episode_of(known(told("s", THUMBNAILS)))
         assert found.summary == "The thumbnail of a rotated picture lies on its side."
         assert (found.success, found.error_code, found.trigger_type) == (True, None, "chat")
         assert (found.agent_id, found.user_id) == ("claude-code", users.id_of(OWNER))
@@ -64,7 +70,7 @@ class TestEpisodes:
 
     def test_one_of_a_subagent(self) -> None:
         events = told("main/helper", [("subagent", ""), ("assistant", "Found it.")])
-        assert sessions.episode(known(events), None, NOW).trigger_type == "subagent"
+        assert episode_of(known(events)).trigger_type == "subagent"
 
     def test_who_talks_with_no_agent_of_this_machine_is_not_its_owner(self) -> None:
         assert episode(("user", "Hello"), agent="").user_id is None
@@ -82,7 +88,7 @@ class TestEpisodes:
             fixed=frozenset({"summary"}),
         )
         longer = known(told("s", [("user", "Fix it"), ("assistant", "Done"), ("user", "More")]))
-        after = sessions.episode(longer, before, Millis(NOW + 1))
+        after = episode_of(longer, before, Millis(NOW + 1))
         assert (after.summary, after.success, after.created_ms) == ("A short one", False, NOW)
 
     @pytest.mark.parametrize(

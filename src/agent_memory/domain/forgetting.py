@@ -18,7 +18,9 @@ WINDOWS = 6  # of one text
 
 # Words of one sentence with one blank between: a summary keeps them as they are.
 _RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
-_CIRCUMSTANCES = frozenset({"agent", "branch", "cwd", "model", "project", "tool_name"})
+_CIRCUMSTANCES = frozenset(
+    {"agent", "branch", "call_id", "cwd", "model", "outcome", "project", "run_id", "tool_name"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

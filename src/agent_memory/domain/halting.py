@@ -31,7 +31,7 @@ class Halt:
         if self._set.is_set():
             raise Cancelled
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float | None = None) -> bool:
         """Whether it is set, after that long at most."""
         return self._set.wait(seconds)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import NamedTuple, NewType, Protocol, TypeVar
 
 from agent_memory.domain.access import AccessKey
@@ -10,6 +11,7 @@ from agent_memory.domain.agents import Change as ConfigChange
 from agent_memory.domain.agents import ConfigFile, Edited, Ours, Seat, Wanted
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.chats import Request, Said
+from agent_memory.domain.commands import Ran
 from agent_memory.domain.consolidations import Run
 from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
@@ -45,6 +47,10 @@ from agent_memory.domain.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.domain.tiers import Tier, Use
 from agent_memory.domain.toc import Change, Grip, TocNode
 from agent_memory.domain.transcripts import Chunk, Source
+from agent_memory.domain.web import Page as WebPage
+from agent_memory.domain.web import Target
+from agent_memory.domain.workspaces import Content, Cut, Excerpt
+from agent_memory.domain.workspaces import Entry as FolderEntry
 
 
 class OrderedStore(Protocol):
@@ -139,6 +145,27 @@ class SecretsFilter(Protocol):
     def passes(self, texts: Sequence[str], /) -> bool:
         """Whether a glance at all of them together tells that `clean` finds nothing in any one.
         Where it does not, only `clean` knows. Raises ContentBlocked as `clean` does."""
+        ...
+
+
+class CrewFiles(Protocol):
+    """The folders of the user's agents and skills, as they are at this moment."""
+
+    @property
+    def place(self) -> str:
+        """Where they are, to be told."""
+        ...
+
+    def names(self, kind: str, /) -> list[str]:
+        """Of the folders below `agents` or `skills`, in order; any name may be among them."""
+        ...
+
+    def has(self, kind: str, name: str, /) -> bool:
+        """Whether there is this folder. Names that are not safe have none."""
+        ...
+
+    def read(self, kind: str, name: str, file: str, /) -> str | None:
+        """None where there is no such file. Raises ConfigError where it cannot be read."""
         ...
 
 
@@ -593,6 +620,85 @@ class ModelServer(Protocol):
 
     def close(self) -> None:
         """End it, if it is ours."""
+        ...
+
+
+class Workspace(Protocol):
+    """One folder and what is in it: nothing else is read or changed, whatever leads out and whoever
+    changes it meanwhile. Paths are from the folder, or absolute and inside. Raises ToolFailed."""
+
+    def place(self, path: str, /) -> str:
+        """Where this leads once links are followed, from the folder; it need not be there."""
+        ...
+
+    def content(self, path: str, /, *, most: int) -> Content:
+        """The beginning of a file, so many bytes at most."""
+        ...
+
+    def excerpt(self, path: str, /, *, first: int, lines: int, chars: int, halt: Halt) -> Excerpt:
+        """Lines of a text file, so many characters at most."""
+        ...
+
+    def replace(self, path: str, data: bytes, before: str, /) -> None:
+        """Whole or not at all, durable, and only where the file's digest is `before`. The path is
+        as `content` told it: a link on the way has come since."""
+        ...
+
+    def walk(
+        self, path: str, /, *, deep: bool, most: int, halt: Halt
+    ) -> Iterator[FolderEntry | Cut]:
+        """What is in a folder, by name; deep, also what is in the folders there, except what git
+        ignores. Links are not followed. After so many entries it is cut."""
+        ...
+
+    def held(self) -> AbstractContextManager[int]:
+        """The folder's descriptor, good until the end of it."""
+        ...
+
+    def close(self) -> None:
+        """Once nobody uses it any more."""
+        ...
+
+
+class Workspaces(Protocol):
+    def open(self, folder: str, /) -> Workspace:
+        """Raises InvalidInput where it is no folder, or none that may be worked in."""
+        ...
+
+
+class LinePattern(Protocol):
+    def lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
+        """Those in which it is found, each once, with their numbers; of a long one the piece
+        around what was found."""
+        ...
+
+
+class LinePatterns(Protocol):
+    """Patterns that take time in proportion to the text, whatever both are."""
+
+    def compiled(self, pattern: str, /) -> LinePattern:
+        """Raises ToolFailed, with what is wrong."""
+        ...
+
+
+class WebPages(Protocol):
+    """The web, without what is only reached from here. Raises ToolFailed."""
+
+    def target(self, url: str, /) -> Target:
+        """What would be asked for."""
+        ...
+
+    def fetch(self, target: Target, /, *, seconds: float, halt: Halt) -> WebPage:
+        """Its text as it is, bounded."""
+        ...
+
+
+class Programs(Protocol):
+    def run(
+        self, words: Sequence[str], folder: Workspace, /, *, seconds: float, most: int, halt: Halt
+    ) -> Ran:
+        """Run a program there, and keep so many bytes of what it prints. Raises ToolFailed where it
+        cannot be run, and Cancelled once it is told to halt: nothing of it runs on."""
         ...
 
 

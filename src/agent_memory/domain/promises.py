@@ -1,5 +1,6 @@
-"""Futures that carry a derived result."""
+"""What is to come: futures that carry a derived result, and what is made when it is needed."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -22,3 +23,17 @@ def mapped(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
 
     source.add_done_callback(settle)
     return derived
+
+
+def once(make: Callable[[], A]) -> Callable[[], A]:
+    """Made with the first call, which others wait for. One that failed is tried again."""
+    made: list[A] = []
+    lock = threading.Lock()
+
+    def get() -> A:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return get

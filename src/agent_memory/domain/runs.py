@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import NewType, assert_never
 
-from agent_memory.domain.chats import Call, CallId, Text, Thought
+from agent_memory.domain.chats import Call, CallId, Message, Role, Text, Thought
+from agent_memory.domain.errors import AgentMemoryError
 
 RunId = NewType("RunId", str)
 
@@ -87,6 +88,7 @@ class Broken:
     """It cannot go on: something named is not there, the model gives no answer, the daemon ends."""
 
     error: str
+    kind: type[AgentMemoryError] = AgentMemoryError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +222,7 @@ class RunCancelled:
 class Failed:
     run_id: RunId
     error: str
+    kind: type[AgentMemoryError] = AgentMemoryError
 
 
 End = Completed | RunCancelled | Failed
@@ -332,6 +335,10 @@ class _Open:
     stage: _Stage = _Stage.WAITING
     reason: str = ""
 
+    @property
+    def running(self) -> bool:
+        return self.stage is _Stage.RUNNING
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
@@ -368,12 +375,29 @@ def step(state: State, given: Input) -> Stepped:
             assert_never(state.phase)
 
 
+def message(kept: Kept) -> Message | None:
+    """As the model is given it in the turns that follow."""
+    match kept:
+        case Prompted(text):
+            return Message(role=Role.USER, content=text)
+        case Answered():
+            return Message(role=Role.ASSISTANT, content=kept.content, calls=kept.calls)
+        case Used():
+            failed = kept.outcome is not Outcome.COMPLETED
+            text = f"error: {kept.text}" if failed else kept.text
+            return Message(role=Role.TOOL, content=text, call_id=kept.call.call_id)
+        case Finished():
+            return None
+        case _:
+            assert_never(kept)
+
+
 def _begun(state: State, given: Input) -> Stepped:
     match given:
         case Begin(run_id, start):
             return replace(state, phase=Phase.PREPARING, run_id=run_id), (Prepare(run_id, start),)
-        case Broken(error):
-            return replace(state, phase=Phase.ENDED), (Failed(state.run_id, error),)
+        case Broken():
+            return replace(state, phase=Phase.ENDED), (_failed(state, given),)
         case Approve() | Deny() | Cancel():
             return replace(state, phase=Phase.ENDED), (Failed(state.run_id, NOT_STARTED),)
         case _:
@@ -389,8 +413,8 @@ def _prepared(state: State, given: Input) -> Stepped:
             )
             after = replace(state, phase=Phase.THINKING, turn=1, max_turns=given.max_turns)
             return after, (Prompted(given.prompt), told, Ask())
-        case Broken(error):
-            return replace(state, phase=Phase.ENDED), (Halting(), Failed(state.run_id, error))
+        case Broken():
+            return replace(state, phase=Phase.ENDED), (Halting(), _failed(state, given))
         case Cancel():
             return replace(state, phase=Phase.ENDED), (Halting(), RunCancelled(state.run_id))
         case _:
@@ -507,11 +531,12 @@ def _ended(state: State, given: Cancel | Broken) -> Stepped:
     if isinstance(given, Cancel):
         outputs += [Finished(outcome=Outcome.CANCELLED), RunCancelled(state.run_id)]
     else:
-        outputs += [
-            Finished(outcome=Outcome.FAILED, error=given.error),
-            Failed(state.run_id, given.error),
-        ]
+        outputs += [Finished(outcome=Outcome.FAILED, error=given.error), _failed(state, given)]
     return replace(state, phase=Phase.ENDED), tuple(outputs)
+
+
+def _failed(state: State, given: Broken) -> Failed:
+    return Failed(state.run_id, given.error, given.kind)
 
 
 def _denied(given: _Open) -> Used:

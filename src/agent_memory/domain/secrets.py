@@ -58,6 +58,11 @@ def marker(kind: str) -> str:
     return f"{_MARK}{kind}{_MARK_END}"
 
 
+def is_marked(text: str) -> bool:
+    """Whether a secret was here, or someone writes as if."""
+    return _MARK in text
+
+
 def redact(text: str, findings: Sequence[Finding]) -> str:
     """The text with a marker for each finding; these are in order and do not overlap."""
     pieces, end = [], 0

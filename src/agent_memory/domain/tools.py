@@ -21,6 +21,7 @@ _ALIASES = {
     "write_file": "Write",
 }
 _ASKED = ("command", "pattern", "query", "url", "description", "prompt", "path", "cmd")
+_OUR_TOOLS = frozenset({"recall"})  # of agents that run here
 _OUR_SERVERS = ("mcp__memory__", "mcp__agent-memory__")
 _OUR_COMMANDS = re.compile(
     r"(?:^|[;&|(\n]\s*)(?:\S*/)?(?:memory|memory-daemon)\s+(?:-\S+\s+(?:[^\s;&|-][^\s;&|]*\s+)??)*"
@@ -49,7 +50,8 @@ class Use:
     @property
     def asks_us(self) -> bool:
         """Whether the result is what we tell ourselves: recorded, it would be found again."""
-        return self.name.startswith(_OUR_SERVERS) or bool(_OUR_COMMANDS.search(self.asked))
+        ours = self.name in _OUR_TOOLS or self.name.startswith(_OUR_SERVERS)
+        return ours or bool(_OUR_COMMANDS.search(self.asked))
 
     def told(self, result: str) -> str:
         """What was asked for and what came of it: most results say little without the question."""

@@ -107,7 +107,7 @@ def user_json(user: User) -> dict[str, Any]:
 def session_json(session: Session) -> dict[str, Any]:
     return {
         "session_id": session.session_id,
-        "episode_id": session.id,
+        "episode_id": session.episode_id,
         "agent": session.agent or None,
         "user": session.user or None,
         "project": session.project or None,

@@ -27,6 +27,8 @@ class ContextBuilder:
         the file, what else was captured, and what was done last."""
         found: dict[DocumentKey, Hit] = {}
         for hit in self._found(wanted, mode, counted):
+            if wanted.session and hit.document.session == wanted.session:
+                continue
             if hit.document.text != hit.document.title or hit.document.kind is Kind.MEMORY:
                 found.setdefault(hit.document.key, hit)  # else nothing is known of it but its time
         return contexts.build(wanted, found.values())
@@ -45,6 +47,8 @@ class ContextBuilder:
         about = _words(wanted)
         if about:
             kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
+            if wanted.words:
+                kinds |= {Kind.EVENT, Kind.FACT}
             scope = Scope(kinds=kinds, project=wanted.project)
             query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
             yield from self.recall.search(query, counted=counted).hits

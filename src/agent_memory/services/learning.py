@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent_memory.domain import procedures, sessions, users
+from agent_memory.domain import diaries, procedures, sessions, users, work
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import Overloaded
 from agent_memory.domain.events import MAX_MILLIS, Event, Millis, Position, SessionId
@@ -20,13 +20,14 @@ from agent_memory.domain.ports import (
 from agent_memory.domain.procedures import Chain, Procedure
 from agent_memory.domain.sessions import Session
 from agent_memory.domain.users import User
+from agent_memory.domain.work import Known, Run, RunSession
 
 BATCH = 1_000  # entries of the outbox
 TRIES = 20  # where a program changes the same records meanwhile
 _PAGE = 500
 
 Check = Callable[[], None]
-Pair = tuple[Session | None, Session | None]  # before and after
+Pair = tuple[Known, Known]  # before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Learning:
         """What these sessions tell now, also where nothing is left of them."""
         with self.turn:
             for name in session_ids:
-                self._commit([name], lambda name, _: self._whole(name), None)
+                self._commit([name], self._anew, None)
 
     def _begin(self, check: Check) -> int:
         """A store from before there was learning: all that it holds."""
@@ -80,18 +81,44 @@ class Learning:
         for event in sorted(events, key=lambda each: each.position.order):
             by_session[event.session_id].append(event)
 
-        def after(name: SessionId, known: Session | None) -> Session | None:
+        def pair(name: SessionId, known: Session | None) -> Pair:
             new = by_session[name]
             if not sessions.follows(known, new[0]):
-                return self._whole(name)
-            return self._continued(known, new)
+                return self._anew(name, known)
+            runs = dict.fromkeys(run for event in new if (run := diaries.run_of(event)))
+            before = self._known(name, known, list(runs))
+            return before, work.continued(before, new, self.owner)
 
-        self._commit(list(by_session), after, cursor)
+        self._commit(list(by_session), pair, cursor)
 
-    def _whole(self, name: SessionId) -> Session | None:
-        found: Session | None = None
+    def _anew(self, name: SessionId, known: Session | None) -> Pair:
+        """With the session read from its start."""
+        after = Known()
         for events in self._pages(name):
-            found = self._continued(found, events)
+            after = work.continued(after, events, self.owner)
+        return self._known(name, known, None), after
+
+    def _known(
+        self, name: SessionId, session: Session | None, run_ids: Sequence[str] | None
+    ) -> Known:
+        """With these of its runs; None is all."""
+        if run_ids is None:
+            runs = self._runs(name)
+        elif run_ids:
+            found = self.knowledge.get(Run, [work.id_of(name, each) for each in run_ids])
+            runs = [each for each in found if each is not None]
+        else:
+            return Known(session=session)
+        (whole,) = self.knowledge.get(RunSession, [sessions.id_of(name)])
+        return Known(session=session, whole=whole, runs={each.run_id: each for each in runs})
+
+    def _runs(self, name: SessionId) -> list[Run]:
+        found: list[Run] = []
+        offset, total = 0, 1
+        while offset < total:
+            runs, total = self.knowledge.page(Run, limit=_PAGE, offset=offset, session_id=name)
+            found += runs
+            offset += _PAGE
         return found
 
     def _pages(self, name: SessionId) -> Iterator[Sequence[Event]]:
@@ -103,22 +130,19 @@ class Learning:
                 return
             after = page.next
 
-    def _continued(self, known: Session | None, events: Sequence[Event]) -> Session | None:
-        for event in events:
-            known = sessions.continued(known, event, self.owner)
-        return known
-
     def _commit(
         self,
         names: Sequence[SessionId],
-        after: Callable[[SessionId, Session | None], Session | None],
+        pair: Callable[[SessionId, Session | None], Pair],
         cursor: int | None,
     ) -> None:
         for _ in range(TRIES):
             known = self.knowledge.get(Session, [sessions.id_of(name) for name in names])
-            pairs = [(each, after(name, each)) for name, each in zip(names, known, strict=True)]
+            pairs = [pair(name, each) for name, each in zip(names, known, strict=True)]
             changes = [
-                *(KnowledgeChange(*pair) for pair in pairs),
+                *(KnowledgeChange(before.session, after.session) for before, after in pairs),
+                *(KnowledgeChange(before.whole, after.whole) for before, after in pairs),
+                *(KnowledgeChange(*each) for both in pairs for each in _runs(both)),
                 *self._episodes(pairs),
                 *self._procedures(pairs),
                 *self._users(pairs),
@@ -128,19 +152,25 @@ class Learning:
         raise Overloaded("what was learned is being changed by many: tried again later")
 
     def _episodes(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
-        ids = [each.id for _, each in _signed(pairs)]
+        told = [(before.session, after.session) for before, after in pairs]
+        told += [each for pair in pairs for each in _runs(pair)]
+        ids = [each.id for _, each in _signed(told)]
         known = dict(zip(ids, self.knowledge.get(Episode, ids), strict=True))
         now = self.clock.now()
-        for before, after in pairs:
-            if after is not None:
-                episode = known[after.id]
-                yield KnowledgeChange(episode, sessions.episode(after, episode, now))
+        for before, after in told:
+            if isinstance(after, Run):
+                yield KnowledgeChange(known[after.id], work.episode(after, known[after.id], now))
+            elif after is not None:
+                episode = sessions.episode(after, known[after.id], now)
+                yield KnowledgeChange(known[after.id], episode)
             elif before is not None:
                 yield KnowledgeChange(known[before.id], None)
 
     def _procedures(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         more: defaultdict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(lambda: [0, 0])
-        for sign, session in _signed(pairs):
+        told = [(before.session, after.session) for before, after in pairs]
+        told += [each for pair in pairs for each in _runs(pair)]
+        for sign, session in _signed(told):
             for tally in session.chains.values():
                 counts = more[session.agent, tally.steps]
                 counts[0] += sign * tally.used
@@ -168,7 +198,7 @@ class Learning:
     def _users(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         more: defaultdict[str, int] = defaultdict(int)
         latest: dict[str, Session] = {}
-        for sign, session in _signed(pairs):
+        for sign, session in _signed((before.session, after.session) for before, after in pairs):
             if session.user:
                 more[session.user] += sign
                 if sign > 0:
@@ -191,7 +221,15 @@ class Learning:
             yield KnowledgeChange(user, None if forgotten else met)
 
 
-def _signed(pairs: Sequence[Pair]) -> Iterator[tuple[int, Session]]:
+def _runs(pair: Pair) -> Iterator[tuple[Session | None, Session | None]]:
+    before, after = (each.runs for each in pair)
+    for run_id in dict.fromkeys((*before, *after)):
+        yield before.get(run_id), after.get(run_id)
+
+
+def _signed(
+    pairs: Iterable[tuple[Session | None, Session | None]],
+) -> Iterator[tuple[int, Session]]:
     """What is no longer so, and what is."""
     for before, after in pairs:
         if before is not None:

@@ -1,16 +1,12 @@
 """Recording: what agents' hooks tell becomes events of the project that it happened in."""
 
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
-from agent_memory.domain import hooks, memories, transcripts
-from agent_memory.domain.errors import GitFailed, InvalidInput
+from agent_memory.domain import hooks, transcripts
 from agent_memory.domain.events import Event, EventId, Millis, Position
 from agent_memory.domain.hooks import Told
-from agent_memory.domain.memories import PROJECT, Domain
-from agent_memory.domain.projects import NOWHERE, Place
+from agent_memory.domain.projects import Place
 from agent_memory.services.ingest import Ingest
 from agent_memory.services.workplaces import Caller, Workplaces
 
@@ -23,15 +19,12 @@ class Recording:
     workplaces: Workplaces
 
     def place(self, told: Told, caller: Caller) -> Place:
-        """Where it happened. That a folder is gone, or its repository cannot be read, is no reason
-        to lose what was said in it: its name is known."""
+        """Where it happened."""
         folder = told.folder or caller.folder
-        found = Place(
-            domain=Domain(f"{PROJECT}:{memories.project_name(PurePath(folder).name)}"), home=NOWHERE
-        )
         if folder == caller.folder:
-            with suppress(GitFailed, InvalidInput, OSError, ValueError):
-                found = self.workplaces.here(caller)
+            found = self.workplaces.named(caller)
+        else:
+            found = self.workplaces.presumed(folder)
         return replace(found, branch=told.branch or found.branch)
 
     def record(self, told: Told, place: Place) -> "Future[list[bool]]":

@@ -10,7 +10,7 @@ from agent_memory.domain import memories, projects
 from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.domain.memories import ORG, PROJECT, USER, Domain, Home
 from agent_memory.domain.ports import Projects, Repositories
-from agent_memory.domain.projects import Located, Place, Project
+from agent_memory.domain.projects import NOWHERE, Located, Place, Project
 
 USER_REPOSITORY = "user.git"
 _GIT = "/.git"
@@ -78,6 +78,19 @@ class Workplaces:
             commit=located.commit,
             branch=located.branch,
         )
+
+    def named(self, caller: Caller) -> Place:
+        """The project of a folder. Where it is gone, or its repository cannot be read, its name is
+        known: no reason to lose what was said in it."""
+        try:
+            return self.here(caller)
+        except (GitFailed, InvalidInput, OSError, ValueError):
+            return self.presumed(caller.folder)
+
+    def presumed(self, folder: str) -> Place:
+        """By its name alone."""
+        name = memories.project_name(PurePath(folder).name)
+        return Place(domain=Domain(f"{PROJECT}:{name}"), home=NOWHERE)
 
     def all(self, caller: Caller) -> list[Place]:
         """The project of the caller's folder, or all that are on this machine where there is none;

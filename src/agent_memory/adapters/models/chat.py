@@ -34,9 +34,9 @@ _TOO_LONG = re.compile(
     r"context.?(?:size|length|window)|(?:prompt|input|request|messages?)\W+(?:is|are)?\W*too.(?:long|large)",
     re.IGNORECASE,
 )
-_BUSY = frozenset({408, 409, 425, 429})
-_WRONG = frozenset({400, 413, 422})
-_NOT_SENT = (
+BUSY = frozenset({408, 409, 425, 429})
+WRONG = frozenset({400, 413, 422})
+NOT_SENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
     httpx.PoolTimeout,
@@ -57,7 +57,7 @@ class ChatRefused(AgentMemoryError):
     @property
     def always(self) -> bool:
         """Whether another request would be refused as well: a wrong key, address or model."""
-        return self.status not in _WRONG
+        return self.status not in WRONG
 
 
 class ChatTooLong(ChatRefused):
@@ -123,11 +123,7 @@ class OpenAiChat:
     def __init__(
         self, *, base_url: str = "", model: str = "", api_key: str = "", bounded: bool = False
     ) -> None:
-        url = address_of(base_url or OPENAI_URL)
-        if url.path in ("", "/"):
-            url = url.copy_with(path="/v1")
-        headers = {"authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
-        self._server = Server(url, "/chat/completions", headers)
+        self._server = Server(api_of(base_url), "/chat/completions", bearer(api_key))
         self._model = model
         self._bounded = bounded
 
@@ -212,8 +208,31 @@ class AnthropicChat:
         self._server.close()
 
 
+class Options:
+    """What of a request a server may not know: told that it does not, it is left out from then on,
+    or goes by its other name."""
+
+    def __init__(self, optional: Mapping[str, str]) -> None:
+        self._optional = optional
+        self._left_out: set[str] = set()
+
+    def fit(self, payload: dict[str, Any]) -> None:
+        for name in self._left_out & payload.keys():
+            value = payload.pop(name)
+            if other := self._optional[name]:
+                payload[other] = value
+
+    def learn(self, payload: Mapping[str, Any], status: int, body: bytes) -> bool:
+        """Whether the error is about options of the request, so that it can be asked without."""
+        if status not in WRONG or is_too_long(body):
+            return False
+        unknown = {name for name in self._optional if name in payload and name.encode() in body}
+        self._left_out |= unknown
+        return bool(unknown)
+
+
 class Server:
-    """Posts to one address. What a server says it does not know is left out from then on."""
+    """Posts to one address."""
 
     # Newer models of OpenAI want another name, or no temperature; many servers know no schema.
     _OPTIONAL: Mapping[str, str] = {
@@ -223,34 +242,19 @@ class Server:
     }
 
     def __init__(self, url: httpx.URL, path: str, headers: Mapping[str, str]) -> None:
-        # Requests are logged with their address, by httpx itself: no password in there.
-        auth = (url.username, url.password) if url.userinfo else None
-        self._url = url.copy_with(userinfo=b"", path=url.path.rstrip("/") + path)
-        self._left_out: set[str] = set()
-        try:
-            self._client = httpx.Client(
-                headers={**headers, "content-type": "application/json"},
-                auth=auth,
-                follow_redirects=False,  # the key is for this server
-                trust_env=not _is_loopback(url.host),  # no proxy reaches our own machine
-            )
-        except (ImportError, ValueError, httpx.InvalidURL) as exc:
-            raise ConfigError(f"the proxy for {url.host} cannot be used") from exc
+        self._url = below(url, path)
+        self._options = Options(self._OPTIONAL)
+        self._client = client_of(url, headers)
 
     def post(self, payload: dict[str, Any], seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
         while True:
-            for name in self._left_out & payload.keys():
-                value = payload.pop(name)
-                if other := self._OPTIONAL[name]:
-                    payload[other] = value
+            self._options.fit(payload)
             status, headers, body = self._answer(payload, deadline)
             if status == httpx.codes.OK:
                 return body
-            unknown = self._unknown(payload, status, body)
-            if not unknown:
+            if not self._options.learn(payload, status, body):
                 raise _failure(status, headers, body)
-            self._left_out |= unknown
 
     def close(self) -> None:
         self._client.close()
@@ -273,7 +277,7 @@ class Server:
                     # The time-out of httpx is for each read: a trickle would never end.
                     if time.monotonic() > deadline:
                         raise ChatUnavailable("ReadTimeout", sent=True)
-        except _NOT_SENT as exc:
+        except NOT_SENT as exc:
             raise ChatUnavailable(type(exc).__name__, sent=False) from exc
         except (httpx.HTTPError, httpx.StreamError) as exc:
             raise ChatUnavailable(type(exc).__name__, sent=True) from exc
@@ -282,12 +286,6 @@ class Server:
                 raise
             raise ChatUnavailable("closed", sent=False) from exc
         return response.status_code, response.headers, bytes(body)
-
-    def _unknown(self, payload: Mapping[str, Any], status: int, body: bytes) -> set[str]:
-        """The optional fields of the request that the error is about."""
-        if status not in _WRONG or _is_too_long(body):
-            return set()
-        return {name for name in self._OPTIONAL if name in payload and name.encode() in body}
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -357,14 +355,14 @@ def _content(blocks: list[_Block]) -> str:
 
 
 def _failure(status: int, headers: Mapping[str, str], body: bytes) -> AgentMemoryError:
-    if (status in _WRONG or status >= 500) and _is_too_long(body):
+    if (status in WRONG or status >= 500) and is_too_long(body):
         return ChatTooLong(status)  # older llama-servers say 500
-    if status in _BUSY or status >= 500:
+    if status in BUSY or status >= 500:
         return ChatUnavailable(f"status {status}", sent=False, retry_after=_retry_after(headers))
     return ChatRefused(status)
 
 
-def _is_too_long(body: bytes) -> bool:
+def is_too_long(body: bytes) -> bool:
     return bool(_TOO_LONG.search(body[:4096].decode(errors="replace")))
 
 
@@ -395,6 +393,38 @@ def address_of(base_url: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError("the base_url of the model's server must start with http:// or https://")
     return url
+
+
+def api_of(base_url: str) -> httpx.URL:
+    """Where an OpenAI-compatible API begins."""
+    url = address_of(base_url or OPENAI_URL)
+    return url.copy_with(path="/v1") if url.path in ("", "/") else url
+
+
+def below(url: httpx.URL, path: str) -> httpx.URL:
+    """Requests are logged with their address, by httpx itself: no password is in there."""
+    return url.copy_with(userinfo=b"", path=url.path.rstrip("/") + path)
+
+
+def client_of(
+    url: httpx.URL, headers: Mapping[str, str], limits: httpx.Limits | None = None
+) -> httpx.Client:
+    local = _is_loopback(url.host)
+    try:
+        return httpx.Client(
+            headers={**headers, "content-type": "application/json"},
+            auth=(url.username, url.password) if url.userinfo else None,
+            follow_redirects=False,  # the key is for this server
+            trust_env=not local,  # no proxy reaches our own machine
+            verify=not local or url.scheme != "http",  # what TLS needs takes 50 ms to load
+            limits=limits or httpx.Limits(max_connections=100, max_keepalive_connections=20),
+        )
+    except (ImportError, ValueError, httpx.InvalidURL) as exc:
+        raise ConfigError(f"the proxy for {url.host} cannot be used") from exc
+
+
+def bearer(api_key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
 
 
 def checked_key(api_key: str) -> str:

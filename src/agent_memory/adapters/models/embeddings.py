@@ -31,11 +31,8 @@ class OpenAiEmbedder:
     """`/v1/embeddings` of OpenAI, llama-server and all that speak like them."""
 
     def __init__(self, *, base_url: str = "", model: str = "", api_key: str = "") -> None:
-        url = chat.address_of(base_url or chat.OPENAI_URL)
-        if url.path in ("", "/"):
-            url = url.copy_with(path="/v1")
-        headers = {"authorization": f"Bearer {chat.checked_key(api_key)}"} if api_key else {}
-        self._server = chat.Server(url, "/embeddings", headers)
+        url = chat.api_of(base_url)
+        self._server = chat.Server(url, "/embeddings", chat.bearer(api_key))
         self._name = model or DEFAULT_MODEL
         self.model = f"{url.host}/{self._name}"
         self._failing = threading.Lock()

@@ -36,6 +36,7 @@ from agent_memory.domain.ports import KnowledgeChange, OrderedStore, Record
 from agent_memory.domain.procedures import Chain, Procedure
 from agent_memory.domain.sessions import Session
 from agent_memory.domain.users import User
+from agent_memory.domain.work import Run, RunSession
 
 R = TypeVar("R", bound=Record)
 
@@ -81,6 +82,8 @@ _LAYOUTS: Mapping[type[Any], _Layout] = {
     Chain: _Layout(families.KNOWLEDGE, b"chain"),
     User: _Layout(families.KNOWLEDGE, b"user"),
     Session: _Layout(families.KNOWLEDGE, b"session"),
+    Run: _Layout(families.KNOWLEDGE, b"run", ("session_id",)),
+    RunSession: _Layout(families.KNOWLEDGE, b"run-session"),
 }
 
 

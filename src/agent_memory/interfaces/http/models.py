@@ -299,7 +299,7 @@ class CheckpointIds(Given):
 
 class SessionAnswer(Answer):
     session_id: str
-    episode_id: str
+    episode_id: str | None
     agent: str | None
     user: str | None
     project: str | None

@@ -1,0 +1,47 @@
+"""Health of a model's server: what it says when it is asked, by what is loaded anyway."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from urllib.parse import urlsplit
+
+SECONDS = 2.0
+KEPT_SECONDS = 1.0
+OK = 200
+
+
+class Health:
+    """An answer is kept for a moment: many may ask, and the server has other work."""
+
+    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
+        self._timer = timer
+        self._lock = threading.Lock()
+        self._known: tuple[object, float, bool] | None = None
+
+    def of(self, server: object, ask: Callable[[], bool]) -> bool:
+        with self._lock:
+            known = self._known
+            if known is None or known[0] != server or self._timer() - known[1] > KEPT_SECONDS:
+                found = ask()
+                known = self._known = (server, self._timer(), found)
+            return known[2]
+
+
+def status(url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS) -> int:
+    """The status that a GET is answered with; 0 where it is not."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            return 0
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = kind(parts.hostname, parts.port, timeout=seconds)
+    except (ValueError, HTTPException):
+        return 0
+    try:
+        connection.request("GET", parts.path or "/", headers=dict(headers or {}))
+        return connection.getresponse().status
+    except (OSError, HTTPException, ValueError):
+        return 0
+    finally:
+        connection.close()
