@@ -44,6 +44,7 @@ bench: $(READY)
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.streams
 	$(BIN)/python -m bench.mcp
+	$(BIN)/python -m bench.runs
 	$(BIN)/python -m bench.recall_speed
 	$(if $(DATA),$(BIN)/python -m bench.recall_quality $(DATA)/locomo-dev)
 

@@ -115,7 +115,7 @@ class Office:
         self._loop.close()
 
     async def _built(self) -> app.App:
-        return app.build(self.settings, self.folder / "db", self.folder)
+        return app.build(self.settings, self.folder / "db", self.folder, self.folder / "config")
 
     async def _made(self, parts: Parts) -> Desk:
         return Desk(parts)

@@ -23,9 +23,13 @@ from agent_memory.adapters.agents.codex import Codex as CodexSetup
 from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
 from agent_memory.adapters.agents.files import DiskFiles
 from agent_memory.adapters.agents.gemini import Gemini as GeminiSetup
+from agent_memory.adapters.children.programs import WardedPrograms
 from agent_memory.adapters.clock import SystemClock
+from agent_memory.adapters.crew.folder import CrewFolder
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
+from agent_memory.adapters.models.external import ExternalServer
+from agent_memory.adapters.models.llama import LlamaServer, Setup
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets import choice
 from agent_memory.adapters.spool.folder import SpoolFolder
@@ -58,8 +62,10 @@ from agent_memory.adapters.transcripts.codex import Codex
 from agent_memory.adapters.transcripts.files import TranscriptFiles
 from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
+from agent_memory.adapters.workspaces.folders import GuardedFolders
+from agent_memory.adapters.workspaces.patterns import Re2Patterns
 from agent_memory.config import Http, Settings, Toc
-from agent_memory.domain import agents
+from agent_memory.domain import agents, promises, ulids
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
     AgentMemoryError,
@@ -87,12 +93,17 @@ from agent_memory.domain.status import DaemonStatus
 from agent_memory.domain.users import User
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.cli.backend import Backend, Remote, Serve, ServeOptions, Services
+from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions, Services
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
+from agent_memory.interfaces.grpc.agent_service import AgentService
 from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
 from agent_memory.interfaces.grpc.checkpoint_service import CheckpointService
+from agent_memory.interfaces.grpc.daemon_service import DESCRIPTOR as DAEMON_SERVICE
+from agent_memory.interfaces.grpc.daemon_service import DaemonService, Host
+from agent_memory.interfaces.grpc.handlers import Handler
 from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
@@ -118,6 +129,7 @@ from agent_memory.services.changes import Changes
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Contents
 from agent_memory.services.context import ContextBuilder
+from agent_memory.services.crew import Crew
 from agent_memory.services.curation import Curation
 from agent_memory.services.embedding import Embedding
 from agent_memory.services.facts import Facts
@@ -140,6 +152,10 @@ from agent_memory.services.recall import Recall, Vectors
 from agent_memory.services.recording import Recording
 from agent_memory.services.reflection import Reflection
 from agent_memory.services.rollup import Rollup
+from agent_memory.services.run_memory import RunMemory
+from agent_memory.services.runs import Parts as RunParts
+from agent_memory.services.runs import Rules as RunRules
+from agent_memory.services.runs import Runs, Surroundings
 from agent_memory.services.segmenting import Segmenting
 from agent_memory.services.sharing import Sharing
 from agent_memory.services.spooling import Spooling
@@ -147,11 +163,14 @@ from agent_memory.services.survey import Survey
 from agent_memory.services.sync import Sync
 from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
+from agent_memory.services.tooling import Tooling
 from agent_memory.services.transfer import Transfer
 from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Caller, Shared, Workplaces
 
 log = structlog.get_logger()
+
+LeasedServer = ExternalServer | LlamaServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +181,6 @@ class App:
     clock: Clock
     worker: ProcessWorker
     bridge: Bridge
-    grpc: GrpcServer
     scheduler: CronScheduler
     lexical: TantivyIndex
     repositories: GitRepositories
@@ -174,6 +192,7 @@ class App:
     observer: Observer
     spans: Spans | None
     services: Services
+    open_to_all: Mapping[str, Handler]  # over gRPC, on loopback
 
     def runner(
         self, db_path: Path, status: Callable[[], DaemonStatus], serve: Serve | None
@@ -183,12 +202,31 @@ class App:
             services=self.services,
             control=None,
             offline=offline_admin,
-            remote=_remote,
             own_db=db_path.resolve(),
             status=status,
             serve=serve,
         )
         return Runner(PROGRAMS, backend, __version__, self.observer)
+
+    def grpc(self, host: Host) -> GrpcServer:
+        """What answers over gRPC. An agent that can reach loopback must not approve its own tools:
+        what runs agents, or ends the daemon, asks for a key."""
+        guard = BearerGuard(self.services.access)
+        agents = AgentService(runs=self.services.runs, guard=guard, observer=self.observer)
+        daemon = DaemonService(
+            host=host,
+            model=self.services.model,
+            bridge=self.bridge,
+            guard=guard,
+            observer=self.observer,
+        )
+        return GrpcServer(
+            {
+                **self.open_to_all,
+                AGENT_SERVICE.full_name: agents.handler(),
+                DAEMON_SERVICE.full_name: daemon.handler(),
+            }
+        )
 
     def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
         """What answers over HTTP."""
@@ -258,6 +296,7 @@ class App:
             self.scheduler.close()
             self.repositories.close()
             self.hooks.close()
+            self.services.model.close()
             self.notes.flush()
             self.bridge.close()
             self.worker.close()
@@ -268,8 +307,9 @@ class App:
             self.spans.close()  # last: a collector may take its time
 
 
-def build(settings: Settings, db_path: Path, data: Path) -> App:
-    """`data` is the folder in which repositories of our own are kept."""
+def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App:
+    """`data` is the folder in which repositories of our own are kept, `own_files` that of files
+    which users write."""
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
@@ -450,6 +490,49 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         observer=observer,
     )
     checkpoints = CheckpointService(graphs=graphs, bridge=bridge, guard=guard, observer=observer)
+    environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
+    model = _model_server(settings)
+    crew = Crew(CrewFolder(own_files))
+    run_memory = RunMemory(ingest=ingest, log=events, knowledge=known, clock=clock)
+
+    def run_parts() -> RunParts:
+        from agent_memory import models
+
+        return RunParts(
+            model=models.spoken(settings, model),
+            crew=crew,
+            tooling=Tooling(
+                workspaces=GuardedFolders((str(data), str(own_files))),
+                patterns=Re2Patterns(),
+                pages=models.pages(settings),
+                programs=WardedPrograms(os.environ),
+                worker=worker,
+                recall=recall,
+                facts=facts,
+                clock=clock,
+                skills=crew.render,
+                seconds=settings.runs.tool_seconds,
+            ),
+            memory=run_memory,
+            context=context,
+            workplaces=workplaces,
+            clock=clock,
+            rules=RunRules(
+                max_turns=settings.runs.max_turns,
+                context_size=settings.llama.context_size,
+                commands=tuple(settings.runs.commands),
+            ),
+            environ=environ,
+        )
+
+    runs = Runs(
+        Surroundings(
+            load=promises.once(run_parts),
+            new_id=lambda: ulids.derived(clock.now(), secrets.token_hex()),
+            crashed=_run_crashed,
+            max_runs=settings.runs.max_runs,
+        )
+    )
     services = Services(
         timeline=timeline,
         admin=Admin(store=maintenance),
@@ -497,8 +580,12 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         ),
         installing=installing(),
         worker=worker,
+        runs=runs,
+        run_memory=run_memory,
+        crew=crew,
+        model=model,
+        clock=clock,
     )
-    environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
     offered = McpParts(
         bridge=bridge,
         capture=capture,
@@ -523,12 +610,6 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         clock=clock,
         worker=worker,
         bridge=bridge,
-        grpc=GrpcServer(
-            {
-                MEMORY_SERVICE.full_name: memory.handler(),
-                CHECKPOINT_SERVICE.full_name: checkpoints.handler(),
-            }
-        ),
         scheduler=scheduler,
         lexical=lexical,
         repositories=repositories,
@@ -575,6 +656,10 @@ def build(settings: Settings, db_path: Path, data: Path) -> App:
         observer=observer,
         spans=spans,
         services=services,
+        open_to_all={
+            MEMORY_SERVICE.full_name: memory.handler(),
+            CHECKPOINT_SERVICE.full_name: checkpoints.handler(),
+        },
     )
 
 
@@ -678,6 +763,10 @@ def _account_name() -> str:
         return str(os.getuid())
 
 
+def _run_crashed(exc: BaseException) -> None:
+    log.error("run.crashed", exc_info=exc)
+
+
 def _not_learned(exc: AgentMemoryError) -> None:
     log.error("knowledge.not_learned", error=str(exc))
 
@@ -711,6 +800,29 @@ def _index_folder(store: OrderedStore, db_path: Path) -> Path:
         mark.write_text(identity)
         mark.chmod(0o600)
     return folder
+
+
+def _model_server(settings: Settings) -> LeasedServer:
+    chosen = settings.llama
+    if chosen.endpoint:
+        return ExternalServer(
+            endpoint=chosen.endpoint,
+            api_key=os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else "",
+            model_dir=str(Path(chosen.model_dir).expanduser()),
+        )
+    return LlamaServer(
+        Setup(
+            server=chosen.server,
+            model_dir=Path(chosen.model_dir).expanduser(),
+            model=chosen.model,
+            context_size=chosen.context_size,
+            parallel=chosen.parallel,
+            args=tuple(chosen.args),
+            start_seconds=chosen.start_seconds,
+            idle_minutes=chosen.idle_minutes,
+        ),
+        os.environ,
+    )
 
 
 def _mcp(parts: McpParts, settings: Settings, used: Path) -> Entrance:
@@ -763,14 +875,6 @@ def _spans(settings: Settings) -> Spans | None:
             " pip install 'agent-memory[otel]'"
         ) from exc
     return OtelSpans(endpoint, __version__)
-
-
-@contextmanager
-def _remote(endpoint: str, key: str | None) -> Iterator[Remote]:
-    from agent_memory.interfaces.cli.remote import connected
-
-    with connected(endpoint, key) as daemon:
-        yield daemon
 
 
 def _rules(chosen: Toc) -> Rules:

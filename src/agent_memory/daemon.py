@@ -25,10 +25,12 @@ from agent_memory.domain.errors import (
     StorageLocked,
 )
 from agent_memory.domain.events import Millis
+from agent_memory.domain.halting import Halt
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.grpc.daemon_service import Host
 from agent_memory.interfaces.http.connections import bounds
 from agent_memory.interfaces.http.server import HttpServer
 from agent_memory.interfaces.http.stands import REFUSAL, Stands
@@ -36,6 +38,7 @@ from agent_memory.interfaces.http.stands import REFUSAL, Stands
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 3.0
+RUNS_SECONDS = 2.0  # less than that: those who wait for a run are told how it ended
 LOCK_SECONDS = 10.0
 FIRST_KEY = "default"
 # A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
@@ -122,7 +125,8 @@ class _Daemon:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         if asked_to_stop():
             self._stop.set()
-        built = app.build(self._settings, self._db_path, self._folders.data)
+        built = app.build(self._settings, self._db_path, self._folders.data, self._folders.config)
+        self._grpc = built.grpc(Host(status=lambda: self._status(built), stop=self._stop.set))
         web, streaming = self._settings.http, self._settings.streaming
 
         def server() -> HttpServer:
@@ -132,9 +136,7 @@ class _Daemon:
 
         stands = Stands(server, lambda: listening.tls(web.tls_cert, web.tls_key))
 
-        def serve(
-            options: ServeOptions, told: Callable[[list[str]], None], until: threading.Event
-        ) -> None:
+        def serve(options: ServeOptions, told: Callable[[list[str]], None], until: Halt) -> None:
             stands.serve(built.stand(web, options), (options.host, options.port), told, until)
 
         commands = CommandServer(
@@ -149,7 +151,7 @@ class _Daemon:
             self._first_key(built)
             await self._listen(built, commands, http)
             built.scheduler.start()
-            self._announce(built)
+            self._announce()
             _say_ready(self._start)
             built.hooks.drain_soon()
             built.mcp.preload()
@@ -165,7 +167,8 @@ class _Daemon:
                 ended = await asyncio.gather(
                     built.mcp.close(),
                     commands.stop(DRAIN_SECONDS),
-                    built.grpc.stop(DRAIN_SECONDS),
+                    asyncio.to_thread(built.services.runs.close, RUNS_SECONDS),
+                    self._grpc.stop(DRAIN_SECONDS),
                     http.stop(),
                     return_exceptions=True,
                 )
@@ -189,13 +192,13 @@ class _Daemon:
     async def _listen(self, built: app.App, commands: CommandServer, http: HttpServer) -> None:
         """The command socket must work; a busy port fails only a start by hand."""
         places.withdraw(self._folders, self._sockets)  # what a crashed one left; we hold the lock
-        built.grpc.listen_on_socket(self._sockets / "grpc.sock")
+        self._grpc.listen_on_socket(self._sockets / "grpc.sock")
         chosen = self._settings.grpc
         hosts = listening.hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
         with self._tolerating_busy_ports("grpc"):
-            built.grpc.listen(hosts, chosen.port)
+            self._grpc.listen(hosts, chosen.port)
         self._listen_http(built, http)
-        await built.grpc.start()
+        await self._grpc.start()
         await commands.listen(self._sockets / "daemon.sock")
 
     def _listen_http(self, built: app.App, http: HttpServer) -> None:
@@ -243,13 +246,13 @@ class _Daemon:
             self._warnings.append(message)
             log.warning("daemon.port_taken", section=section, error=str(exc))
 
-    def _announce(self, built: app.App) -> None:
+    def _announce(self) -> None:
         places.announce(
             self._folders,
             places.Record(
                 pid=os.getpid(),
                 version=__version__,
-                grpc_port=built.grpc.port,
+                grpc_port=self._grpc.port,
                 http_port=self._http_port,
                 http_scheme=self._http_scheme,
                 socket=str(self._sockets / "daemon.sock"),
@@ -284,9 +287,9 @@ class _Daemon:
             version=__version__,
             started_ms=Millis(built.clock.now() - int(uptime * 1000)),
             uptime_seconds=round(uptime, 3),
-            grpc_addresses=tuple(built.grpc.addresses),
+            grpc_addresses=tuple(self._grpc.addresses),
             http_addresses=tuple(self._http_addresses),
-            grpc_port=built.grpc.port,
+            grpc_port=self._grpc.port,
             http_port=self._http_port,
             http_scheme=self._http_scheme,
             socket=str(self._sockets / "daemon.sock"),

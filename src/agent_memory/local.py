@@ -4,15 +4,15 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agent_memory import __version__, config, places, relay
 from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.halting import Halt
 from agent_memory.domain.status import Finding
-from agent_memory.interfaces.cli.backend import Backend, Remote, StartOptions
+from agent_memory.interfaces.cli.backend import Backend, StartOptions
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -109,7 +109,7 @@ def main(program: str, arguments: list[str]) -> int:
         columns=columns,
         lines=lines,
     )
-    terminal = Terminal(call, ProcessChannel(), threading.Event())
+    terminal = Terminal(call, ProcessChannel(), Halt())
     try:
         return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
     except KeyboardInterrupt:
@@ -119,9 +119,7 @@ def main(program: str, arguments: list[str]) -> int:
 
 
 def _backend() -> Backend:
-    return Backend(
-        services=None, control=ProcessControl(), offline=_offline, remote=_remote, own_db=None
-    )
+    return Backend(services=None, control=ProcessControl(), offline=_offline, own_db=None)
 
 
 # The daemon with its adapters, and gRPC, take longer to load than most of these commands to run
@@ -153,14 +151,6 @@ def _offline(db_path: Path) -> Iterator[Admin]:
 
     with app.offline_admin(db_path) as admin:
         yield admin
-
-
-@contextlib.contextmanager
-def _remote(endpoint: str, key: str | None) -> Iterator[Remote]:
-    from agent_memory.interfaces.cli.remote import connected
-
-    with connected(endpoint, key) as daemon:
-        yield daemon
 
 
 def _as_arguments(options: StartOptions) -> tuple[str, ...]:

@@ -7,12 +7,15 @@ from pathlib import Path
 from agent_memory.adapters.index.minilm import MiniLm
 from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.adapters.models.completions import Completions
 from agent_memory.adapters.models.embeddings import OpenAiEmbedder
+from agent_memory.adapters.models.leases import Lessor
 from agent_memory.adapters.models.reasoner import LlmReasoner
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
+from agent_memory.adapters.web.pages import HttpPages
 from agent_memory.config import Settings
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.ports import Clock, Embedder, OrderedStore
@@ -80,3 +83,17 @@ def _chat(settings: Settings) -> Chat:
             "summarizer.provider = llama needs a running llama-server: set llama.endpoint"
         )
     return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)
+
+
+def spoken(settings: Settings, lessor: Lessor) -> Completions:
+    chosen = settings.llama
+    return Completions(
+        lessor,
+        model=chosen.model,
+        context_size=chosen.context_size,
+        turn_seconds=settings.runs.turn_seconds,
+    )
+
+
+def pages(settings: Settings) -> HttpPages:
+    return HttpPages(private=settings.runs.web_private)

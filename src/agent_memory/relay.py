@@ -86,7 +86,8 @@ NEVER_RELAYED = {
 }
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
-    "--input", "--output", "--agent", "--transport", "--host", "--port",
+    "--input", "--output", "--agent", "-a", "--transport", "--host", "--port", "--session", "-s",
+    "--dir",
 )  # fmt: skip
 
 
@@ -159,7 +160,7 @@ def run(program: str, arguments: list[str]) -> int:
     def alone() -> None:
         """Where no daemon runs, some commands need none."""
         if (
-            not words
+            (not words and not prompted(program, arguments))
             or first in WITHOUT_DAEMON[program]
             or words[:2] == ["config", "path"]
             or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
@@ -502,6 +503,12 @@ def config_file(arguments: list[str]) -> str | None:
         if argument.startswith("-c") and len(argument) > 2:
             return os.path.abspath(argument[2:])
     return None
+
+
+def prompted(program: str, arguments: list[str]) -> bool:
+    """Whether an agent is asked for without a word: what it is to do comes over a pipe, or behind
+    a `--`."""
+    return program == "kontekst" and ("--" in arguments or not os.isatty(0))
 
 
 def completing(program: str) -> bool:

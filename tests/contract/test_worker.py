@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,12 +22,11 @@ from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.domain.errors import WorkerFailed
 from agent_memory.domain.ports import Worker
 from tests.inline_worker import InlineWorker
+from tests.processes import LONG, is_running, wait_for_end, wait_until
 
-LONG = 30.0  # for what must happen: it is only ever waited out by a failing test
 SHORT = 0.5
 FOREVER = "while True: pass"
 LARGE = 5 << 20
-TICK = 0.01
 
 PARENT = f"""
 import sys
@@ -246,23 +244,3 @@ class TestEnd:
             finally:
                 parent.kill()
         wait_for_end(child)
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, and not only what is left of one."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def wait_for_end(pid: int) -> None:
-    wait_until(lambda: not is_running(pid))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        threading.Event().wait(TICK)

@@ -183,7 +183,7 @@ class Server:
         settings = config.Settings(
             scheduler=config.Scheduler(enabled=False), embedder=config.Embedder(provider="none")
         )
-        built = app.build(settings, folder / "db", folder)
+        built = app.build(settings, folder / "db", folder, folder / "config")
         commands = CommandServer(
             _no_command, built.answer_hook, version=__version__, on_newer=lambda: None
         )

@@ -1,17 +1,18 @@
 """What commands are given to work with: services of this daemon, or of one far away."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 from typing import Protocol
 
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Millis, Page, Position
+from agent_memory.domain.halting import Halt
 from agent_memory.domain.jobs import JobStatus
-from agent_memory.domain.ports import Worker
+from agent_memory.domain.ports import Clock, ModelServer, Worker
 from agent_memory.domain.queries import Answer, Query
+from agent_memory.domain.runs import Command
 from agent_memory.domain.status import DaemonStatus, Finding
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
@@ -21,6 +22,7 @@ from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
 from agent_memory.services.context import ContextBuilder
+from agent_memory.services.crew import Crew
 from agent_memory.services.curation import Curation
 from agent_memory.services.forgetting import Forgetting
 from agent_memory.services.indexes import Indexes
@@ -30,6 +32,8 @@ from agent_memory.services.memory_forgetting import MemoryForgetting
 from agent_memory.services.reasoning import Reasoning
 from agent_memory.services.rebuild import Rebuild
 from agent_memory.services.recall import Recall
+from agent_memory.services.run_memory import RunMemory
+from agent_memory.services.runs import Listener, Runs
 from agent_memory.services.sharing import Sharing
 from agent_memory.services.survey import Survey
 from agent_memory.services.transfer import Transfer
@@ -80,6 +84,22 @@ class Searching(Protocol):
         ...
 
 
+class RunningAgent(Protocol):
+    """A run that goes on: `services.runs.Running`, or the same over gRPC."""
+
+    def command(self, command: Command, /) -> None: ...
+
+    def leave(self) -> None:
+        """It is no longer wanted; nothing happens where it has ended."""
+        ...
+
+
+class Agents(Protocol):
+    """Running agents: `services.Runs`, or the same over gRPC."""
+
+    def open(self, listener: Listener, /) -> RunningAgent: ...
+
+
 class Remote(Events, Toc, Steering, Searching, Protocol):
     """A daemon over gRPC."""
 
@@ -125,7 +145,7 @@ class Serve(Protocol):
     """A further listener of the daemon, for as long as somebody wants it."""
 
     def __call__(
-        self, options: ServeOptions, listening: Callable[[list[str]], None], until: Event, /
+        self, options: ServeOptions, listening: Callable[[list[str]], None], until: Halt, /
     ) -> None:
         """Tells its URLs once it listens, and returns when `until` is set. Raises ListenFailed
         and ConfigError."""
@@ -158,6 +178,30 @@ class Services:
     memory_forgetting: MemoryForgetting
     installing: Installing
     worker: Worker
+    runs: Runs
+    run_memory: RunMemory
+    crew: Crew
+    model: ModelServer
+    clock: Clock
+
+
+# gRPC takes longer to load than most commands to run: it is loaded by who needs it.
+
+
+@contextmanager
+def _remote(endpoint: str, key: str | None) -> Iterator[Remote]:
+    from agent_memory.interfaces.cli import remote  # noqa: PLC0415
+
+    with remote.connected(endpoint, key) as daemon:
+        yield daemon
+
+
+@contextmanager
+def _remote_agents(endpoint: str, key: str | None) -> Iterator[Agents]:
+    from agent_memory.interfaces.cli import remote_agents  # noqa: PLC0415
+
+    with remote_agents.connected(endpoint, key) as agents:
+        yield agents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +211,8 @@ class Backend:
     services: Services | None
     control: Control | None
     offline: Callable[[Path], AbstractContextManager[Admin]]
-    remote: Callable[[str, str | None], AbstractContextManager[Remote]]  # endpoint, bearer key
+    remote: Callable[[str, str | None], AbstractContextManager[Remote]] = _remote  # with a key
+    remote_agents: Callable[[str, str | None], AbstractContextManager[Agents]] = _remote_agents
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None  # likewise

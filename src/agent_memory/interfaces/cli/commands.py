@@ -64,9 +64,7 @@ class Invocation:
         """Render in the format asked for. `text` is only made where it is wanted; of it, only
         what is `essential` is shown to who wants quiet. It serves as markdown where that has no
         form of its own."""
-        chosen = self.format or self._default_format()
-        if self.quiet:
-            chosen = "quiet"
+        chosen = self.chosen_format
         if chosen == "json":
             rendered = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         elif chosen == "yaml":
@@ -82,6 +80,10 @@ class Invocation:
             self.terminal.page(rendered)
         elif rendered:
             self.terminal.write(rendered)
+
+    @property
+    def chosen_format(self) -> str:
+        return "quiet" if self.quiet else self.format or self._default_format()
 
     def _default_format(self) -> str:
         try:

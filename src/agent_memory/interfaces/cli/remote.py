@@ -202,9 +202,15 @@ def _node(node: client.TocNode) -> TocNode:
 
 @contextmanager
 def connected(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
+    with translated(), MemoryClient.connect(endpoint, key=key) as connection:
+        yield RemoteDaemon(connection)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The client's failures as ours."""
     try:
-        with MemoryClient.connect(endpoint, key=key) as connection:
-            yield RemoteDaemon(connection)
+        yield
     except InvalidEndpoint as exc:
         raise InvalidInput(str(exc)) from exc
     except ConnectionFailed as exc:

@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
+from agent_memory.domain.halting import Halt
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import Call
@@ -224,7 +225,7 @@ class _Connection:
     """One caller: what is still to be sent, and what it has answered."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, writer: asyncio.StreamWriter) -> None:
-        self.cancelled = threading.Event()
+        self.cancelled = Halt()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._asked = False
         self._loop = loop

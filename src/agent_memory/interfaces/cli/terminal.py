@@ -1,7 +1,6 @@
 """What a command may do with its caller: write, ask, page, show progress. One Console factory."""
 
 import io
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -17,6 +16,7 @@ from rich.progress import (
 )
 
 from agent_memory.domain.errors import Cancelled, InvalidInput
+from agent_memory.domain.halting import Halt
 from agent_memory.interfaces.cli.frames import Call
 
 DEFAULT_COLUMNS = 80
@@ -43,7 +43,7 @@ class Channel(Protocol):
 class Terminal:
     """A caller's terminal, with the width, colour and manners that are due to it."""
 
-    def __init__(self, call: Call, channel: Channel, cancelled: threading.Event) -> None:
+    def __init__(self, call: Call, channel: Channel, cancelled: Halt) -> None:
         self.call = call
         self._channel = channel
         self._cancelled = cancelled
@@ -60,11 +60,10 @@ class Terminal:
 
     def check_cancelled(self) -> None:
         """Long work calls this once per batch: a thread cannot be stopped from outside."""
-        if self._cancelled.is_set():
-            raise Cancelled
+        self._cancelled.check()
 
     @property
-    def cancelled(self) -> threading.Event:
+    def cancelled(self) -> Halt:
         """Set once the caller pressed Ctrl-C or went away."""
         return self._cancelled
 

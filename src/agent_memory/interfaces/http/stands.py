@@ -2,12 +2,12 @@
 
 import asyncio
 import ssl
-import threading
 from collections.abc import Callable
 
 import structlog
 
 from agent_memory.domain.errors import ListenFailed
+from agent_memory.domain.halting import Halt
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.server import HttpServer
@@ -27,7 +27,7 @@ class Stands:
         self._made = made
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._wanted: set[threading.Event] = set()
+        self._wanted: set[Halt] = set()
         self._ended = False
 
     def serve(
@@ -35,9 +35,9 @@ class Stands:
         application: Application,
         where: tuple[str, int],
         told: Callable[[list[str]], None],
-        until: threading.Event,
+        until: Halt,
     ) -> None:
-        """Listen until the event is set, or `end`. Raises ListenFailed and ConfigError."""
+        """Listen until it is set, or `end`. Raises ListenFailed and ConfigError."""
         host, port = where
         tls = self._tls()
         refusal = REFUSAL if tls is None else None

@@ -1,0 +1,85 @@
+"""`kontekst --endpoint`: agents that run on another daemon, over gRPC."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+import grpc
+
+from agent_memory.client import calls, endpoints
+from agent_memory.client.errors import RpcError
+from agent_memory.domain.errors import AgentMemoryError, RemoteUnavailable
+from agent_memory.domain.runs import Cancel, Command, Failed, RunId
+from agent_memory.interfaces import run_wire
+from agent_memory.interfaces.cli.remote import translated
+from agent_memory.proto import kontekst_pb2 as pb
+from agent_memory.services.runs import Listener
+
+_PATH = "/kontekst.AgentService/Run"
+
+
+class RemoteAgents:
+    def __init__(self, channel: grpc.Channel, key: str | None) -> None:
+        self._run = channel.stream_stream(
+            _PATH,
+            request_serializer=pb.RunCommand.SerializeToString,
+            response_deserializer=pb.RunEvent.FromString,
+        )
+        self._metadata = calls.metadata(key)
+
+    def open(self, listener: Listener, /) -> "RemoteRun":
+        commands: SimpleQueue[pb.RunCommand | None] = SimpleQueue()
+        stream = self._run(iter(commands.get, None), metadata=self._metadata)
+        threading.Thread(target=_listen, args=(stream, listener), name="run", daemon=True).start()
+        return RemoteRun(commands)
+
+
+class RemoteRun:
+    def __init__(self, commands: "SimpleQueue[pb.RunCommand | None]") -> None:
+        self._commands = commands
+
+    def command(self, command: Command, /) -> None:
+        self._commands.put(run_wire.command_out(command))
+
+    def leave(self) -> None:
+        self.command(Cancel())
+        self._commands.put(None)
+
+
+@contextmanager
+def connected(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
+    with translated():
+        found = endpoints.parse(endpoint)
+        channel = (
+            grpc.secure_channel(found.target, grpc.ssl_channel_credentials(), found.options)
+            if found.tls
+            else grpc.insecure_channel(found.target, found.options)
+        )
+        with channel:
+            yield RemoteAgents(channel, key)
+
+
+def _listen(stream: Any, listener: Listener) -> None:
+    """Until its end, of which something is always told."""
+    try:
+        for message in stream:
+            event = run_wire.event_in(message)
+            if event is not None:
+                listener.tell(event)
+    except grpc.RpcError as exc:
+        kind, told = _trouble(calls.failure(exc))
+        listener.tell(Failed(RunId(""), told, kind))
+    finally:
+        listener.over()
+
+
+def _trouble(failure: RpcError) -> tuple[type[AgentMemoryError], str]:
+    try:
+        with translated():
+            raise failure
+    except RemoteUnavailable as exc:
+        return type(exc), f"the daemon cannot be reached: {exc}"
+    except AgentMemoryError as exc:
+        return type(exc), str(exc)

@@ -1,0 +1,123 @@
+"""kontekst.AgentService: a run as a stream of commands and events."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from agent_memory.domain import runs
+from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.interfaces import run_wire
+from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.observing import Observer
+from agent_memory.proto import kontekst_pb2 as pb
+from agent_memory.services.runs import Running, Runs
+
+DESCRIPTOR = pb.DESCRIPTOR.services_by_name["AgentService"]
+MAX_UNSENT = 1_000  # events that a client has yet to take
+
+
+@dataclass(frozen=True, slots=True)
+class AgentService:
+    runs: Runs
+    guard: handlers.Guard
+    observer: Observer
+
+    def handler(self) -> handlers.Handler:
+        return handlers.service(
+            DESCRIPTOR,
+            unary={},
+            stream={"Run": self.run},
+            guard=self.guard,
+            observer=self.observer,
+        )
+
+    async def run(self, commands: AsyncIterator[pb.RunCommand]) -> AsyncIterator[pb.RunEvent]:
+        outlet = _Outlet(asyncio.get_running_loop())
+        running = self.runs.open(outlet)
+        reading = asyncio.create_task(_pass_on(commands, running, outlet))
+        try:
+            async for event in outlet.events():
+                yield run_wire.event_out(event)
+        finally:
+            # Its end, or the client's: a run that nobody hears is not wanted.
+            reading.cancel()
+            outlet.leave()
+            running.leave()
+
+
+async def _pass_on(
+    commands: AsyncIterator[pb.RunCommand], running: Running, outlet: "_Outlet"
+) -> None:
+    """A client that closes its side still gets its answer, if it has asked for one."""
+    asked = False
+    try:
+        async for message in commands:
+            command = run_wire.command_in(message)
+            if command is None and not asked:
+                break
+            if command is not None:
+                running.command(command)
+            asked = True
+    except AgentMemoryError as exc:
+        outlet.fail(exc)
+    if not asked:
+        running.leave()
+
+
+class _Outlet:
+    """From the run's thread to the loop. A run waits where its client does not keep up."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._unsent: deque[runs.Event] = deque()
+        self._room = threading.Condition()
+        self._left = False
+        self._over = False
+        self._failure: AgentMemoryError | None = None
+        self._woken = asyncio.Event()
+
+    # From the run's thread.
+
+    def tell(self, event: runs.Event) -> None:
+        with self._room:
+            self._room.wait_for(lambda: len(self._unsent) < MAX_UNSENT or self._left)
+            if self._left:
+                return
+            self._unsent.append(event)
+        self._loop.call_soon_threadsafe(self._woken.set)
+
+    def over(self) -> None:
+        with self._room:
+            self._over = True
+        self._loop.call_soon_threadsafe(self._woken.set)
+
+    # On the loop.
+
+    async def events(self) -> AsyncIterator[runs.Event]:
+        while True:
+            self._woken.clear()
+            while (event := self._next()) is not None:
+                yield event
+            if self._failure is not None:
+                raise self._failure
+            if self._over and not self._unsent:
+                return
+            await self._woken.wait()
+
+    def fail(self, failure: AgentMemoryError) -> None:
+        self._failure = failure
+        self._woken.set()
+
+    def leave(self) -> None:
+        with self._room:
+            self._left = True
+            self._room.notify()
+
+    def _next(self) -> runs.Event | None:
+        with self._room:
+            if not self._unsent:
+                return None
+            self._room.notify()
+            return self._unsent.popleft()
