@@ -322,6 +322,7 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
     access = Access(keys=StoredKeyRing(store), clock=clock, new_secret=_new_secret)
     timeline = Timeline(log=events)
     worker = ProcessWorker()
+    model = _model_server(settings)
     toc, outbox = StoredToc(store), StoredOutbox(store)
     memories, uses = StoredMemories(store), StoredUses(store)
     known = StoredKnowledge(store)
@@ -371,7 +372,7 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
         repositories=repositories,
         trouble=_notes_failed,
     )
-    segmenting, rollup = _cutting(settings, store, events, clock, worker, toc, outbox)
+    segmenting, rollup = _cutting(settings, store, events, clock, worker, toc, outbox, model)
     turn = threading.Lock()  # of those who write the nodes of the table of contents
     purging = Purging(
         indexes=indexes,
@@ -439,7 +440,7 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
         changed=remembered,
     )
     journal = StoredJournal(store)
-    reasoner = _reasoner(settings, StoredTokenBudget(store), clock)
+    reasoner = _reasoner(settings, model, StoredTokenBudget(store), clock)
     sync = Sync(
         memories=memories,
         projects=projects,
@@ -491,7 +492,6 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
     )
     checkpoints = CheckpointService(graphs=graphs, bridge=bridge, guard=guard, observer=observer)
     environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
-    model = _model_server(settings)
     crew = Crew(CrewFolder(own_files))
     run_memory = RunMemory(ingest=ingest, log=events, knowledge=known, clock=clock)
 
@@ -692,10 +692,11 @@ def _cutting(
     worker: ProcessWorker,
     toc: StoredToc,
     outbox: StoredOutbox,
+    model: LeasedServer,
 ) -> tuple[Segmenting, Rollup]:
     """What makes the table of contents."""
     extractive = ExtractiveSummarizer(worker)
-    summarizer = _summarizer(settings, extractive, StoredTokenBudget(store), clock)
+    summarizer = _summarizer(settings, model, extractive, StoredTokenBudget(store), clock)
     segmenting = Segmenting(
         log=events,
         outbox=outbox,
@@ -840,22 +841,28 @@ def _mcp(parts: McpParts, settings: Settings, used: Path) -> Entrance:
 
 
 def _summarizer(
-    settings: Settings, fallback: ExtractiveSummarizer, budget: StoredTokenBudget, clock: Clock
+    settings: Settings,
+    model: LeasedServer,
+    fallback: ExtractiveSummarizer,
+    budget: StoredTokenBudget,
+    clock: Clock,
 ) -> Summarizer:
     if settings.summarizer.provider == "extractive":
         return fallback
     from agent_memory import models
 
-    return models.summarizer(settings, fallback, budget, clock)
+    return models.summarizer(settings, model, fallback, budget, clock)
 
 
-def _reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> Reasoner | None:
+def _reasoner(
+    settings: Settings, model: LeasedServer, budget: StoredTokenBudget, clock: Clock
+) -> Reasoner | None:
     """The same model that summarizes, if it is one."""
     if settings.summarizer.provider == "extractive":
         return None
     from agent_memory import models
 
-    return models.reasoner(settings, budget, clock)
+    return models.reasoner(settings, model, budget, clock)
 
 
 def _spans(settings: Settings) -> Spans | None:

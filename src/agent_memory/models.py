@@ -9,6 +9,7 @@ from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.models.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.adapters.models.completions import Completions
 from agent_memory.adapters.models.embeddings import OpenAiEmbedder
+from agent_memory.adapters.models.leased_chat import LeasedChat
 from agent_memory.adapters.models.leases import Lessor
 from agent_memory.adapters.models.reasoner import LlmReasoner
 from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
@@ -17,7 +18,6 @@ from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.adapters.web.pages import HttpPages
 from agent_memory.config import Settings
-from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.ports import Clock, Embedder, OrderedStore
 from agent_memory.services.embedding import Embedding
 from agent_memory.services.library import Library
@@ -39,20 +39,26 @@ def embedding(
 
 
 def summarizer(
-    settings: Settings, fallback: ExtractiveSummarizer, budget: StoredTokenBudget, clock: Clock
+    settings: Settings,
+    lessor: Lessor,
+    fallback: ExtractiveSummarizer,
+    budget: StoredTokenBudget,
+    clock: Clock,
 ) -> LlmSummarizer:
     chosen = settings.summarizer
     limits = Limits(daily_tokens=chosen.daily_token_budget)
     if chosen.provider == "llama":
         limits = replace(limits, context_tokens=settings.llama.context_size)
-    return LlmSummarizer(chosen.provider, _chat(settings), fallback, budget, clock, limits)
+    return LlmSummarizer(chosen.provider, _chat(settings, lessor), fallback, budget, clock, limits)
 
 
-def reasoner(settings: Settings, budget: StoredTokenBudget, clock: Clock) -> LlmReasoner:
+def reasoner(
+    settings: Settings, lessor: Lessor, budget: StoredTokenBudget, clock: Clock
+) -> LlmReasoner:
     chosen = settings.summarizer
     local = chosen.provider == "llama"
     return LlmReasoner(
-        _chat(settings),
+        _chat(settings, lessor),
         budget,
         clock,
         context_tokens=settings.llama.context_size if local else Limits().context_tokens,
@@ -70,7 +76,7 @@ def _embedder(settings: Settings) -> Embedder | None:
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 
 
-def _chat(settings: Settings) -> Chat:
+def _chat(settings: Settings, lessor: Lessor) -> Chat:
     chosen = settings.summarizer
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
     if chosen.provider == "anthropic":
@@ -79,9 +85,7 @@ def _chat(settings: Settings) -> Chat:
         return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
     endpoint = settings.llama.endpoint or chosen.base_url
     if not endpoint:
-        raise FeatureUnavailable(
-            "summarizer.provider = llama needs a running llama-server: set llama.endpoint"
-        )
+        return LeasedChat(lessor, model=chosen.model)
     return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)
 
 

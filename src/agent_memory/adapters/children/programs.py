@@ -28,6 +28,10 @@ _SET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
+    # A folder may be made to look like a bare repository, whose configuration names programs.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.bareRepository",
+    "GIT_CONFIG_VALUE_0": "explicit",
 }
 # The daemon's umask would keep what they write from all others. No word is part of the script.
 _SHOWN = ("/bin/sh", "-c", 'umask 022; exec "$@"', "sh")
