@@ -650,6 +650,12 @@ class TestConfig:
             "restart_needed": True,
         }
 
+    def test_a_value_may_begin_with_a_dash(self, home: Home, tmp_path: Path) -> None:
+        file = tmp_path / "own.toml"
+        ended = home.memory("-c", str(file), "config", "set", "llama.args", "--threads,2")
+        assert ended.returncode == OK, ended.stderr
+        assert file.read_text() == '[llama]\nargs = ["--threads", "2"]\n'
+
     def test_set_keeps_comments_order_and_everything_else(self, home: Home, tmp_path: Path) -> None:
         file = tmp_path / "mine.toml"
         file.write_text(

@@ -65,7 +65,12 @@ def get_config(run: Invocation, key: str) -> None:
 
 @config_group.command(
     "set",
-    examples=("memory config set cli.color false", "memory config set toc.max_tokens 8192"),
+    examples=(
+        "memory config set cli.color false",
+        "memory config set toc.max_tokens 8192",
+        'memory config set llama.args "--n-gpu-layers,99"',
+    ),
+    context_settings={"ignore_unknown_options": True},  # a value may begin with a dash
 )
 @click.argument("key")
 @click.argument("value")
