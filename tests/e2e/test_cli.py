@@ -652,6 +652,7 @@ class TestConfig:
 
     def test_a_value_may_begin_with_a_dash(self, home: Home, tmp_path: Path) -> None:
         file = tmp_path / "own.toml"
+        file.write_text("[llama]\nargs = []\n")
         ended = home.memory("-c", str(file), "config", "set", "llama.args", "--threads,2")
         assert ended.returncode == OK, ended.stderr
         assert file.read_text() == '[llama]\nargs = ["--threads", "2"]\n'

@@ -168,13 +168,14 @@ class LlamaServer:
                 self._watch_idleness()
 
     def status(self) -> ModelStatus:
-        server = self._server
+        with self._changed:
+            server, is_up = self._server, self._phase is _Phase.UP
         if server is None or server.process.returncode is not None:
             return ModelStatus(endpoint="", model_dir=str(self._setup.model_dir), healthy=False)
         return ModelStatus(
             endpoint=server.url,
             model_dir=str(self._setup.model_dir),
-            healthy=self._health.of((server, self._phase), lambda: _is_healthy(server)),
+            healthy=is_up and self._health.of(server, lambda: _is_healthy(server)),
             running=True,
             pid=server.process.pid,
         )
