@@ -984,6 +984,8 @@ class TestHelp:
         self, home: Home, words: tuple[str, ...]
     ) -> None:
         program, *rest = words
+        if words == ("kontekst",):
+            return  # there the prompt is what comes over a pipe: test_kontekst has it on a terminal
         if isinstance(command(words), click.Group):
             ended = home.run(program, *rest)
             assert ended.returncode == USAGE
@@ -996,7 +998,7 @@ class TestHelp:
 
 
 class TestUsage:
-    @pytest.mark.parametrize("program", PROGRAMS)
+    @pytest.mark.parametrize("program", ["memory", "memory-daemon"])  # else it is a prompt
     def test_an_unknown_command_is_a_usage_error(self, home: Home, program: str) -> None:
         ended = home.run(program, "nope")
         assert_refused(ended, USAGE, "No such command 'nope'")

@@ -174,7 +174,6 @@ class Server:
     def close(self) -> None:
         try:
             self._run(self._commands.stop(SECONDS))
-            self._run(self._app.grpc.stop(0))
         finally:
             self._app.close()
             self._loop.close()

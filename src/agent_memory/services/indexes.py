@@ -68,9 +68,9 @@ class Indexes:
         return self.indexing.lexical.cursor() or 0
 
     def serves(self) -> bool:
-        """Whether what was just stored can be found: by its words, or among what is newer."""
-        waiting = self.indexing.log.watermark() - self.cursor()
-        return self.indexing.lexical.cursor() is not None and waiting <= MOST
+        """Whether what was just stored can be found: by its words, or among what is newer, as all
+        is before the first look at a new store."""
+        return self.indexing.log.watermark() - self.cursor() <= MOST
 
     def status(self) -> IndexesStatus:
         embedding, trouble = self.embedding, self.state.trouble
