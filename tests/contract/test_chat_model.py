@@ -975,6 +975,22 @@ class TestHalting:
                 waiting.result(TIMEOUT)
         assert bench.llm.received[0].gone.wait(TIMEOUT), "the model still works on it"
 
+    @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+    def test_what_is_cut_short_by_it_is_no_garbage(self, bench: Bench, kind: str) -> None:
+        """Without a length, an answer ends where its connection does."""
+        halt = Halt()
+        with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+            model = bench.model(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+            waiting = pool.submit(lambda: list(model.stream(REQUEST, halt)))
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n\r\n"
+                connection.sendall(head.encode() + b'data: {"choices": [')
+                halt.set()
+                with pytest.raises(Cancelled):
+                    waiting.result(TIMEOUT)
+
     def test_between_two_words(self, bench: Bench) -> None:
         halt, gate = Halt(), Gate()
         bench.llm.script = [say("one two", gate=gate)]

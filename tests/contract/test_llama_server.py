@@ -571,13 +571,14 @@ class TestDying:
 
 class TestIdleness:
     def test_it_is_ended_when_nobody_has_needed_it_for_long(self, stand: Stand) -> None:
-        stand.used()
+        lease = stand.used()
         pid = stand.pid()
         assert stand.agenda.pauses() == [IDLE_SECONDS]
         stand.clock.at += IDLE_SECONDS
         stand.agenda.next().call()
         assert not is_running(pid)
-        wait_until(lambda: stand.server.status() == stand.off())
+        assert lease.ended() == "llama-server was stopped"
+        assert stand.server.status() == stand.off()
         assert stand.agenda.all == [], "it was no death"
         stand.used()
         assert stand.pid() != pid
