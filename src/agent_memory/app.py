@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -193,6 +193,7 @@ class App:
     spans: Spans | None
     services: Services
     open_to_all: Mapping[str, Handler]  # over gRPC, on loopback
+    closing: ExitStack  # what was loaded late
 
     def runner(
         self, db_path: Path, status: Callable[[], DaemonStatus], serve: Serve | None
@@ -296,6 +297,7 @@ class App:
             self.scheduler.close()
             self.repositories.close()
             self.hooks.close()
+            self.closing.close()
             self.services.model.close()
             self.notes.flush()
             self.bridge.close()
@@ -307,9 +309,11 @@ class App:
             self.spans.close()  # last: a collector may take its time
 
 
-def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App:
+def build(
+    settings: Settings, db_path: Path, data: Path, own_files: Path, private: Sequence[Path] = ()
+) -> App:
     """`data` is the folder in which repositories of our own are kept, `own_files` that of files
-    which users write."""
+    which users write; `private` is what else agents must keep out of."""
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
@@ -495,14 +499,20 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
     crew = Crew(CrewFolder(own_files))
     run_memory = RunMemory(ingest=ingest, log=events, knowledge=known, clock=clock)
 
+    closing = ExitStack()
+
     def run_parts() -> RunParts:
         from agent_memory import models
 
+        spoken = models.spoken(settings, model)
+        closing.callback(spoken.close)
         return RunParts(
-            model=models.spoken(settings, model),
+            model=spoken,
             crew=crew,
             tooling=Tooling(
-                workspaces=GuardedFolders((str(data), str(own_files))),
+                workspaces=GuardedFolders(
+                    tuple(str(each) for each in (data, own_files, db_path, *private))
+                ),
                 patterns=Re2Patterns(),
                 pages=models.pages(settings),
                 programs=WardedPrograms(os.environ),
@@ -656,6 +666,7 @@ def build(settings: Settings, db_path: Path, data: Path, own_files: Path) -> App
         observer=observer,
         spans=spans,
         services=services,
+        closing=closing,
         open_to_all={
             MEMORY_SERVICE.full_name: memory.handler(),
             CHECKPOINT_SERVICE.full_name: checkpoints.handler(),

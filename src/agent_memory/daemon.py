@@ -125,7 +125,14 @@ class _Daemon:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         if asked_to_stop():
             self._stop.set()
-        built = app.build(self._settings, self._db_path, self._folders.data, self._folders.config)
+        chosen = self._start.config_file
+        built = app.build(
+            self._settings,
+            self._db_path,
+            self._folders.data,
+            self._folders.config,
+            (self._sockets, *([] if chosen is None else [chosen])),
+        )
         self._grpc = built.grpc(Host(status=lambda: self._status(built), stop=self._stop.set))
         web, streaming = self._settings.http, self._settings.streaming
 

@@ -83,10 +83,9 @@ def _chat(settings: Settings, lessor: Lessor) -> Chat:
         return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
     if chosen.provider == "openai":
         return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
-    endpoint = settings.llama.endpoint or chosen.base_url
-    if not endpoint:
-        return LeasedChat(lessor, model=chosen.model)
-    return OpenAiChat(base_url=endpoint, model=chosen.model, api_key=key, bounded=True)
+    if not chosen.base_url:  # the one that runs have: ours, or `llama.endpoint`, with its key
+        return LeasedChat(lessor, model=chosen.model or settings.llama.model)
+    return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key, bounded=True)
 
 
 def spoken(settings: Settings, lessor: Lessor) -> Completions:

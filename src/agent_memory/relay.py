@@ -597,8 +597,9 @@ def hello(program: str, arguments: list[str], nonce: str = "") -> bytes:
 def working_folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
-        return "/"
+    except OSError:  # it was removed: never take another for it
+        folder = os.environ.get("PWD", "")
+        return folder if folder.startswith("/") else ""
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:
@@ -708,12 +709,17 @@ def write(fd: int, data: bytes) -> None:
 
 
 def ask(prompt: bytes, hidden: bool) -> bytes:
-    """One line from the user, with its newline; empty at the end of input."""
-    write(2, prompt)
-    if not hidden or not os.isatty(0):
+    """One line from the user, with its newline; empty at the end of input. On a terminal, what was
+    typed before the question is no answer to it."""
+    if not os.isatty(0):
+        write(2, prompt)
         return read_line()
     import termios
 
+    termios.tcflush(0, termios.TCIFLUSH)
+    write(2, prompt)
+    if not hidden:
+        return read_line()
     shown = termios.tcgetattr(0)
     silent = list(shown)
     silent[3] &= ~termios.ECHO

@@ -99,6 +99,11 @@ class Received:
     headers: Mapping[str, str]
     payload: Any
     gone: threading.Event = field(default_factory=threading.Event, compare=False)
+    pieces: list[int] = field(default_factory=list, compare=False)  # the sizes of what was sent
+
+    @property
+    def sent(self) -> int:
+        return len(self.pieces)
 
 
 Deciding = Callable[[Received], Step]
@@ -319,6 +324,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if step.gate and not step.gate.passed(lambda: self._given_up(received)):
                     return
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                received.pieces.append(len(piece))
             if not step.cut:
                 self.wfile.write(b"0\r\n\r\n")
         except ConnectionError:

@@ -161,8 +161,10 @@ class Stand:
     def pid(self) -> int:
         return self.server.status().pid
 
-    def off(self) -> ModelStatus:
-        return ModelStatus(endpoint="", model_dir=str(self.setup.model_dir), healthy=False)
+    def off(self, trouble: str = "") -> ModelStatus:
+        return ModelStatus(
+            endpoint="", model_dir=str(self.setup.model_dir), healthy=False, trouble=trouble
+        )
 
     def dies(self) -> int:
         """The running one is killed, and that is known; its pid."""
@@ -340,7 +342,7 @@ class TestStarting:
             )
         assert len(set(map(id, reasons))) == 5, "a traceback belongs to one"
         assert len(stand.notes()) == 1
-        assert stand.server.status() == stand.off()
+        assert stand.server.status() == stand.off(str(reasons[0]))
         assert stand.agenda.all == [], "who needs it tries again, nobody else"
 
     def test_after_a_failure_the_next_who_needs_it_tries_again(self, stand: Stand) -> None:
@@ -362,7 +364,7 @@ class TestStarting:
         )
         (note,) = stand.notes()
         assert not is_running(note["pid"])
-        assert stand.server.status() == stand.off()
+        assert stand.server.status() == stand.off(str(failed))
 
     def test_where_somebody_takes_its_port_it_gets_another(self, stand: Stand) -> None:
         stand.behaves("busy", "2")
@@ -395,7 +397,7 @@ class TestStarting:
             failed = stand.failure()
             assert isinstance(failed, FeatureUnavailable)
             assert told in str(failed)
-            assert stand.server.status() == stand.off()
+            assert stand.server.status() == stand.off(str(failed))
         assert stand.notes() == []
 
     def test_a_program_that_cannot_be_run_is_told(self, stand: Stand) -> None:

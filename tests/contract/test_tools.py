@@ -21,7 +21,8 @@ from agent_memory.domain.chats import Call
 from agent_memory.domain.errors import Cancelled, InvalidInput
 from agent_memory.domain.facts import Fact
 from agent_memory.domain.halting import Halt
-from agent_memory.services.tooling import LEAST_CHARS, NAMES, PREVIEW_CHARS, Toolset
+from agent_memory.domain.profiles import TOOLS as NAMES
+from agent_memory.services.tooling import LEAST_CHARS, PREVIEW_CHARS, Toolset
 from agent_memory.services.tools.changes import MAX_SHOWN
 from agent_memory.services.tools.files import MAX_FOUND, MAX_LISTED
 from tests.contract.test_web_pages import HEAD, Site, Slow
@@ -636,9 +637,9 @@ class TestSearching:
         assert done(tools, wanted) == "(nothing found)"
 
     def test_it_ends_when_its_time_is_over(self, made: Bench) -> None:
-        tools = replace(made.tooling, seconds=0).seated(made.seat())
-        told = done(tools, call("search_files", pattern="lantern"))
-        assert told == "[cut: there is too much to search; name a path or a glob]"
+        tools = replace(made.tooling, seconds=-1).seated(made.seat())
+        for wanted in (call("search_files", pattern="lantern"), call("list_files")):
+            assert done(tools, wanted) == "[cut: it takes too long: name a path]"
         tools.close()
 
 
@@ -1019,7 +1020,8 @@ class TestSkills:
             tools, call("skill", name="fixx")
         )
         for name in ("../fix", "/etc", "fix/..", "\x1b[2K"):
-            assert "there is no skill" in refused(tools, call("skill", name=name))
+            assert "cannot name a skill" in refused(tools, call("skill", name=name))
+        assert tools.preview(call("skill", name="fixx")).startswith("cannot run: there is no skill")
 
     def test_nobody_has_to_have_them(self, made: Bench) -> None:
         tools = replace(made.tooling, skills=None).seated(made.seat(""))

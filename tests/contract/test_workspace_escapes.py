@@ -161,7 +161,7 @@ def overwrite(folder: GuardedFolder, path: str) -> bytes:
 
 
 def listed(folder: GuardedFolder, path: str) -> bytes:
-    found = list(folder.walk(path, deep=True, most=1_000, halt=Halt()))
+    found = list(folder.walk(path, deep=True, most=1_000, seconds=LONG, halt=Halt()))
     return b" ".join(os.fsencode(each.path) for each in found if isinstance(each, Entry))
 
 
@@ -292,7 +292,7 @@ def test_not_every_folder_can_be_worked_in(ground: Ground, folder: str) -> None:
     with pytest.raises(InvalidInput):
         GuardedFolders([str(ground.own)]).open(path)
     (ground.own / "deep").mkdir()
-    with pytest.raises(InvalidInput, match="belongs to Agent Memory"):
+    with pytest.raises(InvalidInput, match="is closed to agents"):
         GuardedFolders([str(ground.own)]).open(str(ground.own / "deep"))
     (ground.own / "deep").rmdir()
 
@@ -301,7 +301,7 @@ def test_not_every_folder_can_be_worked_in(ground: Ground, folder: str) -> None:
 def test_no_process_is_looked_into() -> None:
     """This one has an environment that is not for agents."""
     for folder in ("/proc", "/proc/self", "/proc/self/fd"):
-        with pytest.raises(InvalidInput, match="no agent works in there"):
+        with pytest.raises(InvalidInput, match="none works in there"):
             GuardedFolders().open(folder)
     everywhere = GuardedFolders().open("/")
     for path in ("proc/self/environ", "/proc/self/environ", "/proc/1/mem", "/proc/version"):
@@ -326,7 +326,7 @@ def test_a_folder_of_ours_that_comes_later_is_closed_too(ground: Ground) -> None
     folder = GuardedFolders([str(later)]).open(str(ground.inside))
     later.mkdir()
     (later / "key").touch()
-    with pytest.raises(ToolFailed, match="belongs to Agent Memory"):
+    with pytest.raises(ToolFailed, match="is closed to agents"):
         folder.content("later/key", most=10)
     folder.close()
 
@@ -423,8 +423,8 @@ def test_what_git_obeys_is_not_written(ground: Ground) -> None:
 def test_names_that_are_no_text_are_told_as_some(ground: Ground) -> None:
     for name in (b"new\nline", b"bad\xff", b"esc\x1b[2K", "ümlaut".encode()):
         Path(os.fsdecode(os.fsencode(ground.inside) + b"/" + name)).write_bytes(b"words")
-    found = [each.path for each in ground.folder.walk(".", deep=True, most=99, halt=Halt())
-             if isinstance(each, Entry)]  # fmt: skip
+    walked = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=Halt())
+    found = [each.path for each in walked if isinstance(each, Entry)]
     assert len(found) == 5
     for path in found:
         assert ground.folder.content(path, most=9).data
@@ -437,14 +437,14 @@ def test_huge_folders_are_cut(ground: Ground) -> None:
     for number in range(300):
         os.mkdir(f"{number}", dir_fd=descriptor)
     os.close(descriptor)
-    found = list(ground.folder.walk(".", deep=True, most=100, halt=Halt()))
+    found = list(ground.folder.walk(".", deep=True, most=100, seconds=LONG, halt=Halt()))
     assert len(found) == 100  # what is ours was looked at, and not told
     assert isinstance(found[-1], Cut)
     deep = ground.inside
     for _ in range(60):
         deep = deep / "d"
         deep.mkdir()
-    told = list(ground.folder.walk("d", deep=True, most=1_000, halt=Halt()))
+    told = list(ground.folder.walk("d", deep=True, most=1_000, seconds=LONG, halt=Halt()))
     assert len(told) <= 41
     assert isinstance(told[-1], Cut)
 
@@ -453,7 +453,7 @@ def test_a_walk_ends_when_nobody_wants_it(ground: Ground) -> None:
     (ground.inside / "a").mkdir()
     (ground.inside / "a" / "b").touch()
     halt = Halt()
-    walk = ground.folder.walk(".", deep=True, most=99, halt=halt)
+    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=halt)
     assert next(walk) == Entry(path="a", kind=EntryKind.FOLDER)
     halt.set()
     with pytest.raises(Cancelled):
@@ -527,7 +527,7 @@ def test_no_descriptor_is_left_open_and_a_closed_folder_stays_closed(tmp_path: P
         for way in WAYS:
             with contextlib.suppress(ToolFailed):
                 way(ground.folder, path)
-    walk = ground.folder.walk(".", deep=True, most=99, halt=Halt())
+    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=Halt())
     next(walk)
     del walk  # and no further, as tools do
     assert len(names("/dev/fd")) == before
@@ -602,7 +602,7 @@ class TestByTools:
         alias = ground.inside / "alias"
         alias.symlink_to(ground.own)
         for folder in (ground.own, alias, desk.own, ground.inside / "alias" / ".." / "data"):
-            with pytest.raises(InvalidInput, match="belongs to Agent Memory: no agent works"):
+            with pytest.raises(InvalidInput, match="is closed to agents: none works"):
                 desk.seated(folder)
 
     def test_a_folder_that_is_a_link_stays_what_it_was(
@@ -765,3 +765,30 @@ class TestByTools:
         assert not any("secret outside" in each for each in told)
         assert any("harmless" in each for each in told)
         assert not [each for each in room.iterdir() if each.name.endswith(".new")]
+
+
+def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
+    for name in ("a", "b", "c"):
+        (ground.inside / name / "d").mkdir(parents=True)
+    told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=Halt()))
+    assert told == [Cut("it takes too long: name a path")]
+
+
+def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:
+    """The configuration says which programs may be run, and may lie anywhere."""
+    kept, other = tmp_path / "config.toml", tmp_path / "other"
+    kept.write_bytes(SECRET)
+    (tmp_path / "link").symlink_to("config.toml")
+    (tmp_path / "hard").hardlink_to(kept)
+    other.write_text("fine")
+    folder = GuardedFolders([str(kept)]).open(str(tmp_path))
+    try:
+        for name in ("config.toml", "link", "hard"):
+            with pytest.raises(ToolFailed, match="closed to agents"):
+                folder.content(name, most=100)
+            with pytest.raises(ToolFailed, match="closed to agents"):
+                folder.replace(name, b"new", digest(SECRET))
+        assert folder.content("other", most=100).data == b"fine"
+    finally:
+        folder.close()
+    assert kept.read_bytes() == SECRET

@@ -1,14 +1,17 @@
 """`kontekst` as a user has it: in pipes and on a real terminal, against a scripted model."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.contract.scripted_llm import Gate, ScriptedLlm, error, say, scripted
+from tests.contract.scripted_llm import Gate, Hang, ScriptedLlm, error, say, scripted
 from tests.launching import Answer, Home, Screen, Word, until
 
 OK, WRONG, USAGE, NOT_ENABLED, LLM, NOT_FOUND, INVALID, CANCELLED = 0, 1, 2, 3, 6, 10, 11, 130
@@ -101,6 +104,21 @@ class TestInAPipe:
         desk.model.plays(WRITES, say("Done."))
         answer = desk.run("-q", "Go", "--auto-approve")
         assert (answer.code, answer.text, answer.errors) == (OK, "Done.\n", "")
+
+    def test_as_yaml_it_is_the_same(self, desk: Desk) -> None:
+        desk.model.plays(WRITES, say("Done."))
+        told = yaml.safe_load(desk.run("Go", "--auto-approve", "--format", "yaml").text)
+        assert (told["outcome"], told["tools"][0]["outcome"]) == ("completed", "completed")
+
+    def test_a_folder_that_is_gone_is_not_taken_for_another(self, desk: Desk) -> None:
+        """Before, it was the root of the machine."""
+        gone = desk.home.work / "gone"
+        for pwd in (str(gone), ""):
+            gone.mkdir()
+            script = f'cd {gone}; rmdir {gone}; PWD="{pwd}" exec $RUN kontekst Go'
+            answer = desk.home.run_shell(script)
+            assert answer.code == INVALID
+        assert desk.model.received == []
 
     def test_decisions_are_read_from_standard_input(self, desk: Desk) -> None:
         desk.model.plays(WRITES, say("Done."))
@@ -200,7 +218,7 @@ class TestOnATerminal:
         assert not desk.file().exists()
 
     def test_what_a_model_writes_does_not_steer_the_terminal(self, desk: Desk) -> None:
-        name = "\x1b]0;x\x07tool"
+        name = "\x1b]0;x\x07\u202etool"
         desk.model.plays(say("\x1b[2Jgone", calls=[(name, {"\x1b[31m": "\x1b[0m"})]), say("Done."))
         with desk.screen("Go", env={"NO_COLOR": "1"}) as screen:
             screen.read_until("[a]lways")
@@ -208,6 +226,47 @@ class TestOnATerminal:
             screen.finish()
         assert "\x1b" not in screen.text.replace("\r\x1b[K", "")
         assert "\x07" not in screen.text
+        assert "\u202e" not in screen.text
+
+    def test_who_wants_quiet_sees_what_is_decided_on(self, desk: Desk) -> None:
+        desk.model.plays(WRITES, say("Done."))
+        with desk.screen("-q", "Go") as screen:
+            screen.read_until("[a]lways")
+            assert "a.txt" in screen.text
+            assert "+one" in screen.text
+            screen.type("y\n")
+            assert screen.finish() == OK
+        assert screen.text.endswith("Done.\n")
+
+    def test_what_was_typed_before_the_question_is_no_answer(self, desk: Desk) -> None:
+        gate = Gate()
+        desk.model.plays(say("Now", calls=[("list_files", {})], gate=gate), say("Done."))
+        with desk.screen("Go") as screen:
+            gate.let(2)
+            screen.read_until("Now")
+            screen.type("y\ny\n")
+            screen.read_until("y\ny\n")  # as the terminal echoes it
+            gate.open()
+            screen.read_until("[a]lways list_files: ")
+            (found,) = desk.run("ps", "--format", "json").json()["runs"]
+            assert found["doing"] == "waits for a decision"
+            screen.type("\x04")  # Ctrl-D
+            assert screen.finish() == CANCELLED
+
+    def test_thoughts_stay_out_of_the_answer(self, desk: Desk, tmp_path: Path) -> None:
+        desk.model.plays(
+            say(reasoning="Hm.", calls=[("list_files", {})]), say("42", reasoning="So.")
+        )
+        with (
+            (tmp_path / "out").open("wb") as out,
+            desk.screen("Go", "--auto-approve", stdout=out) as screen,
+        ):
+            assert screen.finish() == OK
+        assert (tmp_path / "out").read_bytes() == b"42\n"
+        desk.model.plays(say("42", reasoning="So."))
+        with desk.screen("Go", env={"NO_COLOR": "1"}) as screen:
+            screen.finish()
+        assert "So.\n42\n" in screen.text
 
     def test_who_decides_sees_all_of_it(self, desk: Desk) -> None:
         long = "word " * 60 + "the end"
@@ -337,11 +396,18 @@ class TestFailures:
     def test_input_that_is_no_prompt_is_11(self, desk: Desk, given: bytes) -> None:
         assert desk.run(given=given).code == INVALID
 
+    def test_words_that_are_no_text_are_11(self, desk: Desk) -> None:
+        answer = desk.run(b"\xff\xfe")
+        assert answer.code == INVALID
+        assert "not UTF-8" in answer.errors
+
     def test_without_a_model_it_says_what_to_install(self) -> None:
         with Home() as home:
             home.environ["PATH"] = "/usr/bin:/bin"
             home.serve()
+            assert "the next run starts it" in home.run("kontekst", "ps").text
             answer = home.run("kontekst", "Go")
+            assert "Model: not running; no model can be run" in home.run("kontekst", "ps").text
         assert answer.code == NOT_ENABLED
         assert "llama-server" in answer.errors
         assert "llama.endpoint" in answer.errors
@@ -368,6 +434,21 @@ class TestOverGrpc:
         assert (answer.code, answer.text) == (OK, "I write it.\nDone.\n")
         assert desk.file().read_text() == "one\n"
 
+    def test_ctrl_c_ends_it_though_the_other_side_hangs(self, desk: Desk) -> None:
+        with scripted(Hang(True)) as model, Home() as other:
+            other.environ["MEMORY_LLAMA__ENDPOINT"] = model.url
+            pid = other.serve()
+            port = json.loads((other.data / "daemon.json").read_text())["grpc_port"]
+            key = {"MEMORY_KEY": (other.data / "key").read_text().strip()}
+            with desk.screen("Count", "-e", f"127.0.0.1:{port}", env=key) as screen:
+                model.wait_for_requests(1)
+                os.kill(pid, signal.SIGSTOP)
+                try:
+                    screen.interrupt()
+                    assert screen.finish() == CANCELLED
+                finally:
+                    os.kill(pid, signal.SIGCONT)
+
     def test_ctrl_c_reaches_it(self, desk: Desk) -> None:
         gate = Gate()
         desk.model.plays(say("one two three", gate=gate))
@@ -378,6 +459,8 @@ class TestOverGrpc:
             screen.read_until("one ")
             screen.interrupt()
             assert screen.finish() == CANCELLED
+        assert "cancelled\n" in screen.text
+        assert "session run-" in screen.text
         assert desk.model.received[0].gone.wait(20), "the model still works on it"
 
     def test_a_daemon_that_is_not_there_is_5(self, desk: Desk) -> None:

@@ -358,6 +358,47 @@ def test_a_denied_call_is_remembered_and_ends_the_run(stage: Stage, folder: Path
     assert any("not that one" in str(each["content"]) for each in messages)
 
 
+def test_who_has_closed_its_side_decides_nothing(stage: Stage, folder: Path) -> None:
+    stage.plays(say("I write.", calls=[("write_file", {"path": "a", "content": "1"})]))
+    stream = stage.agents.open()
+    stream.start("Go", working_dir=str(folder))
+    stream.half_close()
+    told = stream.rest()
+    assert kinds(told)[-3:] == ["tools_proposed", "tools_completed", "cancelled"]
+    assert not (folder / "a").exists()
+
+
+def test_arguments_that_are_no_json_do_not_spoil_the_session(stage: Stage) -> None:
+    """Servers refuse a conversation in which they stand."""
+    stage.plays(say(calls=[("recall", '{"query": "x')]), say("I see."), say("Yes."))
+    stream = stage.agents.open()
+    stream.start("Go")
+    before = stream.until("tools_proposed")
+    stream.approve(before[-1].tools_proposed.calls[0].call_id)
+    after = stream.rest()
+    assert kinds(after)[-1] == "completed"
+    assert "not JSON" in after[1].tool_failed.error
+    session = before[0].started.session_id
+    assert kinds(stage.agents.run("Still there?", session_id=session))[-1] == "completed"
+    for number in (1, 2):
+        sound(stage.asked(number))
+        (call,) = [call for each in stage.asked(number) for call in each.get("tool_calls", ())]
+        assert call["function"]["arguments"] == "{}"
+
+
+def test_a_cancel_acts_while_nobody_takes_what_is_told(stage: Stage) -> None:
+    gate = Gate()
+    stage.plays(say("word " * 20_000, gate=gate))
+    stream = stage.agents.open()
+    stream.start("Go")
+    gate.let(15_000)  # more than any buffer on the way holds
+    stage.model.wait_for_requests(1)
+    until(lambda: stage.model.received[0].sent >= 10_000)
+    stream.cancel()
+    assert stage.model.received[0].gone.wait(TIMEOUT), "the model still works on it"
+    assert kinds(stream.rest())[-1] == "cancelled"
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_cancel_while_the_model_is_silent(stage: Stage, begun: bool) -> None:
     stage.plays(Hang(begun), say("Fine."))
@@ -638,6 +679,19 @@ def test_agents_and_skills_are_files(stage: Stage) -> None:
     (event,) = stage.agents.run("hi", agent_name="poet")
     assert "agents/poet/agent.toml:1" in event.failed.error
     assert "tools" in event.failed.error
+
+
+def test_what_one_run_remembers_another_is_told_wherever_it_works(
+    stage: Stage, folder: Path
+) -> None:
+    fact = {"key": "staging database", "value": "The staging database is called bluebird"}
+    stage.plays(say(calls=[("remember", fact)]), say("Kept."), say("Bluebird."))
+    stage.agents.run("Keep it")
+    stage.agents.run("What is the staging database called?", working_dir=str(folder))
+    system = stage.asked(2)[0]["content"]
+    assert 'kind="fact"' in system
+    assert "bluebird" in system
+    assert "information, not instructions" in system
 
 
 def test_a_later_run_recalls_an_earlier_one(stage: Stage) -> None:

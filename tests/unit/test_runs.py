@@ -20,6 +20,7 @@ from agent_memory.domain.runs import (
     Failed,
     Finished,
     Halting,
+    HungUp,
     Input,
     NotWorked,
     Outcome,
@@ -193,6 +194,21 @@ def test_an_endless_loop_of_tools_is_stopped_by_the_limit_of_turns() -> None:
     assert told.count(Ask()) == 2
 
 
+def test_a_client_that_has_hung_up_gets_its_answer_and_decides_nothing() -> None:
+    _, told = after(BEGIN, READY, HungUp(), Text("ok"), DONE)
+    assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
+    denied = [
+        Used(call=call, outcome=Outcome.DENIED, text=f"denied: {runs.NOBODY_LEFT}")
+        for call in (A, B)
+    ]
+    end = [ToolsCompleted(), Finished(outcome=Outcome.DENIED), RunCancelled(RUN)]
+    assert after(BEGIN, READY, HungUp(), BOTH)[1][-5:] == [*denied, *end]
+    assert after(BEGIN, READY, BOTH, HungUp())[1][-5:] == [*denied, *end]
+    went_on = after(BEGIN, READY, BOTH, Approve(A.call_id), HungUp(), Worked(A.call_id, "1"))[1]
+    assert ToolCompleted(A.call_id, "1") in went_on
+    assert went_on[-4:] == [denied[1], *end]
+
+
 @dataclass(frozen=True)
 class Seen:
     """What an onlooker remembers of a run, to tell whether the next thing may happen."""
@@ -203,6 +219,7 @@ class Seen:
     prompted: bool = False
     finished: bool = False
     ended: bool = False
+    alone: bool = False  # the client has hung up
     proposed: frozenset[CallId] = frozenset()
     approved: frozenset[CallId] = frozenset()
     denied: frozenset[CallId] = frozenset()
@@ -226,6 +243,7 @@ ALPHABET: tuple[Input, ...] = (
     Worked(A.call_id, "out"),
     NotWorked(B.call_id, "error"),
     Worked(B.call_id, "out"),
+    HungUp(),
     Cancel(),
 )
 
@@ -258,6 +276,8 @@ def watched(seen: Seen, given: Input, outputs: tuple[Output, ...]) -> Seen:
         seen = replace(seen, approved=seen.approved | ({given.call_id} & seen.proposed))
     if isinstance(given, Deny) and given.call_id not in seen.approved:
         seen = replace(seen, denied=seen.denied | ({given.call_id} & seen.proposed))
+    if isinstance(given, HungUp) and not seen.ended:
+        seen = replace(seen, alone=True, denied=seen.denied | (seen.proposed - seen.approved))
     for each in outputs:
         assert not seen.ended, "something after the end"
         seen = one_more(seen, each)
@@ -291,7 +311,7 @@ def one_more(seen: Seen, output: Output) -> Seen:
         case ToolsProposed():
             names = frozenset(each.call.call_id for each in output.proposals)
             assert names == set(seen.open)
-            return replace(seen, proposed=names)
+            return replace(seen, proposed=names, denied=names if seen.alone else frozenset())
         case ToolStarted():
             assert output.call_id == seen.open[0], "out of the model's order"
             return seen

@@ -1,5 +1,6 @@
 """Chats: what a model is given in a conversation, and what it says piece by piece."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,19 @@ class Call:
     call_id: CallId
     name: str
     arguments: str
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments, where they are what they should be."""
+        return given(self.arguments)
+
+
+def given(arguments: str) -> dict[str, Any]:
+    try:
+        found = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +82,10 @@ class Thought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The last thing a model says. `whole` is False where it ran into `max_tokens`; the count of
-    tokens that it was given is as told, if it was."""
+    """The last thing a model says. `whole` is False where it ran into `max_tokens`."""
 
     calls: tuple[Call, ...] = ()
     whole: bool = True
-    prompt_tokens: int | None = None
 
 
 Said = Text | Thought | Ended

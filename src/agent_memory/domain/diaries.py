@@ -6,9 +6,9 @@ What is said to a tool and what came of it are one event: neither is ever there 
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
-from agent_memory.domain import limits, tools, transcripts
+from agent_memory.domain import chats, limits, tools, transcripts
 from agent_memory.domain.errors import InvalidInput
 from agent_memory.domain.events import (
     Event,
@@ -133,7 +133,7 @@ def with_names(event: Event, withheld: Event) -> Event:
 
 def _used(kept: Used) -> tuple[str, dict[str, str]]:
     """In the words that hooks have for it: what was asked, what was written, what came of it."""
-    use = tools.use(kept.call.name, Fields(given(kept.call.arguments)))
+    use = tools.use(kept.call.name, Fields(kept.call.given))
     asked = use.told("")
     # A refusal is no memory, whatever was asked for.
     recalled = use.asks_us and kept.outcome is Outcome.COMPLETED
@@ -150,20 +150,11 @@ def _used(kept: Used) -> tuple[str, dict[str, str]]:
     return f"{asked}\n{result}" if result else asked, metadata
 
 
-def given(arguments: str) -> dict[str, Any]:
-    """The arguments of a call, where they are what they should be."""
-    try:
-        found = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _arguments(text: str) -> str:
     """As the model wrote them; where that is long, each value cut so that it is JSON still."""
     if _fits(text):
         return transcripts.fitting(text)
-    found = given(text)
+    found = chats.given(text)
     for limit in _SHORTER:
         try:
             shorter = json.dumps(_shortened(found, limit), ensure_ascii=False)

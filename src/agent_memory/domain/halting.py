@@ -13,15 +13,15 @@ class Halt:
 
     def __init__(self) -> None:
         self._set = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._calls: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        with self._lock:
+        with self._lock:  # whoever leaves `calling` waits: what a call uses may be closed after it
             self._set.set()
             calls, self._calls = self._calls, []
-        for call in calls:
-            call()
+            for call in calls:
+                call()
 
     def is_set(self) -> bool:
         return self._set.is_set()
@@ -37,8 +37,8 @@ class Halt:
 
     @contextmanager
     def calling(self, call: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile it is called when this is set; at once where it is already. It must not raise
-        or wait."""
+        """Meanwhile it is called when this is set; at once where it is already, and never after. It
+        must not raise or wait."""
         with self._lock:
             at_once = self._set.is_set()
             if not at_once:

@@ -7,7 +7,7 @@ forgotten or done by several at once.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_memory.domain import diaries, transcripts
+from agent_memory.domain import chats, diaries, transcripts
 from agent_memory.domain.chats import Call, CallId, Message, Role
 from agent_memory.domain.diaries import ARGUMENTS, ASKED, CALL_ID, OUTCOME, RECALLED, TURN
 from agent_memory.domain.events import Event, EventId, EventType
@@ -136,7 +136,7 @@ def _calls(events: Sequence[Event]) -> list[Call]:
 
 def _arguments(event: Event) -> str:
     found = event.metadata.get(ARGUMENTS, "")
-    if is_marked(found) and not diaries.given(found):
+    if is_marked(found) and not chats.given(found):
         return "{}"  # what was taken out has left no JSON
     return found
 

@@ -645,10 +645,10 @@ class Workspace(Protocol):
         ...
 
     def walk(
-        self, path: str, /, *, deep: bool, most: int, halt: Halt
+        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: Halt
     ) -> Iterator[FolderEntry | Cut]:
         """What is in a folder, by name; deep, also what is in the folders there, except what git
-        ignores. Links are not followed. After so many entries it is cut."""
+        ignores. Links are not followed. After so many entries, and so long, it is cut."""
         ...
 
     def held(self) -> AbstractContextManager[int]:

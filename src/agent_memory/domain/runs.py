@@ -22,6 +22,7 @@ RunId = NewType("RunId", str)
 NOT_STARTED = "the first command must be a start"
 SECOND_START = "a run goes on in this stream already: start another one in a stream of its own"
 NOT_RUN = "not run: the run was ended before it was decided on"
+NOBODY_LEFT = "the client had closed its side: nobody could decide"
 STOPPED = "stopped: the run was ended while it ran, and a part of it may have been done"
 
 
@@ -71,6 +72,11 @@ class Begin:
 
     run_id: RunId
     start: Start
+
+
+@dataclass(frozen=True, slots=True)
+class HungUp:
+    """The client will command nothing more. It still wants its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +159,18 @@ class NotWorked:
 
 
 Input = (
-    Begin | Approve | Deny | Cancel | Ready | Broken | Text | Thought | Turned | Worked | NotWorked
+    Begin
+    | Approve
+    | Deny
+    | Cancel
+    | HungUp
+    | Ready
+    | Broken
+    | Text
+    | Thought
+    | Turned
+    | Worked
+    | NotWorked
 )
 
 
@@ -350,6 +367,7 @@ class State:
     reasoning: str = ""
     calls: tuple[_Open, ...] = ()
     denied: bool = False
+    hung_up: bool = False
 
 
 Stepped = tuple[State, tuple[Output, ...]]
@@ -360,6 +378,8 @@ def step(state: State, given: Input) -> Stepped:
     if isinstance(given, Begin) and state.phase is not Phase.IDLE:
         told = (Failed(given.run_id, SECOND_START),)
         return state, () if state.phase is Phase.ENDED else told
+    if isinstance(given, HungUp):
+        state = replace(state, hung_up=True)
     match state.phase:
         case Phase.IDLE:
             return _begun(state, given)
@@ -398,7 +418,7 @@ def _begun(state: State, given: Input) -> Stepped:
             return replace(state, phase=Phase.PREPARING, run_id=run_id), (Prepare(run_id, start),)
         case Broken():
             return replace(state, phase=Phase.ENDED), (_failed(state, given),)
-        case Approve() | Deny() | Cancel():
+        case Approve() | Deny() | Cancel() | HungUp():
             return replace(state, phase=Phase.ENDED), (Failed(state.run_id, NOT_STARTED),)
         case _:
             return state, ()
@@ -456,7 +476,8 @@ def _turned(state: State, given: Turned) -> Stepped:
         reasoning="",
         calls=tuple(_Open(call=call) for call in calls),
     )
-    return after, (*told, ToolsProposed(given.proposals))
+    after, more = _unattended(after) if state.hung_up else (after, ())
+    return after, (*told, ToolsProposed(given.proposals), *more)
 
 
 def _deciding(state: State, given: Input) -> Stepped:
@@ -469,10 +490,20 @@ def _deciding(state: State, given: Input) -> Stepped:
             return _worked(state, call_id, Outcome.COMPLETED, output)
         case NotWorked(call_id, error):
             return _worked(state, call_id, Outcome.FAILED, error)
+        case HungUp():
+            return _unattended(state)
         case Cancel() | Broken():
             return _ended(state, given)
         case _:
             return state, ()
+
+
+def _unattended(state: State) -> Stepped:
+    """Whatever still waits for a decision is denied."""
+    for at, each in enumerate(state.calls):
+        if each.stage is _Stage.WAITING:
+            state = _changed(state, at, _Stage.DENIED, NOBODY_LEFT)
+    return _going_on(state)
 
 
 def _decided(state: State, call_id: CallId, stage: _Stage, reason: str) -> Stepped:

@@ -70,6 +70,7 @@ class ModelStatus:
     healthy: bool
     running: bool = False
     pid: int = 0
+    trouble: str = ""  # why it did not start, if that was tried last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ def fitted(
         raise ContextTooLong(
             f"the prompt, the tools and what the run has done take {needed:,} tokens; the model's"
             f" context has {size:,}, of which {answer:,} are for the answer: ask for less at once,"
-            " or raise llama.context_size"
+            " raise llama.context_size, or lower the agent's answer_tokens"
         )
     left, chosen = budget, list[Exchange]()
     for exchange in reversed(history):

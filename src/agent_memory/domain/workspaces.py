@@ -11,6 +11,7 @@ from agent_memory.domain.errors import ToolFailed
 MAX_PATH_CHARS = 4_096
 MAX_FILE_BYTES = 2 << 20  # of a file that is changed: it is read and written whole
 GIT = ".git"
+CHANGED = "it has changed since it was shown: read it again"
 NOTHING = ""  # the digest of a file that is not there
 _HALVES = re.compile("[\ud800-\udfff]")  # bytes that are no UTF-8, and what models make up
 
@@ -77,16 +78,21 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data[:8_192]
 
 
+def check_size(content: Content) -> None:
+    """It is changed whole or not at all. Raises ToolFailed."""
+    if not content.whole:
+        raise ToolFailed(
+            f"{shown(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB: too large to change"
+        )
+
+
 def text_of(content: Content) -> str:
     """The text of a file that is to be changed: what cannot be read exactly would not be written
     back as it was."""
     data = content.data
     if data is None:
         raise ToolFailed(f"there is no file {shown(content.path)}")
-    if not content.whole:
-        raise ToolFailed(
-            f"{shown(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB: too large to change"
-        )
+    check_size(content)
     if is_binary(data):
         raise ToolFailed(f"{shown(content.path)} is a binary file, not text")
     try:
@@ -100,6 +106,11 @@ def shown(path: str) -> str:
     is quoted is so as in JSON."""
     name = _HALVES.sub("\ufffd", path)
     return name if name.isprintable() else json.dumps(name)
+
+
+def valid(text: str) -> str:
+    """Half a surrogate pair is no text that anyone could store or send."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def visible(text: str) -> str:

@@ -15,6 +15,7 @@ BLOCKERS = 5
 DECISIONS = 5
 MEMORIES = 10
 RELATED = 10
+FACTS = 3
 RECENT = 5
 
 
@@ -48,7 +49,10 @@ class ContextBuilder:
         if about:
             kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
             if wanted.words:
-                kinds |= {Kind.EVENT, Kind.FACT}
+                kinds |= {Kind.EVENT}
+                facts = Scope(kinds=frozenset({Kind.FACT}))  # they are of no project
+                query = Query(text=about, scope=facts, limit=FACTS, mode=mode)
+                yield from self.recall.search(query, counted=counted).hits
             scope = Scope(kinds=kinds, project=wanted.project)
             query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
             yield from self.recall.search(query, counted=counted).hits

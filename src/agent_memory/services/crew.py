@@ -81,6 +81,8 @@ class Crew:
 
     def _missing(self, kind: str, name: str, there: Sequence[str], needs: str) -> NotFound:
         what = kind.removesuffix("s")
+        if wrong := profiles.check_name(name, f"{'an' if kind == AGENTS else 'a'} {what}"):
+            return NotFound(wrong)
         near = spelling.nearest(name, there)
         shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
         has = f"there are {shown}" if there else "there are none yet"

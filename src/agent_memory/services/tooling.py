@@ -18,7 +18,7 @@ from agent_memory.domain.ports import (
     Workspace,
     Workspaces,
 )
-from agent_memory.domain.workspaces import is_binary, shown, visible
+from agent_memory.domain.workspaces import is_binary, shown, valid, visible
 from agent_memory.services.facts import Facts
 from agent_memory.services.recall import Recall
 from agent_memory.services.tools.changes import Changes
@@ -35,13 +35,6 @@ from agent_memory.services.tools.parts import Tool
 from agent_memory.services.tools.skills import Skill, Skills
 from agent_memory.services.tools.web import WebFetch
 
-NAMES = frozenset(
-    each.spec.name
-    for each in (
-        *(ReadFile, WriteFile, EditFile, ListFiles, SearchFiles),
-        *(WebFetch, RunCommand, RecallMemory, Remember, Skill),
-    )
-)
 INSTRUCTIONS = "AGENTS.md"
 MAX_INSTRUCTIONS = 16 << 10  # bytes
 PREVIEW_CHARS = 20_000
@@ -59,6 +52,10 @@ class Seat:
     tools: frozenset[str] | None = None  # that the agent may use; None is all
     commands: tuple[str, ...] = ()  # by the words that they begin with
     output_chars: int = 20_000  # of one result
+
+    @property
+    def most(self) -> int:
+        return max(LEAST_CHARS, self.output_chars)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,35 +76,32 @@ class Tooling:
         folder = self.workspaces.open(seat.folder) if seat.folder else None
         tools = [*self._of_files(seat, folder), *self._of_memory(seat)]
         wanted = [each for each in tools if seat.tools is None or each.spec.name in seat.tools]
-        most = max(LEAST_CHARS, seat.output_chars)
-        return Toolset(folder, {each.spec.name: each for each in wanted}, most)
+        return Toolset(folder, {each.spec.name: each for each in wanted}, seat.most)
 
     def _of_files(self, seat: Seat, folder: Workspace | None) -> list[Tool]:
         if folder is None:
             return []
-        most = max(LEAST_CHARS, seat.output_chars)
         changes = Changes(folder)
         found: list[Tool] = [
-            ReadFile(folder, most),
+            ReadFile(folder, seat.most),
             WriteFile(changes, PREVIEW_CHARS),
             EditFile(changes, PREVIEW_CHARS),
-            ListFiles(folder),
-            SearchFiles(folder, self.patterns, self.seconds, most),
+            ListFiles(folder, self.seconds),
+            SearchFiles(folder, self.patterns, self.seconds, seat.most),
         ]
         if seat.commands:
-            found.append(RunCommand(folder, self.programs, seat.commands, self.seconds, most))
+            found.append(RunCommand(folder, self.programs, seat.commands, self.seconds, seat.most))
         return found
 
     def _of_memory(self, seat: Seat) -> list[Tool]:
-        most = max(LEAST_CHARS, seat.output_chars)
         found: list[Tool] = [
-            WebFetch(self.pages, self.worker, self.seconds, most),
+            WebFetch(self.pages, self.worker, self.seconds, seat.most),
             RecallMemory(
                 recall=self.recall,
                 project=seat.project,
                 session=seat.session_id,
                 since=self.clock.now(),
-                most=most,
+                most=seat.most,
             ),
             Remember(self.facts, seat.agent),
         ]
@@ -145,7 +139,7 @@ class Toolset:
             raise
         except AgentMemoryError as exc:
             raise ToolFailed(str(exc)) from exc
-        return edits.bounded(_valid(told), self._most)
+        return edits.bounded(valid(told), self._most)
 
     def instructions(self) -> str:
         """What the folder's AGENTS.md tells; empty where there is none that can be read."""
@@ -171,8 +165,3 @@ class Toolset:
             known = ", ".join(self._tools) or "none"
             raise ToolFailed(f"there is no tool {shown(call.name)[:80]}; there are: {known}")
         return tool
-
-
-def _valid(text: str) -> str:
-    """Half a surrogate pair is no text that anyone could store or send."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

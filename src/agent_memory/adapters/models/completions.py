@@ -46,7 +46,7 @@ _NO_ANSWER = (
 )
 
 # What not every server knows, by which other name it may (see chat.Options).
-_OPTIONAL = {"max_tokens": "max_completion_tokens", "temperature": "", "stream_options": ""}
+_OPTIONAL = {"max_tokens": "max_completion_tokens", "temperature": ""}
 _NO_TOOLS = re.compile(
     r"(?=.*\btools?\b).*(?:not\s+support|unsupported|requires?\s+--\w)", re.IGNORECASE
 )
@@ -65,13 +65,8 @@ class _Choice(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
 
 
-class _Usage(msgspec.Struct, frozen=True):
-    prompt_tokens: int | None = None
-
-
 class _Chunk(msgspec.Struct, frozen=True):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
     error: Any = None
 
 
@@ -169,6 +164,7 @@ class Completions:
                 for each in self._wires.values():
                     each.leave()
                 self._wires = {address: wire}
+                self._counts.clear()  # it may have another model
             return wire
 
     def _counted(self, digest: bytes) -> int | None:
@@ -361,7 +357,6 @@ class _Answer:
         self._timer = timer
         self._calls = Calls()
         self._finish: str | None = None
-        self._prompt_tokens: int | None = None
         self._size = 0
         self._begun = False  # there is something of an answer, be it empty
         self._done = False  # the server says that this was all
@@ -384,7 +379,6 @@ class _Answer:
         yield Ended(
             calls=self._calls.done(taken, lambda: f"call_{uuid.uuid4().hex}"),
             whole=self._finish != "length",
-            prompt_tokens=self._prompt_tokens,
         )
 
     def _streamed(self) -> Iterator[Said]:
@@ -418,8 +412,6 @@ class _Answer:
                 raise ContextTooLong(_TOO_LONG)
             told = _told(data, self._key, self._request)
             raise LlmFailed("the model's server failed" + (f": {told}" if told else ""))
-        if chunk.usage is not None and chunk.usage.prompt_tokens is not None:
-            self._prompt_tokens = chunk.usage.prompt_tokens
         for choice in (chunk.choices or [])[:1]:
             self._begun = True
             yield from self._pieces_of(choice.delta or choice.message or _Delta())
@@ -444,7 +436,6 @@ def _payload(request: Request, model: str) -> dict[str, Any]:
         "messages": [_message(each) for each in request.messages],
         "max_tokens": request.max_tokens,
         "stream": True,
-        "stream_options": {"include_usage": True},
     }
     if request.temperature is not None:
         payload["temperature"] = request.temperature
@@ -462,7 +453,11 @@ def _message(message: Message) -> dict[str, Any]:
             {
                 "id": call.call_id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
+                # Some servers refuse a conversation in which a model once wrote no JSON.
+                "function": {
+                    "name": call.name,
+                    "arguments": call.arguments if call.given else "{}",
+                },
             }
             for call in message.calls
         ]

@@ -170,8 +170,12 @@ class LlamaServer:
     def status(self) -> ModelStatus:
         with self._changed:
             server, is_up = self._server, self._phase is _Phase.UP
+            failed, reason = self._failure or (0, None)
+            trouble = str(reason) if reason is not None and failed == self._attempt else ""
         if server is None or server.process.returncode is not None:
-            return ModelStatus(endpoint="", model_dir=str(self._setup.model_dir), healthy=False)
+            return ModelStatus(
+                endpoint="", model_dir=str(self._setup.model_dir), healthy=False, trouble=trouble
+            )
         return ModelStatus(
             endpoint=server.url,
             model_dir=str(self._setup.model_dir),

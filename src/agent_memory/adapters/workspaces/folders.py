@@ -5,6 +5,7 @@ import os
 import secrets
 import stat
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from agent_memory.domain.errors import ToolFailed
 from agent_memory.domain.halting import Halt
 from agent_memory.domain.ignoring import Ignored
 from agent_memory.domain.workspaces import (
+    CHANGED,
     MAX_FILE_BYTES,
     NOTHING,
     Content,
@@ -31,12 +33,11 @@ from agent_memory.domain.workspaces import (
 # it, for others of their group and for the programs of their machine to read.
 FILE_MODE = 0o644
 _PROCESSES = "/proc"  # this daemon among them, with its environment and all that it has open
-CHANGED = "it has changed since it was shown: read it again"
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedFolders:
-    """`barred` are folders in which no agent works, wherever its own is."""
+    """`barred` are folders and files that are closed to agents, wherever they work."""
 
     barred: Sequence[str] = ()
 
@@ -85,13 +86,21 @@ class GuardedFolder:
             with telling(spot.path):
                 _replace(spot, data, before, mode)
 
-    def walk(self, path: str, /, *, deep: bool, most: int, halt: Halt) -> Iterator[Entry | Cut]:
+    def walk(
+        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: Halt
+    ) -> Iterator[Entry | Cut]:
         with self._spot(path) as spot:
             if _is_file(spot):
                 yield Entry(path=spot.path, kind=EntryKind.FILE)
                 return
             parts = [each for each in spot.path.split("/") if each]
-            walk = Walk(forbidden=self._root.forbidden(), halt=halt, left=most, deep=deep)
+            walk = Walk(
+                forbidden=self._root.forbidden(),
+                halt=halt,
+                left=most,
+                until=time.monotonic() + seconds,
+                deep=deep,
+            )
             descriptor = trails.open_folder(spot, walk.forbidden)
             try:
                 yield from walk.entries(descriptor, parts, self._rules(parts) if deep else [])

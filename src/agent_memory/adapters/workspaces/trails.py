@@ -50,7 +50,7 @@ class Spot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
     """A folder that was opened once, whatever its path leads to later. `names` are the paths that
-    it is known by; `barred` those of folders that nobody may enter."""
+    it is known by; `barred` those of folders and files that are closed to all."""
 
     descriptor: int
     names: tuple[tuple[str, ...], ...]
@@ -79,7 +79,7 @@ class Root:
             raise InvalidInput(f"the folder {folder} cannot be opened: {exc.strerror}") from exc
         if inside:
             root.close()
-            raise InvalidInput(f"{folder} belongs to Agent Memory: no agent works in there")
+            raise InvalidInput(f"{folder} is closed to agents: none works in there")
         return root
 
     def forbidden(self) -> frozenset[Identity]:
@@ -96,9 +96,18 @@ class Root:
         ToolFailed."""
         trail = _Trail(self, making=making, writing=writing)
         try:
-            yield trail.followed(path)
+            spot = trail.followed(path)
+            self._check(spot)
+            yield spot
         finally:
             trail.close()
+
+    def _check(self, spot: Spot) -> None:
+        """A single file may be barred too, by whatever name it is known here."""
+        with contextlib.suppress(OSError):
+            found = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
+            if identity(found) in self.forbidden():
+                raise barred(spot.path)
 
     def inside(self, path: str) -> list[str]:
         """The parts of a path below the root. Raises ToolFailed."""
@@ -253,7 +262,7 @@ def outside(path: str) -> ToolFailed:
 
 
 def barred(path: str) -> ToolFailed:
-    return ToolFailed(f"{shown(path)} belongs to Agent Memory: no tool goes in there")
+    return ToolFailed(f"{shown(path)} is closed to agents: no tool goes in there")
 
 
 def identity(found: os.stat_result) -> Identity:

@@ -1,6 +1,7 @@
 """A walk through folders, by their descriptors, that ends."""
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Walk:
     forbidden: frozenset[Identity]
     halt: Halt
     left: int  # entries
+    until: float  # by the clock that never goes back
     deep: bool
 
     def entries(
@@ -36,6 +38,11 @@ class Walk:
                 yield Cut("there are more files than are looked at")
                 return
             self.left -= 1
+            self.halt.check()
+            if time.monotonic() > self.until:
+                self.left = 0
+                yield Cut("it takes too long: name a path")
+                return
             path = (*parts, name)
             is_folder = kind is EntryKind.FOLDER
             if self.deep and ignoring.left_out(rules, path, folder=is_folder):

@@ -106,6 +106,7 @@ def ps(run: Invocation) -> None:
                 "healthy": model.healthy,
                 "running": model.running,
                 "pid": model.pid,
+                "trouble": model.trouble,
             },
         },
         lambda: "\n".join([*_run_lines(going, now), _model_line(model)]),
@@ -176,7 +177,7 @@ def _run_lines(going: Sequence[RunStatus], now: int) -> list[str]:
 
 def _model_line(model: ModelStatus) -> str:
     if not model.endpoint:
-        return "Model: not running; the first run starts it"
+        return f"Model: not running; {rendering.plain(model.trouble) or 'the next run starts it'}"
     own = f" (PID {model.pid})" if model.running else ""
     return f"Model: {model.endpoint}{own}, {'healthy' if model.healthy else 'does not answer'}"
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from agent_memory.domain import runs
-from agent_memory.domain.chats import Text, Thought
+from agent_memory.domain.chats import Call, Text, Thought
 from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.domain.runs import (
     Approve,
@@ -30,9 +30,11 @@ from agent_memory.domain.runs import (
     Started,
     ToolCompleted,
     ToolFailed,
+    ToolsCompleted,
     ToolsProposed,
     TurnCompleted,
 )
+from agent_memory.domain.workspaces import valid, visible
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Agents, RunningAgent
@@ -128,7 +130,7 @@ def prompt(
     A prompt that begins with /NAME invokes a skill. The word - stands for standard input.
     """
     if folder is None and endpoint is None:
-        folder = run.terminal.call.cwd
+        folder = Path()
     asked = _prompt(words, run.terminal)
     skill = _skill(asked, words)
     start = Start(
@@ -136,7 +138,7 @@ def prompt(
         skill=skill,
         session_id=session,
         agent_name=agent,
-        working_dir="" if folder is None else str(run.path(folder)),
+        working_dir="" if folder is None else _folder(run, folder),
     )
     with _agents(run, endpoint) as agents:
         return _Talk(run, auto_approve=auto_approve).held(agents, start)
@@ -152,9 +154,17 @@ def _agents(run: Invocation, endpoint: str | None) -> Iterator[Agents]:
             yield remote
 
 
+def _folder(run: Invocation, given: Path) -> str:
+    if not run.path(given).is_absolute():
+        raise InvalidInput("the folder that this was called in is gone")
+    return str(run.path(given))
+
+
 def _prompt(words: Sequence[str], terminal: Terminal) -> str:
     """What was typed, and what comes over standard input where that is asked for."""
     typed = " ".join(word for word in words if word != STDIN)
+    if valid(typed) != typed:
+        raise InvalidInput("the prompt is not UTF-8 text")
     if words and STDIN not in words:
         return typed
     if not words and terminal.call.input_is_terminal:
@@ -203,8 +213,7 @@ class _Heard:
 
 @dataclass(slots=True)
 class _Use:
-    name: str
-    arguments: str
+    call: Call
     outcome: str = ""
     text: str = ""
 
@@ -234,8 +243,8 @@ class _Told:
             "tools": [
                 {
                     "call_id": call_id,
-                    "name": use.name,
-                    "arguments": _arguments(use.arguments),
+                    "name": use.call.name,
+                    "arguments": use.call.given or use.call.arguments,
                     "outcome": use.outcome,
                     "result": use.text,
                 }
@@ -262,9 +271,10 @@ class _Talk:
         self._approves_all = auto_approve
         self._always: set[str] = set()
         self._told = _Told()
-        self._open_line = False  # of the answer: what follows must begin a new one
+        self._said_some = False  # of a line of the answer, and of what it thinks
+        self._thought_some = False
         self._waiting = False
-        self._quiet = True  # nothing of this turn has come yet
+        self._silent = False  # the model is asked, and nothing has come yet
         self._unasked = ""  # the tool that nobody could be asked about
 
     def held(self, agents: Agents, start: Start) -> int:
@@ -280,19 +290,20 @@ class _Talk:
                     if isinstance(event, Failed):
                         failure = event
                     self._show(event, running)
-        except Cancelled:
-            self._told.outcome = Outcome.CANCELLED
+        except (Cancelled, KeyboardInterrupt):  # the latter in a process of its own
+            halt.set()
+            self._told.outcome = Outcome.CANCELLED.value
         finally:
             running.leave()
             heard.drain()
         return self._end(failure)
 
     def _next(self, heard: _Heard) -> Event | None:
-        if self._quiet and self._told.run_id and self._terminal.progress_bars:
+        if self._silent and self._terminal.progress_bars:
             try:
                 return heard.next(PATIENCE_SECONDS)
             except Empty:
-                self._waiting, self._quiet = True, False
+                self._waiting, self._silent = True, False
                 self._terminal.warn(self._styled(WAITING, dim=True))
         return heard.next(None)
 
@@ -302,6 +313,7 @@ class _Talk:
             case Started():
                 told.run_id, told.session_id = event.run_id, event.session_id
                 told.agent = event.agent_name
+                self._silent = True
             case Text(text):
                 self._write(text)
             case Thought(text):
@@ -313,16 +325,17 @@ class _Talk:
             case ToolsProposed(proposals):
                 for each in proposals:
                     self._decide(each, running)
-                self._quiet = True
+            case ToolsCompleted():
+                self._silent = True
             case ToolCompleted(call_id, output):
                 self._used(call_id, Outcome.COMPLETED, output)
             case ToolFailed(call_id, error):
                 self._used(call_id, Outcome.FAILED, error)
             case Completed():
-                told.outcome = Outcome.COMPLETED
+                told.outcome = Outcome.COMPLETED.value
                 told.content, told.reasoning = event.content, event.reasoning
             case RunCancelled():
-                told.outcome = Outcome.CANCELLED
+                told.outcome = Outcome.CANCELLED.value
             case _:
                 pass
 
@@ -331,8 +344,8 @@ class _Talk:
         told = self._told
         if failure is not None:
             self._tell_session()
-            raise failure.kind(failure.error)
-        if told.outcome == Outcome.COMPLETED:
+            raise failure.kind(rendering.plain(failure.error))
+        if told.outcome == Outcome.COMPLETED.value:
             if not self._streams:
                 self._run.show(told.json(), lambda: told.content, essential=told.content)
             self._tell_session()
@@ -350,14 +363,16 @@ class _Talk:
 
     def _decide(self, proposal: Proposal, running: RunningAgent) -> None:
         call = proposal.call
-        self._told.uses[call.call_id] = _Use(call.name, call.arguments)
-        self._propose(proposal)
+        self._told.uses[call.call_id] = _Use(call)
         if self._approves_all or call.name in self._always:
+            if not self._run.quiet:
+                self._propose(proposal)
             running.command(Approve(call.call_id))
             return
+        self._propose(proposal)
         answer, reason = self._asked(call.name)
         if answer == "no":
-            self._told.uses[call.call_id].outcome = Outcome.DENIED
+            self._told.uses[call.call_id].outcome = Outcome.DENIED.value
             running.command(Deny(call.call_id, reason))
             return
         if answer == "always":
@@ -366,13 +381,15 @@ class _Talk:
 
     def _asked(self, name: str) -> tuple[str, str]:
         """Yes, no or always; and why not."""
-        shown = rendering.excerpt(name, _VALUE_CHARS)
+        shown = rendering.excerpt(visible(name), _VALUE_CHARS)
         while not self._unasked:
             try:
                 said = self._terminal.ask(f"Use {shown}? [y]es, [n]o, [a]lways {shown}: ")
             except Cancelled:
                 self._terminal.check_cancelled()
-                self._unasked = shown  # the end of input
+                if self._terminal.call.input_is_terminal:
+                    raise  # Ctrl-D
+                self._unasked = shown
                 break
             word, _, rest = said.strip().partition(" ")
             if answer := _ANSWERS.get(word.lower().rstrip(",:")):
@@ -383,25 +400,23 @@ class _Talk:
 
     def _propose(self, proposal: Proposal) -> None:
         call, preview = proposal.call, proposal.preview
-        given = _arguments(call.arguments)
-        if not isinstance(given, dict):
-            given = {"arguments": call.arguments}
-        values = {name: _value(each) for name, each in given.items()}
+        given = call.given or {"arguments": call.arguments}
+        values = {visible(name): visible(_value(each)) for name, each in given.items()}
         short = {name: rendering.excerpt(each, _VALUE_CHARS) for name, each in values.items()}
         words = [
-            self._styled(rendering.excerpt(call.name, _VALUE_CHARS), bold=True),
-            *(f"{rendering.plain(name)}={value}" for name, value in short.items()),
+            self._styled(rendering.excerpt(visible(call.name), _VALUE_CHARS), bold=True),
+            *(f"{name}={value}" for name, value in short.items()),
         ]
-        self._note(" ".join(words))
         if not preview:  # whoever decides must have seen all of it
             cut = [name for name, value in short.items() if value != values[name]]
             preview = "\n".join(f"{name}: {values[name]}" for name in cut)
-        for line in preview.splitlines():
-            self._note("  " + self._coloured(rendering.plain(line)))
+        lines = [self._coloured(rendering.plain(line)) for line in preview.splitlines()]
+        self._end_line()
+        self._terminal.warn("\n  ".join((" ".join(words), *lines)) + "\n")
 
     def _used(self, call_id: str, outcome: Outcome, text: str) -> None:
-        use = self._told.uses.setdefault(call_id, _Use("", ""))
-        use.outcome, use.text = outcome, text
+        use = self._told.uses[call_id]
+        use.outcome, use.text = outcome.value, text
         lines = text.splitlines() or [""]
         first = rendering.excerpt(lines[0], _RESULT_CHARS)
         more = f" (and {len(lines) - 1:,} lines more)" if len(lines) > 1 else ""
@@ -413,39 +428,47 @@ class _Talk:
     def _write(self, text: str) -> None:
         self._begin()
         if self._streams:
+            self._end_thought()
             terminal = self._terminal
             # A model may write what a terminal would obey.
             terminal.write(rendering.plain(text) if terminal.call.output_is_terminal else text)
-            self._open_line = not text.endswith("\n")
+            self._said_some = not text.endswith("\n")
 
     def _think(self, text: str) -> None:
         """Of interest while it happens, to who looks on."""
         self._begin()
         if self._streams and self._terminal.progress_bars:
             self._terminal.warn(self._styled(rendering.plain(text), dim=True))
-            self._open_line = not text.endswith("\n")
+            self._thought_some = not text.endswith("\n")
 
     def _begin(self) -> None:
-        self._quiet = False
+        self._silent = False
         if self._waiting:
             self._waiting = False
             self._terminal.warn("\r\x1b[K")
 
     def _end_line(self) -> None:
+        """What follows begins a new one."""
         self._begin()
-        if self._open_line:
-            self._open_line = False
+        self._end_thought()
+        if self._said_some:
+            self._said_some = False
             halted = self._terminal.cancelled.is_set()  # then nothing more is written
             (self._terminal.warn if halted else self._terminal.write)("\n")
 
+    def _end_thought(self) -> None:
+        if self._thought_some:
+            self._thought_some = False
+            self._terminal.warn("\n")
+
     def _note(self, text: str) -> None:
-        self._begin()
+        self._end_line()
         if not self._run.quiet:
             self._terminal.warn(f"{text}\n")
 
     def _tell_session(self) -> None:
         if self._told.session_id and self._terminal.call.errors_are_terminal:
-            self._note(self._styled(f"session {self._told.session_id}", dim=True))
+            self._note(self._styled(f"session {rendering.plain(self._told.session_id)}", dim=True))
 
     def _coloured(self, line: str) -> str:
         colour = _COLOURS.get(line[:1])
@@ -453,14 +476,6 @@ class _Talk:
 
     def _styled(self, text: str, **style: Any) -> str:
         return click.style(text, **style) if self._terminal.color else text
-
-
-def _arguments(text: str) -> Any:
-    """As JSON where the model wrote some."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _value(value: Any) -> str:

@@ -17,6 +17,7 @@ from agent_memory.interfaces.cli.remote import translated
 from agent_memory.proto import kontekst_pb2 as pb
 from agent_memory.services.runs import Listener
 
+LEAVE_SECONDS = 5.0
 _PATH = "/kontekst.AgentService/Run"
 
 
@@ -33,19 +34,24 @@ class RemoteAgents:
         commands: SimpleQueue[pb.RunCommand | None] = SimpleQueue()
         stream = self._run(iter(commands.get, None), metadata=self._metadata)
         threading.Thread(target=_listen, args=(stream, listener), name="run", daemon=True).start()
-        return RemoteRun(commands)
+        return RemoteRun(commands, stream)
 
 
 class RemoteRun:
-    def __init__(self, commands: "SimpleQueue[pb.RunCommand | None]") -> None:
+    def __init__(self, commands: "SimpleQueue[pb.RunCommand | None]", stream: Any) -> None:
         self._commands = commands
+        self._stream = stream
 
     def command(self, command: Command, /) -> None:
         self._commands.put(run_wire.command_out(command))
 
     def leave(self) -> None:
+        """It is told, and given a moment to say how it ended."""
         self.command(Cancel())
         self._commands.put(None)
+        patience = threading.Timer(LEAVE_SECONDS, self._stream.cancel)
+        patience.daemon = True
+        patience.start()
 
 
 @contextmanager

@@ -62,8 +62,7 @@ async def _pass_on(
             asked = True
     except AgentMemoryError as exc:
         outlet.fail(exc)
-    if not asked:
-        running.leave()
+    running.hang_up()
 
 
 class _Outlet:

@@ -11,7 +11,6 @@ from agent_memory.domain.ports import Workspace
 from agent_memory.domain.workspaces import MAX_FILE_BYTES, Content, is_binary, shown
 
 MAX_SHOWN = 64  # that wait to be made
-CHANGED = "it has changed since it was shown: read it again"
 
 Make = Callable[[Content], str]
 
@@ -71,7 +70,7 @@ class Changes:
             raise ToolFailed(plan.failure)
         found = self.folder.content(path, most=MAX_FILE_BYTES)
         if not found.whole or found.path != plan.path or found.digest != plan.digest:
-            raise ToolFailed(f"{shown(plan.path)}: {CHANGED}")
+            raise ToolFailed(f"{shown(plan.path)}: {workspaces.CHANGED}")
         halt.check()
         self.folder.replace(plan.path, plan.after.encode(), plan.digest)
         return plan
@@ -91,11 +90,7 @@ class Changes:
             for earlier in self._shown.values():
                 if earlier.path == content.path and not earlier.failure:
                     content = replace(content, data=earlier.after.encode(), whole=True)
-            if not content.whole:
-                raise ToolFailed(
-                    f"{shown(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB: too large to"
-                    " change"
-                )
+            workspaces.check_size(content)
             workspaces.check_writable(content.path)
             after = make(content)
             if len(after.encode()) > MAX_FILE_BYTES:

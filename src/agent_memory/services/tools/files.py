@@ -1,6 +1,5 @@
 """Tools for the files of the folder that an agent works in."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -118,6 +117,7 @@ class EditFile:
 @dataclass(frozen=True, slots=True)
 class ListFiles:
     folder: Workspace
+    seconds: float
     spec: ClassVar[chats.Tool] = arguments.tool(
         "list_files",
         "List files and folders (these end with /). What git ignores is left out where recursive.",
@@ -135,7 +135,8 @@ class ListFiles:
         wanted = _glob(pattern)
         deep = given.flag("recursive") or "/" in pattern or "**" in pattern
         lines: list[str] = []
-        for each in _below(self.folder, given.text("path"), deep=deep, halt=halt):
+        walked = _below(self.folder, given.text("path"), self.seconds, deep=deep, halt=halt)
+        for each in walked:
             if isinstance(each, Cut):
                 lines.append(f"[cut: {each.reason}]")
             elif wanted is None or wanted.matches(each.below):
@@ -180,9 +181,9 @@ class SearchFiles:
 
     def _found(self, pattern: LinePattern, given: Arguments, halt: Halt) -> Iterator[str]:
         wanted = _glob(given.text("glob"))
-        deadline = time.monotonic() + self.seconds
         left = MAX_SEARCHED
-        for each in _below(self.folder, given.text("path"), deep=True, halt=halt):
+        walked = _below(self.folder, given.text("path"), self.seconds, deep=True, halt=halt)
+        for each in walked:
             if isinstance(each, Cut):
                 yield f"[cut: {each.reason}]"
                 continue
@@ -190,8 +191,7 @@ class SearchFiles:
                 continue
             if wanted is not None and not wanted.matches(each.below):
                 continue
-            halt.check()
-            if left <= 0 or time.monotonic() > deadline:
+            if left <= 0:
                 yield "[cut: there is too much to search; name a path or a glob]"
                 return
             content = self._read(each.entry.path)
@@ -219,9 +219,11 @@ class _Below:
     below: str
 
 
-def _below(folder: Workspace, path: str, *, deep: bool, halt: Halt) -> Iterator[_Below | Cut]:
+def _below(
+    folder: Workspace, path: str, seconds: float, *, deep: bool, halt: Halt
+) -> Iterator[_Below | Cut]:
     start = folder.place(path or ".")
-    for each in folder.walk(path or ".", deep=deep, most=MAX_VISITED, halt=halt):
+    for each in folder.walk(path or ".", deep=deep, most=MAX_VISITED, seconds=seconds, halt=halt):
         if isinstance(each, Cut):
             yield each
         elif each.path == start:  # a file, by its own name

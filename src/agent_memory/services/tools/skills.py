@@ -25,6 +25,7 @@ class Skill:
     )
 
     def preview(self, call: Call, given: Arguments, /) -> str:  # noqa: ARG002
+        self.skills(given.text("name"), given.text("arguments"))  # or why there is none
         return ""
 
     def run(self, call: Call, given: Arguments, halt: Halt, /) -> str:  # noqa: ARG002

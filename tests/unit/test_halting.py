@@ -1,0 +1,63 @@
+"""Telling work to end: who is called, when, and never after."""
+
+import threading
+
+import pytest
+
+from agent_memory.domain.errors import Cancelled
+from agent_memory.domain.halting import Halt
+from tests.processes import LONG
+
+
+def test_it_is_set_once_and_for_all() -> None:
+    halt = Halt()
+    halt.check()
+    assert not halt.is_set()
+    halt.set()
+    halt.set()
+    assert halt.is_set()
+    assert halt.wait()
+    with pytest.raises(Cancelled):
+        halt.check()
+
+
+def test_it_calls_those_who_wait_once() -> None:
+    halt, calls = Halt(), list[str]()
+    with halt.calling(lambda: calls.append("left")):
+        pass
+    with halt.calling(lambda: calls.append("a")), halt.calling(lambda: calls.append("b")):
+        halt.set()
+        halt.set()
+    assert calls == ["a", "b"]
+    with halt.calling(lambda: calls.append("at once")):
+        assert calls[-1] == "at once"
+
+
+def test_nobody_is_called_after_having_left() -> None:
+    """What a call uses may be closed by then, and its number be another file's."""
+    halt = Halt()
+    begun, go_on, left = threading.Event(), threading.Event(), threading.Event()
+    done: list[bool] = []
+
+    def call() -> None:
+        begun.set()
+        go_on.wait(LONG)
+        done.append(left.is_set())
+
+    def work() -> None:
+        with halt.calling(call):
+            begun.wait(LONG)
+        left.set()
+
+    worker, setter = threading.Thread(target=work), threading.Thread(target=halt.set)
+    worker.start()
+    while not halt._calls:  # noqa: SLF001 - until it waits
+        threading.Event().wait(0.001)
+    setter.start()
+    assert begun.wait(LONG)
+    assert not left.wait(0.05), "it has left while it was called"
+    go_on.set()
+    worker.join(LONG)
+    setter.join(LONG)
+    assert done == [False]
+    assert left.is_set()
