@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from agent_memory.domain import runs
@@ -125,12 +125,14 @@ class Parts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """`load` gives what runs are made of. It is called by each run, in its own time, and takes long
-    for the first: most days have none. `crashed` is told what should never be."""
+    for the first: most days have none. `crashed` is told what should never be. A run that is not
+    started within `start_seconds` is in the way of others."""
 
     load: Callable[[], Parts]
     new_id: Callable[[], str]
     crashed: Callable[[BaseException], None]
     max_runs: int
+    start_seconds: float = 60.0
 
 
 class Runs:
@@ -265,7 +267,7 @@ class Running:
         """From its start to its end."""
         try:
             while self._state.phase is not Phase.ENDED:
-                given = self._inbox.get()
+                given = self._next()
                 if isinstance(given, Begin | Approve | Deny):
                     self._room.release()
                 self._state, outputs = runs.step(self._state, given)
@@ -280,6 +282,13 @@ class Running:
                 owned, self._owned = self._owned, None
             if owned is not None:
                 owned.close()
+
+    def _next(self) -> Input:
+        idle = self._state.phase is Phase.IDLE
+        try:
+            return self._inbox.get(timeout=self._around.start_seconds if idle else None)
+        except Empty:
+            return HungUp()
 
     def _do(self, output: runs.Output) -> None:
         match output:

@@ -1,0 +1,130 @@
+"""Runs as a whole: how many there are, and how those end that never begin."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from agent_memory.domain import runs
+from agent_memory.domain.chats import CallId
+from agent_memory.domain.errors import FeatureUnavailable, NotFound, Overloaded
+from agent_memory.domain.runs import Approve, Event, Failed, RunId, Start
+from agent_memory.services.runs import MAX_WAITING, STOPPING, Parts, Runs, Surroundings
+from tests.processes import LONG, wait_until
+
+
+@dataclass
+class Ear:
+    heard: list[Event] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, event: Event) -> None:
+        self.heard.append(event)
+
+    def over(self) -> None:
+        self.ended.set()
+
+    def all(self) -> list[Event]:
+        assert self.ended.wait(LONG), "it does not end"
+        return self.heard
+
+
+def made(
+    load: Callable[[], Parts], *, max_runs: int = 2, start_seconds: float = LONG
+) -> tuple[Runs, list[BaseException]]:
+    crashes: list[BaseException] = []
+    around = Surroundings(
+        load=load,
+        new_id=lambda: "r1",
+        crashed=crashes.append,
+        max_runs=max_runs,
+        start_seconds=start_seconds,
+    )
+    return Runs(around), crashes
+
+
+def missing() -> Parts:
+    raise NotFound("there is no agent 'x'")
+
+
+def test_one_that_is_never_started_is_ended() -> None:
+    found, _ = made(missing, start_seconds=0.0)
+    ear = Ear()
+    found.open(ear)
+    assert ear.all() == [Failed(RunId(""), runs.NOT_STARTED)]
+    assert found.going_on() == []
+
+
+def test_what_fails_is_told_with_its_kind() -> None:
+    found, _ = made(missing)
+    ear = Ear()
+    found.open(ear).command(Start(prompt="Go"))
+    assert ear.all() == [Failed(RunId("r1"), "there is no agent 'x'", NotFound)]
+
+
+def test_a_fault_of_ours_is_told_to_the_log_and_ends_the_run() -> None:
+    def broken() -> Parts:
+        raise ZeroDivisionError("a secret")
+
+    found, crashes = made(broken)
+    ear = Ear()
+    found.open(ear).command(Start(prompt="Go"))
+    (end,) = ear.all()
+    assert isinstance(end, Failed)
+    assert "secret" not in end.error
+    assert [type(each) for each in crashes] == [ZeroDivisionError]
+
+
+def test_there_are_only_so_many_at_once() -> None:
+    found, _ = made(missing)
+    ears = [Ear(), Ear()]
+    running = [found.open(each) for each in ears]
+    with pytest.raises(Overloaded, match="2 runs go on"):
+        found.open(Ear())
+    running[0].leave()
+    ears[0].all()
+    found.open(Ear()).leave()
+    running[1].leave()
+
+
+def test_commands_do_not_pile_up() -> None:
+    held = threading.Event()
+
+    class Stuck(Ear):
+        def tell(self, event: Event) -> None:
+            held.wait(LONG)
+            super().tell(event)
+
+    found, _ = made(missing)
+    ear = Stuck()
+    running = found.open(ear)
+    running.command(Start(prompt="Go"))
+
+    def flood() -> None:
+        for _ in range(2 * MAX_WAITING):
+            running.command(Approve(CallId("x")))
+
+    with pytest.raises(Overloaded):
+        flood()
+    running.leave()  # is always taken
+    held.set()
+    ear.all()
+
+
+def test_at_the_end_of_the_daemon_those_that_go_on_are_told() -> None:
+    waiting = threading.Event()
+
+    def slow() -> Parts:
+        waiting.wait(LONG)
+        raise NotFound("too late")
+
+    found, _ = made(slow)
+    ear = Ear()
+    found.open(ear).command(Start(prompt="Go"))
+    found.close(0.0)
+    waiting.set()
+    assert ear.all() == [Failed(RunId("r1"), STOPPING)]
+    wait_until(lambda: not found._going)  # noqa: SLF001
+    with pytest.raises(FeatureUnavailable):
+        found.open(Ear())
