@@ -61,8 +61,8 @@ class TestInAPipe:
 
     def test_words_need_no_quotes(self, desk: Desk) -> None:
         desk.model.plays(say("Fine."))
-        assert desk.run("how", "is", "it?").code == OK
-        assert desk.asked()[-1]["content"] == "how is it?"
+        assert desk.run("prompt", "me", "again").code == OK
+        assert desk.asked()[-1]["content"] == "prompt me again"
 
     def test_the_prompt_may_come_over_standard_input(self, desk: Desk) -> None:
         desk.model.plays(say("Fine."), say("Fine."))
@@ -411,6 +411,12 @@ class TestFailures:
         assert answer.code == NOT_ENABLED
         assert "llama-server" in answer.errors
         assert "llama.endpoint" in answer.errors
+
+    def test_a_wrong_option_is_a_usage_error(self, desk: Desk) -> None:
+        answer = desk.run("Go", "--nope")
+        assert answer.code == USAGE
+        assert answer.errors.startswith("Usage: kontekst [OPTIONS] PROMPT...\n")
+        assert desk.model.received == []
 
     def test_help_needs_no_daemon_and_tells_of_prompts(self) -> None:
         with Home() as home:

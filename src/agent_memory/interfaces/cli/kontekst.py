@@ -25,7 +25,7 @@ class Prompted(Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._is_prompt(ctx, args):
-            args = [prompt.name or "", *args]
+            args = ["", *args]
         return super().parse_args(ctx, args)
 
     def _is_prompt(self, ctx: click.Context, args: Sequence[str]) -> bool:

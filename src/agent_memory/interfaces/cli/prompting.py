@@ -84,8 +84,16 @@ def manners(function: F) -> F:
     return function
 
 
+class _Prompt(Command):
+    """It has no name: any word may begin a prompt."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path.strip(), " ".join(self.collect_usage_pieces(ctx)))
+
+
 @click.command(
-    cls=Command,
+    "",
+    cls=_Prompt,
     hidden=True,
     examples=(
         'kontekst "why does the release fail?"',
@@ -95,7 +103,7 @@ def manners(function: F) -> F:
         'kontekst --session run-01J... "and now?"',
     ),
 )
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, metavar="PROMPT...")
 @click.option("--session", "-s", default="", metavar="ID", help="Go on with this session.")
 @click.option("--agent", "-a", default="", metavar="NAME", help="Who works on it.")
 @click.option(

@@ -108,7 +108,8 @@ def _cause(exc: BaseException) -> BaseException | None:
 def _usage(exc: click.ClickException) -> str:
     lines = []
     if isinstance(exc, click.UsageError) and exc.ctx is not None:
-        lines += [exc.ctx.get_usage(), f"Try '{exc.ctx.command_path} --help' for help.", ""]
+        path = exc.ctx.command_path.strip()
+        lines += [exc.ctx.get_usage(), f"Try '{path} --help' for help.", ""]
     return "\n".join([*lines, f"error: {exc.format_message()}"]) + "\n"
 
 
