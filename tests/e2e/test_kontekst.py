@@ -106,9 +106,10 @@ class TestInAPipe:
         assert (answer.code, answer.text, answer.errors) == (OK, "Done.\n", "")
 
     def test_as_yaml_it_is_the_same(self, desk: Desk) -> None:
-        desk.model.plays(WRITES, say("Done."))
+        desk.model.plays(say(calls=[("list_files", {})]), say("Done."))
         told = yaml.safe_load(desk.run("Go", "--auto-approve", "--format", "yaml").text)
         assert (told["outcome"], told["tools"][0]["outcome"]) == ("completed", "completed")
+        assert told["tools"][0]["arguments"] == {}
 
     def test_a_folder_that_is_gone_is_not_taken_for_another(self, desk: Desk) -> None:
         """Before, it was the root of the machine."""

@@ -26,17 +26,17 @@ class Call:
     arguments: str
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The arguments, where they are what they should be."""
+    def given(self) -> dict[str, Any] | None:
         return given(self.arguments)
 
 
-def given(arguments: str) -> dict[str, Any]:
+def given(arguments: str) -> dict[str, Any] | None:
+    """What a model wrote, where it is what it should be."""
     try:
         found = json.loads(arguments)
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

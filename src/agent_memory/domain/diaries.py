@@ -133,7 +133,7 @@ def with_names(event: Event, withheld: Event) -> Event:
 
 def _used(kept: Used) -> tuple[str, dict[str, str]]:
     """In the words that hooks have for it: what was asked, what was written, what came of it."""
-    use = tools.use(kept.call.name, Fields(kept.call.given))
+    use = tools.use(kept.call.name, Fields(kept.call.given or {}))
     asked = use.told("")
     # A refusal is no memory, whatever was asked for.
     recalled = use.asks_us and kept.outcome is Outcome.COMPLETED
@@ -154,7 +154,7 @@ def _arguments(text: str) -> str:
     """As the model wrote them; where that is long, each value cut so that it is JSON still."""
     if _fits(text):
         return transcripts.fitting(text)
-    found = chats.given(text)
+    found = chats.given(text) or {}
     for limit in _SHORTER:
         try:
             shorter = json.dumps(_shortened(found, limit), ensure_ascii=False)

@@ -456,7 +456,7 @@ def _message(message: Message) -> dict[str, Any]:
                 # Some servers refuse a conversation in which a model once wrote no JSON.
                 "function": {
                     "name": call.name,
-                    "arguments": call.arguments if call.given else "{}",
+                    "arguments": call.arguments if call.given is not None else "{}",
                 },
             }
             for call in message.calls

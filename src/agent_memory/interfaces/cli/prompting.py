@@ -252,7 +252,7 @@ class _Told:
                 {
                     "call_id": call_id,
                     "name": use.call.name,
-                    "arguments": use.call.given or use.call.arguments,
+                    "arguments": use.call.arguments if use.call.given is None else use.call.given,
                     "outcome": use.outcome,
                     "result": use.text,
                 }
@@ -408,7 +408,7 @@ class _Talk:
 
     def _propose(self, proposal: Proposal) -> None:
         call, preview = proposal.call, proposal.preview
-        given = call.given or {"arguments": call.arguments}
+        given = {"arguments": call.arguments} if call.given is None else call.given
         values = {visible(name): visible(_value(each)) for name, each in given.items()}
         short = {name: rendering.excerpt(each, _VALUE_CHARS) for name, each in values.items()}
         words = [
