@@ -32,11 +32,7 @@ class MemoryClient:
         self._metadata = calls.metadata(key)
         self._seconds = timeout_seconds
         self._closed = False
-        self._channel = (
-            grpc.secure_channel(endpoint.target, grpc.ssl_channel_credentials(), endpoint.options)
-            if endpoint.tls
-            else grpc.insecure_channel(endpoint.target, endpoint.options)
-        )
+        self._channel = calls.channel(endpoint)
 
     @classmethod
     def connect(

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, EncodeError, Message
 
+from agent_memory.client.endpoints import Endpoint
 from agent_memory.client.errors import ConnectionFailed, RpcError, SerializationError
 from agent_memory.client.values import (
     BrowseTocResult,
@@ -217,6 +218,14 @@ def run_job(job_name: str) -> Unary[Job]:
 
 def path(method: str) -> str:
     return f"/{_METHODS[method].containing_service.full_name}/{method}"
+
+
+def channel(endpoint: Endpoint) -> grpc.Channel:
+    """The way there. Nothing is sent before the first call."""
+    if endpoint.tls:
+        credentials = grpc.ssl_channel_credentials()
+        return grpc.secure_channel(endpoint.target, credentials, endpoint.options)
+    return grpc.insecure_channel(endpoint.target, endpoint.options)
 
 
 def metadata(key: str | None) -> tuple[tuple[str, str], ...]:

@@ -30,11 +30,7 @@ class Connection:
         self._patience = connect_seconds
         self._closed = False
         self._methods: dict[str, Any] = {}  # grpc.UnaryUnaryMultiCallable of each path
-        self._channel = (
-            grpc.secure_channel(endpoint.target, grpc.ssl_channel_credentials(), endpoint.options)
-            if endpoint.tls
-            else grpc.insecure_channel(endpoint.target, endpoint.options)
-        )
+        self._channel = calls.channel(endpoint)
 
     @classmethod
     def open(

@@ -97,17 +97,10 @@ class Root:
         trail = _Trail(self, making=making, writing=writing)
         try:
             spot = trail.followed(path)
-            self._check(spot)
+            trail.check(spot)
             yield spot
         finally:
             trail.close()
-
-    def _check(self, spot: Spot) -> None:
-        """A single file may be barred too, by whatever name it is known here."""
-        with contextlib.suppress(OSError):
-            found = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
-            if identity(found) in self.forbidden():
-                raise barred(spot.path)
 
     def inside(self, path: str) -> list[str]:
         """The parts of a path below the root. Raises ToolFailed."""
@@ -136,6 +129,13 @@ class _Trail:
         self._making = making
         self._writing = writing
         self._entered: list[tuple[str, int]] = []
+
+    def check(self, spot: Spot) -> None:
+        """A single file may be barred too, by whatever name it is known here."""
+        with contextlib.suppress(OSError):
+            found = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
+            if identity(found) in self._forbidden:
+                raise barred(spot.path)
 
     def followed(self, path: str) -> Spot:
         pending = deque(self._root.inside(path))

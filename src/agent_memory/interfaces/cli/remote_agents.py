@@ -56,15 +56,8 @@ class RemoteRun:
 
 @contextmanager
 def connected(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
-    with translated():
-        found = endpoints.parse(endpoint)
-        channel = (
-            grpc.secure_channel(found.target, grpc.ssl_channel_credentials(), found.options)
-            if found.tls
-            else grpc.insecure_channel(found.target, found.options)
-        )
-        with channel:
-            yield RemoteAgents(channel, key)
+    with translated(), calls.channel(endpoints.parse(endpoint)) as channel:
+        yield RemoteAgents(channel, key)
 
 
 def _listen(stream: Any, listener: Listener) -> None:
