@@ -173,6 +173,8 @@ def own_config(tmp_path: Path) -> dict[str, str]:
 
 class TestStatus:
     def test_it_has_the_layout_of_the_reference(self, home: Home) -> None:
+        # A daemon that has just begun also tells that it fills its indexes.
+        until(lambda: "\n  Now " not in home.daemon("status").stdout, "it has looked at the store")
         ended = home.daemon("status")
         assert ended.returncode == OK
         assert re.fullmatch(
