@@ -24,7 +24,7 @@ MAX_PER_SECOND = 30_000  # events are made before the clock starts
 
 def main() -> None:
     corpus = Corpus(Path(sys.argv[1]))
-    store = CommittedStore(RocksEngine(Path(sys.argv[2])), on_flush_failure=lambda _: os._exit(4))
+    store = CommittedStore(RocksEngine(Path(sys.argv[2])), watch=lambda _: os._exit(4))
     schema.prepare(store)
     log = StoredEventLog(store)
 

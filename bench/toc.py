@@ -28,6 +28,7 @@ from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.client import MemoryClient
 from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
 from agent_memory.domain.segments import Rules
+from agent_memory.domain.status import StoreHealth
 from agent_memory.interfaces import wire
 from agent_memory.services.rollup import Rollup
 from agent_memory.services.segmenting import Segmenting
@@ -48,7 +49,7 @@ class Pipeline:
     """The product's own parts, without a daemon around them."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = CommittedStore(RocksEngine(folder), on_flush_failure=_fail)
+        self.store = CommittedStore(RocksEngine(folder), watch=_fail)
         self.engine_path = folder
         self.log = StoredEventLog(self.store)
         self.toc = StoredToc(self.store)
@@ -310,8 +311,8 @@ def verdict(text: str, met: bool) -> str:
     return f"{text} {'ok' if met else 'SHORT'}"
 
 
-def _fail(exc: BaseException) -> None:
-    sys.stderr.write(f"flush failed: {exc}\n")
+def _fail(health: StoreHealth) -> None:
+    sys.stderr.write(f"write failed: {health.reason}\n")
     os._exit(1)
 
 

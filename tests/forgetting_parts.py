@@ -118,7 +118,7 @@ def kept(
 ) -> Iterator[Keeping]:
     """Over what lies in the folder; in memory over nothing."""
     engine = RocksEngine(folder / "db") if rocks else MemoryEngine()
-    store = CommittedStore(engine, on_flush_failure=unexpected)
+    store = CommittedStore(engine, watch=unexpected)
     try:
         keeping = over(engine, store, folder, embedder=embedder, rules=rules, clock=clock)
         yield keeping

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -33,7 +33,7 @@ from agent_memory.adapters.models.llama import LlamaServer, Setup
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets import choice
 from agent_memory.adapters.spool.folder import SpoolFolder
-from agent_memory.adapters.storage import schema
+from agent_memory.adapters.storage import damage, salvage, schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
@@ -72,7 +72,6 @@ from agent_memory.domain.errors import (
     ConfigError,
     FeatureUnavailable,
     GitFailed,
-    StorageFailed,
 )
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.identities import KnowledgeId
@@ -89,7 +88,7 @@ from agent_memory.domain.ports import (
 from agent_memory.domain.procedures import Procedure
 from agent_memory.domain.secrets import Incident
 from agent_memory.domain.segments import Rules
-from agent_memory.domain.status import DaemonStatus
+from agent_memory.domain.status import DaemonStatus, Damage, StoreHealth, StoreRepair
 from agent_memory.domain.users import User
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
@@ -165,6 +164,7 @@ from agent_memory.services.tail import Tail
 from agent_memory.services.timeline import Timeline
 from agent_memory.services.tooling import Tooling
 from agent_memory.services.transfer import Transfer
+from agent_memory.services.verification import VECTORS, WORDS, Verification
 from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Caller, Shared, Workplaces
 
@@ -177,7 +177,9 @@ LeasedServer = ExternalServer | LlamaServer
 class App:
     """The parts that have a life of their own. Build it on the event loop that will serve it."""
 
-    store: OrderedStore
+    store: CommittedStore
+    damages: Callable[[], Sequence[Damage]]
+    watchers: list[Callable[[StoreHealth], None]]  # of the store's health, called on any thread
     clock: Clock
     worker: ProcessWorker
     bridge: Bridge
@@ -262,7 +264,7 @@ class App:
         admission: Admission,
         mounts: Mapping[str, Application],
     ) -> Gate:
-        watched = Watched(Deferred(load, mounts), self.observer)
+        watched = Watched(Deferred(load, mounts, lambda: self.store.health), self.observer)
         return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
 
     async def pipe(
@@ -317,9 +319,24 @@ def build(
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
-    store, maintenance = _open(db_path, _die)
-    events = StoredEventLog(store)
     clock = SystemClock()
+
+    watchers: list[Callable[[StoreHealth], None]] = []
+
+    def watch(health: StoreHealth) -> None:
+        """Report a failing store; once it works again, take up what was left meanwhile."""
+        for each in watchers:
+            each(health)
+        if not health.writable:
+            log.error("store.failing", readable=health.readable, reason=health.reason)
+            return
+        log.warning("store.works_again")
+        hooks.drain_soon()
+        for name in job_names.CRONS:
+            scheduler.wake(name)
+
+    store, engine, maintenance = _open(db_path, watch, clock)
+    events = StoredEventLog(store)
     bridge = Bridge()
     spans = _spans(settings)
     observer = Observer(spans)
@@ -543,13 +560,31 @@ def build(
             max_runs=settings.runs.max_runs,
         )
     )
+    rebuild = Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn)
+    survey = Survey(
+        curation=curation,
+        notes=notes,
+        projects=projects,
+        workplaces=workplaces,
+        recall=recall,
+        indexes=indexes,
+        llm=reasoner is not None,
+    )
+    verification = Verification(
+        store=lambda done: salvage.check(db_path, clock.now(), done),
+        index_checks={WORDS: lexical.damaged_files}
+        | ({} if embedding is None else {VECTORS: embedding.vectors.damaged_files}),
+        survey=survey,
+        indexes=indexes,
+        rebuild=rebuild,
+    )
     services = Services(
         timeline=timeline,
         admin=Admin(store=maintenance),
         access=access,
         contents=contents,
         jobs=jobs,
-        rebuild=Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn),
+        rebuild=rebuild,
         recall=recall,
         context=context,
         indexes=indexes,
@@ -557,15 +592,7 @@ def build(
         curation=curation,
         workplaces=workplaces,
         sharing=sharing,
-        survey=Survey(
-            curation=curation,
-            notes=notes,
-            projects=projects,
-            workplaces=workplaces,
-            recall=recall,
-            indexes=indexes,
-            llm=reasoner is not None,
-        ),
+        survey=survey,
         consolidation=Consolidation(
             curation=curation,
             capture=capture,
@@ -589,6 +616,7 @@ def build(
             clock=clock,
         ),
         installing=installing(),
+        verification=verification,
         worker=worker,
         runs=runs,
         run_memory=run_memory,
@@ -617,6 +645,8 @@ def build(
     )
     return App(
         store=store,
+        damages=lambda: [*damage.reports(db_path), *salvage.describe(engine.gaps, clock.now())],
+        watchers=watchers,
         clock=clock,
         worker=worker,
         bridge=bridge,
@@ -642,6 +672,7 @@ def build(
                 notes=note_queue,
                 spool=spool,
                 store=maintenance,
+                health=lambda: store.health,
                 jobs=jobs,
             ),
             facts=facts,
@@ -910,7 +941,7 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
     """Another store, that no daemon uses."""
     if not (db_path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {db_path}")
-    store, maintenance = _open(db_path, _log_failed_flush)
+    store, _, maintenance = _open(db_path, _log_failing, SystemClock())
     try:
         yield Admin(store=maintenance)
     finally:
@@ -918,28 +949,33 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
 
 
 def _open(
-    db_path: Path, on_flush_failure: Callable[[BaseException], None]
-) -> tuple[OrderedStore, StoreMaintenance]:
-    engine = RocksEngine(db_path)
-    store = CommittedStore(engine, on_flush_failure)
+    db_path: Path, watch: Callable[[StoreHealth], None], clock: Clock
+) -> tuple[CommittedStore, RocksEngine, StoreMaintenance]:
+    engine = RocksEngine(db_path, lambda path: _mend(path, clock))
+    store = CommittedStore(engine, watch)
     try:
         schema.prepare(store)
     except BaseException:
         store.close()
         raise
-    return store, GuardedMaintenance(engine, store)
+    return store, engine, GuardedMaintenance(engine, store)
+
+
+def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
+    """Save what can be read of a store that no daemon uses."""
+    return salvage.repair(db_path, SystemClock().now(), done)
+
+
+def _mend(db_path: Path, clock: Clock) -> None:
+    found = damage.mend_logs(db_path, clock.now())
+    if found is not None:
+        log.critical("store.damaged", **asdict(found))
 
 
 def _new_secret() -> str:
     return f"am_{secrets.token_urlsafe(32)}"
 
 
-def _die(exc: BaseException) -> None:
-    """After a failed flush the page cache may differ from the disk: only a new process knows."""
-    log.critical("store.flush_failed", error=str(exc))
-    os._exit(wire.ERRORS[StorageFailed].exit)
-
-
-def _log_failed_flush(exc: BaseException) -> None:
-    """A store that is not the daemon's: it refuses all further work, and the daemon goes on."""
-    log.error("other_store.flush_failed", error=str(exc))
+def _log_failing(health: StoreHealth) -> None:
+    """A store that is not the daemon's own."""
+    log.error("other_store.failing", reason=health.reason)

@@ -15,7 +15,8 @@ from typing import Any
 from agent_memory import __version__, app, config, relay
 from agent_memory.domain.agents import Agent, AgentState, ScopeState, Standing
 from agent_memory.domain.errors import ConfigError, InvalidInput
-from agent_memory.domain.status import Finding, Health
+from agent_memory.domain.status import Damage, Finding, Health
+from agent_memory.interfaces import wire
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.services.workplaces import Caller
 
@@ -140,13 +141,22 @@ def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
         return
     for each in told.get("warnings", []):
         yield _warning("daemon", str(each))
-    indexes = told.get("indexes", {})
+    health = told.get("store") or {}
+    if not health.get("writable", True):
+        said = f"the store cannot be written: {health.get('reason', '')}"
+        yield _problem("store", said, "make room, or see the disk; it tries again by itself")
+    for each in told.get("damages", []):
+        yield _problem(
+            "store", wire.damage_text(Damage(**each)), "memory-daemon admin verify --repair"
+        )
+    indexes = told.get("indexes") or {}
     if trouble := indexes.get("trouble"):
         yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")
     documents = indexes.get("words", {}).get("documents", 0)
     waiting = indexes.get("words_waiting", 0) + indexes.get("vectors_waiting", 0)
     events = told.get("events", 0)
-    yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
+    if health.get("writable", True) and not told.get("damages"):
+        yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
 
 
 def _jobs(environ: Mapping[str, str]) -> Iterator[Finding]:

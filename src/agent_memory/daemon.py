@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from agent_memory.domain.errors import (
 )
 from agent_memory.domain.events import Millis
 from agent_memory.domain.halting import Halt
-from agent_memory.domain.status import DaemonStatus
+from agent_memory.domain.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
@@ -133,7 +134,9 @@ class _Daemon:
             self._folders.config,
             (self._sockets, *([] if chosen is None else [chosen])),
         )
+        self._warn_of_damage(built)
         self._grpc = built.grpc(Host(status=lambda: self._status(built), stop=self._stop.set))
+        built.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
         web, streaming = self._settings.http, self._settings.streaming
 
         def server() -> HttpServer:
@@ -185,6 +188,18 @@ class _Daemon:
             finally:
                 await asyncio.to_thread(built.close)
             log.info("daemon.stopped")
+
+    def _warn_of_damage(self, built: app.App) -> None:
+        """Say on the terminal of this start what has been found damaged by it."""
+        began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
+        for damage in built.damages():
+            if damage.noticed_ms >= began:
+                sys.stderr.write(f"warning: {wire.damage_text(damage)}\n")
+
+    def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
+        """Pass it on to the loop, on which health checks are answered."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            asyncio.run_coroutine_threadsafe(self._grpc.report_health(health.writable), loop)
 
     def _open_log(self) -> None:
         chosen = self._settings.log
@@ -287,7 +302,11 @@ class _Daemon:
             sys.stderr.write(f"note: the key for programs is in {path}\n")
 
     def _status(self, built: app.App) -> DaemonStatus:
-        stats = built.services.admin.stats()
+        stats: StoreStats | None = None
+        indexes: IndexesStatus | None = None
+        with contextlib.suppress(StorageFailed):  # a store that cannot be read is reported, too
+            stats = built.services.admin.stats()
+            indexes = built.services.indexes.status()
         uptime = time.monotonic() - self._started
         return DaemonStatus(
             pid=os.getpid(),
@@ -305,9 +324,11 @@ class _Daemon:
             data_dir=str(self._folders.data),
             db_path=str(self._db_path),
             log_path=str(self._log_path),
-            events=stats.entries("events"),
-            db_bytes=stats.size_bytes,
-            indexes=built.services.indexes.status(),
+            events=0 if stats is None else stats.entries("events"),
+            db_bytes=0 if stats is None else stats.size_bytes,
+            store=built.store.health,
+            damages=tuple(built.damages()),
+            indexes=indexes,
             warnings=tuple(self._warnings),
             sources=self._loaded.sources,
         )

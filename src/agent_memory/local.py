@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_memory import __version__, config, places, relay
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.halting import Halt
-from agent_memory.domain.status import Finding
+from agent_memory.domain.status import Finding, StoreRepair
 from agent_memory.interfaces.cli.backend import Backend, StartOptions
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
@@ -69,6 +69,17 @@ class ProcessControl:
             return f"starting or stopping (PID {pid})"
         _, _, message = relay.failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
+
+    def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
+        from agent_memory import app
+
+        folders = config.folders(os.environ)
+        settings = config.load(os.environ, file=config_file).settings
+        lock = places.lock(folders, 0.0, lambda: True)  # a daemon that starts now waits for it
+        try:
+            return app.repair(folders.data / Path(settings.storage.path or "db").expanduser(), done)
+        finally:
+            places.unlock(lock)
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
         from agent_memory import checkup

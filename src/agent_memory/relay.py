@@ -163,6 +163,7 @@ def run(program: str, arguments: list[str]) -> int:
             (not words and not prompted(program, arguments))
             or first in WITHOUT_DAEMON[program]
             or words[:2] == ["config", "path"]
+            or (words[:2] == ["admin", "verify"] and "--repair" in flags)
             or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
             or completing(program)
         ):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent_memory.adapters.storage.committer import Engine
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
+from agent_memory.domain.errors import StorageFailed
 from tests.contract.stores import TIMEOUT
 
 
@@ -38,6 +39,9 @@ class Wrapped:
     def interrupt(self) -> None:
         self.inner.interrupt()
 
+    def reopen(self, *, read_only: bool) -> None:
+        self.inner.reopen(read_only=read_only)
+
     def close(self) -> None:
         self.inner.close()
 
@@ -45,10 +49,10 @@ class Wrapped:
 class HeldEngine(Wrapped):
     """Stops in `flush`, after the write, until released; then flushes, or fails as it was told."""
 
-    def __init__(self, inner: Engine, *, failure: BaseException | None = None) -> None:
+    def __init__(self, inner: Engine, *, failures: Iterable[BaseException] = ()) -> None:
         super().__init__(inner)
         self.flushes = 0
-        self._failure = failure
+        self.failures = deque(failures)
         self._entered = threading.Event()
         self._released = threading.Event()
 
@@ -56,8 +60,8 @@ class HeldEngine(Wrapped):
         self.flushes += 1
         self._entered.set()
         wait_for(self._released)
-        if self._failure is not None:
-            raise self._failure
+        if self.failures:
+            raise self.failures.popleft()
         self.inner.flush()
 
     def wait_until_held(self) -> None:
@@ -65,6 +69,36 @@ class HeldEngine(Wrapped):
 
     def release(self) -> None:
         self._released.set()
+
+
+class ReopenedEngine(Wrapped):
+    """Cannot open its files anew before it is allowed to."""
+
+    def __init__(self, held: HeldEngine) -> None:
+        super().__init__(held)
+        self.held = held
+        self._reads = self._writes = False
+
+    def allow(self, *, reads: bool = False, writes: bool = False) -> None:
+        self._reads, self._writes = reads, writes
+
+    def reopen(self, *, read_only: bool) -> None:
+        if not (self._reads if read_only else self._writes):
+            raise StorageFailed("still broken")
+
+
+class UnreadableEngine(Wrapped):
+    """One of its rows is in a damaged block."""
+
+    def __init__(self, held: HeldEngine, key: bytes) -> None:
+        super().__init__(held)
+        self.held = held
+        self._key = key
+
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        if key == self._key:
+            raise StorageFailed("Corruption: block checksum mismatch")
+        return super().get(family, key)
 
 
 class RefusingEngine(Wrapped):

@@ -8,6 +8,7 @@ from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.ports import OrderedStore
+from agent_memory.domain.status import StoreHealth
 
 TIMEOUT = 20.0  # for what must happen: it is only ever waited out by a failing test
 HIGHEST = b"\xff" * 8
@@ -15,17 +16,17 @@ HIGHEST = b"\xff" * 8
 OpenStore = Callable[[Path], OrderedStore]
 
 
-def unexpected(exc: BaseException) -> None:
-    """No flush fails here: raised in the committer's thread, this fails the test."""
-    raise AssertionError("a flush failed") from exc
+def unexpected(health: StoreHealth) -> None:
+    """No write fails here: raised in the committer's thread, this fails the test."""
+    raise AssertionError(f"a write failed: {health.reason}")
 
 
 def rocks(path: Path) -> OrderedStore:
-    return CommittedStore(RocksEngine(path), on_flush_failure=unexpected)
+    return CommittedStore(RocksEngine(path), watch=unexpected)
 
 
 def memory(_: Path) -> OrderedStore:
-    return CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    return CommittedStore(MemoryEngine(), watch=unexpected)
 
 
 # A new implementation is one line here, and one below if it keeps its data when closed.

@@ -27,9 +27,22 @@ from agent_memory.domain.batches import (
     Put,
     Row,
 )
-from agent_memory.domain.errors import Overloaded, StorageFailed
+from agent_memory.domain.errors import (
+    Overloaded,
+    StorageClosed,
+    StorageFailed,
+    StorageUnwritable,
+)
 from agent_memory.domain.ports import OrderedStore
-from tests.contract.engines import HeldEngine, RefusingEngine, SlowScanEngine, StallingEngine
+from agent_memory.domain.status import StoreHealth
+from tests.contract.engines import (
+    HeldEngine,
+    RefusingEngine,
+    ReopenedEngine,
+    SlowScanEngine,
+    StallingEngine,
+    UnreadableEngine,
+)
 from tests.contract.stores import HIGHEST, TIMEOUT, commit, everything, unexpected
 
 A = families.EVENTS
@@ -40,9 +53,9 @@ FIRST = b"n:%020d" % 1
 
 @contextmanager
 def opened(
-    engine: Engine, on_flush_failure: Callable[[BaseException], None] = unexpected
+    engine: Engine, watch: Callable[[StoreHealth], None] = unexpected
 ) -> Iterator[CommittedStore]:
-    store = CommittedStore(engine, on_flush_failure)
+    store = CommittedStore(engine, watch)
     try:
         yield store
     finally:
@@ -227,98 +240,174 @@ class TestGroups:
             assert commit(store, ONE) == [Committed((3,))]
 
 
+class Watch:
+    """Keeps what a store says of its health."""
+
+    def __init__(self) -> None:
+        self.seen: SimpleQueue[StoreHealth] = SimpleQueue()
+
+    def next(self) -> StoreHealth:
+        return self.seen.get(timeout=TIMEOUT)
+
+    def wait_until(self, *, writable: bool) -> StoreHealth:
+        while (health := self.next()).writable is not writable:
+            pass
+        return health
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
 class TestFailedFlush:
     @pytest.fixture
-    def failures(self) -> "SimpleQueue[BaseException]":
-        return SimpleQueue()
-
-    @pytest.fixture
-    def broken(
-        self, failures: "SimpleQueue[BaseException]"
-    ) -> Iterator[tuple[CommittedStore, HeldEngine]]:
-        """A store whose flush fails once it is released."""
-        engine = HeldEngine(MemoryEngine(), failure=OSError("disk gone"))
-        with opened(engine, failures.put) as store:
+    def broken(self, watch: Watch) -> Iterator[tuple[CommittedStore, ReopenedEngine]]:
+        """A store whose first flush fails once it is released, and whose files cannot be opened
+        before that is allowed."""
+        engine = ReopenedEngine(HeldEngine(MemoryEngine(), failures=[OSError("disk gone")]))
+        with opened(engine, watch.seen.put) as store:
             try:
                 yield store, engine
             finally:
-                engine.release()
+                engine.held.release()
 
-    def test_the_owner_is_told_why(
-        self,
-        broken: tuple[CommittedStore, HeldEngine],
-        failures: "SimpleQueue[BaseException]",
+    def test_its_watcher_hears_why(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
     ) -> None:
         store, engine = broken
-        engine.release()
+        engine.held.release()
         store.submit([ONE])
-        told = failures.get(timeout=TIMEOUT)
-        assert isinstance(told, OSError)
-        assert str(told) == "disk gone"
+        assert watch.next() == StoreHealth(writable=False, readable=False, reason="disk gone")
 
-    def test_whoever_waits_or_comes_later_gets_storage_failed(
-        self, broken: tuple[CommittedStore, HeldEngine]
+    def test_who_waits_or_comes_later_is_refused(
+        self, broken: tuple[CommittedStore, ReopenedEngine]
     ) -> None:
         store, engine = broken
         in_the_group = store.submit([ONE])
-        engine.wait_until_held()
+        engine.held.wait_until_held()
         behind_it = store.submit([ONE])
-        engine.release()
-        with pytest.raises(StorageFailed):
+        engine.held.release()
+        with pytest.raises(OSError, match="disk gone"):
             in_the_group.result(TIMEOUT)
-        with pytest.raises(StorageFailed):
+        with pytest.raises(StorageUnwritable, match="disk gone"):
             behind_it.result(TIMEOUT)
-        with pytest.raises(StorageFailed):
+        with pytest.raises(StorageUnwritable):
             store.submit([ONE])
-        assert engine.flushes == 1
+        assert engine.held.flushes == 1
 
     @every_read
-    def test_what_could_not_be_flushed_is_shown_to_nobody(
+    def test_what_could_not_be_flushed_is_not_shown_while_no_file_opens(
         self,
-        broken: tuple[CommittedStore, HeldEngine],
+        broken: tuple[CommittedStore, ReopenedEngine],
         pool: ThreadPoolExecutor,
         read: Callable[[OrderedStore], object],
         flushed: object,
     ) -> None:
         store, engine = broken
         writing = store.submit([ONE])
-        engine.wait_until_held()
+        engine.held.wait_until_held()
         held_back = pool.submit(read, store)
-        engine.release()
-        with pytest.raises(StorageFailed):
+        engine.held.release()
+        with pytest.raises(OSError, match="disk gone"):
             writing.result(TIMEOUT)
         with pytest.raises(StorageFailed):
             assert held_back.result(TIMEOUT) != flushed
         with pytest.raises(StorageFailed):
             assert read(store) != flushed
 
+    @every_read
+    def test_reads_are_answered_as_soon_as_the_files_can_be_read(
+        self,
+        broken: tuple[CommittedStore, ReopenedEngine],
+        watch: Watch,
+        read: Callable[[OrderedStore], object],
+        flushed: object,
+    ) -> None:
+        store, engine = broken
+        engine.allow(reads=True)
+        writing = store.submit([ONE])
+        engine.held.release()
+        while not watch.next().readable:
+            pass
+        assert store.health == StoreHealth(writable=False, reason="still broken")
+        assert read(store) == flushed  # it is in the log, which is read back
+        with pytest.raises(StorageUnwritable, match="still broken"):
+            store.submit([ONE])
+        with pytest.raises(OSError, match="disk gone"):
+            writing.result(TIMEOUT)
+
+    def test_it_works_again_by_itself_once_the_files_open(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
+    ) -> None:
+        store, engine = broken
+        engine.held.release()
+        store.submit([ONE])
+        watch.wait_until(writable=False)
+        engine.allow(reads=True, writes=True)
+        assert watch.wait_until(writable=True) == StoreHealth()
+        # What failed had reached the log: its number is taken.
+        assert commit(store, ONE) == [Committed((2,))]
+
+    def test_files_that_open_and_take_no_write_are_not_trusted(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
+    ) -> None:
+        store, engine = broken
+        engine.held.failures.extend([OSError("still gone")] * 3)
+        engine.allow(reads=True, writes=True)
+        engine.held.release()
+        store.submit([ONE])
+        assert watch.wait_until(writable=True) == StoreHealth()
+        assert not engine.held.failures
+        assert commit(store, ONE) == [Committed((2,))]
+
+    def test_it_can_be_closed_while_it_fails(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
+    ) -> None:
+        store, engine = broken
+        engine.held.release()
+        store.submit([ONE])
+        watch.wait_until(writable=False)
+        store.close()
+        with pytest.raises(StorageClosed):
+            store.submit([ONE])
+
 
 class TestFailedWrite:
-    def test_it_fails_its_own_group_and_the_store_goes_on(self) -> None:
+    def test_it_fails_its_own_group_and_the_store_goes_on(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [StorageFailed("disk full")])
-        with opened(engine) as store:
+        with opened(engine, watch.seen.put) as store:
             with pytest.raises(StorageFailed, match="disk full"):
                 commit(store, ONE, Batch((Put(A, b"lost", b"v"),)))
+            watch.wait_until(writable=True)
             assert everything(store, A) == []
             assert commit(store, Batch((Put(A, b"kept", b"v"),))) == [Committed()]
             assert everything(store, A) == [(b"kept", b"v")]
 
-    def test_it_uses_up_no_sequence_number(self) -> None:
+    def test_it_uses_up_no_sequence_number(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [])
-        with opened(engine) as store:
+        with opened(engine, watch.seen.put) as store:
             commit(store, ONE)
             engine.errors.append(StorageFailed("disk full"))
             with pytest.raises(StorageFailed):
                 commit(store, ONE)
+            watch.wait_until(writable=True)
             assert store.sequence(A, b"n:") == 1
             assert commit(store, ONE) == [Committed((2,))]
 
-    def test_nothing_is_flushed_for_it(self) -> None:
-        engine = RefusingEngine(MemoryEngine(), [StorageFailed("disk full")])
+    def test_a_row_that_cannot_be_read_fails_only_who_asked_for_it(self) -> None:
+        engine = UnreadableEngine(HeldEngine(MemoryEngine()), b"damaged")
         with opened(engine) as store:
-            with pytest.raises(StorageFailed):
-                commit(store, ONE)
-            assert engine.flushes == 0
+            first = store.submit([ONE])
+            engine.held.wait_until_held()
+            asks = store.submit([Batch((Put(A, b"k", b"v"),), (Absent(A, b"damaged"),))])
+            asks_not = store.submit([ONE])
+            engine.held.release()
+            assert first.result(TIMEOUT) == [Committed((1,))]
+            with pytest.raises(StorageFailed, match="block checksum mismatch"):
+                asks.result(TIMEOUT)
+            assert asks_not.result(TIMEOUT) == [Committed((2,))]
+            assert store.health == StoreHealth()
 
 
 class TestStalls:
@@ -329,11 +418,12 @@ class TestStalls:
             assert not engine.errors
             assert everything(store, A) == [(FIRST, b"x")]
 
-    def test_a_failure_after_a_stall_is_a_failure(self) -> None:
+    def test_a_failure_after_a_stall_is_a_failure(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [Stalled("busy"), StorageFailed("disk full")])
-        with opened(engine) as store:
+        with opened(engine, watch.seen.put) as store:
             with pytest.raises(StorageFailed, match="disk full"):
                 commit(store, ONE)
+            watch.wait_until(writable=True)
             assert commit(store, ONE) == [Committed((1,))]
 
     def test_readers_are_served_while_writes_stall(self, pool: ThreadPoolExecutor) -> None:

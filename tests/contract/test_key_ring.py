@@ -17,6 +17,7 @@ from agent_memory.domain.batches import Batch, Put
 from agent_memory.domain.errors import InvalidInput, NotFound
 from agent_memory.domain.events import Millis
 from agent_memory.domain.ports import KeyRing, OrderedStore
+from agent_memory.domain.status import StoreHealth
 from agent_memory.services.access import Access
 
 BEYOND_ALL_KEYS = b"\xff" * 8
@@ -33,10 +34,10 @@ class TickingClock:
 
 
 def opened(engine: RocksEngine | MemoryEngine) -> CommittedStore:
-    def unexpected(exc: BaseException) -> None:
-        raise AssertionError("a flush failed") from exc
+    def unexpected(health: StoreHealth) -> None:
+        raise AssertionError(f"a write failed: {health.reason}")
 
-    return CommittedStore(engine, on_flush_failure=unexpected)
+    return CommittedStore(engine, watch=unexpected)
 
 
 @pytest.fixture(params=["rocks", "memory"])

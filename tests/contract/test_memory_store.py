@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.adapters.storage import families, keys
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.journal import StoredJournal
 from agent_memory.adapters.storage.memory_store import (
     StoredMemories,
@@ -25,8 +28,10 @@ from agent_memory.domain.memories import USER, Digest, Domain, Home, Memory, Mem
 from agent_memory.domain.outbox import MemoryChanged
 from agent_memory.domain.ports import MemoryChange, OrderedStore
 from agent_memory.domain.projects import Project, Seen
+from agent_memory.domain.status import StoreHealth
 from agent_memory.domain.tiers import Tier, Use
-from tests.contract.stores import OpenStore, commit, everything
+from tests.contract.engines import RefusingEngine
+from tests.contract.stores import TIMEOUT, OpenStore, commit, everything
 from tests.contract.stores import memory as in_memory
 from tests.memory_values import memory, records
 
@@ -302,3 +307,21 @@ class TestJournal:
 @given(records())
 def test_the_key_of_a_memory_comes_back(made: Memory) -> None:
     assert keys.memory_of(keys.memory(made.key)) == made.key
+
+
+def test_a_use_that_could_not_be_counted_hinders_no_later_one() -> None:
+    engine = RefusingEngine(MemoryEngine(), [StorageFailed("disk full")])
+    healths: SimpleQueue[StoreHealth] = SimpleQueue()
+    store = CommittedStore(engine, healths.put)
+    try:
+        uses = StoredUses(store)
+        key = MemoryKey(Domain("user"), "decisions", Digest("0" * 64))
+        uses.add([key], Millis(1))  # not written
+        while not healths.get(timeout=TIMEOUT).writable:
+            pass
+        uses.add([key], Millis(2))
+        uses.add([key], Millis(3))
+        uses.settle({key: Tier.HOT})
+        assert uses.of([key]) == [Use(count=2, last_ms=Millis(3), tier=Tier.HOT)]
+    finally:
+        store.close()

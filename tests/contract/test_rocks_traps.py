@@ -7,7 +7,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ class TestWriteStalls:
         assert stalling.get(A, b"k") == b"v"
 
     def test_our_store_outlasts_a_stall(self, stalling: "Stalling") -> None:
-        store = CommittedStore(stalling, on_flush_failure=unexpected)
+        store = CommittedStore(stalling, watch=unexpected)
         future = store.submit([Batch((Put(A, b"k", b"v"),))])
         stalling.relieve()
         assert future.result(TIMEOUT) == [Committed()]
@@ -290,22 +290,55 @@ class TestDamage:
         db.close()
 
     @pytest.mark.parametrize("reverse", [False, True])
-    def test_our_scan_fails_at_a_damaged_block(self, tmp_path: Path, reverse: bool) -> None:
-        damage(only_table(tmp_path))
-        store = rocks(tmp_path)
+    def test_our_scan_goes_on_behind_damaged_blocks_and_names_them(
+        self, tmp_path: Path, reverse: bool
+    ) -> None:
+        damage(only_table(tmp_path), at=(0.25, 0.5, 0.75))
+        engine = RocksEngine(tmp_path)
         try:
-            with pytest.raises(StorageFailed):
-                store.scan(A, b"", HIGHEST, limit=10 * ROWS, reverse=reverse)
+            rows = list(engine.scan(A, b"", HIGHEST, limit=10 * ROWS, reverse=reverse))
+            gaps = engine.gaps
         finally:
-            store.close()
+            engine.close()
+        read = [key for key, _ in rows]
+        assert read == sorted(read, reverse=reverse)
+        missing = {b"%06d" % n for n in range(ROWS)} - set(read)
+        assert 3 <= len(missing) <= 3 * 20  # a block holds some 16 rows
+        assert len(gaps) == 3
+        for key in missing:
+            assert any(gap.family == A and gap.low <= key <= gap.high for gap in gaps), key
 
-    def test_our_point_reads_fail_at_a_damaged_block(self, tmp_path: Path) -> None:
+    def test_a_page_of_a_scan_ends_where_it_was_asked_to(self, tmp_path: Path) -> None:
+        damage(only_table(tmp_path))
+        engine = RocksEngine(tmp_path)
+        try:
+            whole = list(engine.scan(A, b"", HIGHEST, limit=10 * ROWS, reverse=False))
+            assert list(engine.scan(A, b"", HIGHEST, limit=300, reverse=False)) == whole[:300]
+            assert len(whole) > 300
+        finally:
+            engine.close()
+
+    def test_of_many_rows_only_the_damaged_are_missing(self, tmp_path: Path) -> None:
         damage(only_table(tmp_path))
         engine = RocksEngine(tmp_path)
         keys = [b"%06d" % n for n in range(ROWS)]
-        with pytest.raises(StorageFailed):
-            engine.get_many(A, keys)
-        engine.close()
+        try:
+            rows = engine.get_many(A, keys)
+            missing = [key for key, row in zip(keys, rows, strict=True) if row is None]
+            assert 0 < len(missing) < 40
+            assert {gap.low for gap in engine.gaps} == set(missing)
+        finally:
+            engine.close()
+
+    def test_a_single_read_of_a_damaged_row_fails(self, tmp_path: Path) -> None:
+        damage(only_table(tmp_path))
+        engine = RocksEngine(tmp_path)
+        try:
+            engine.get_many(A, [b"%06d" % n for n in range(ROWS)])
+            with pytest.raises(StorageFailed, match="block checksum mismatch"):
+                engine.get(A, engine.gaps[0].low)
+        finally:
+            engine.close()
 
     def test_a_place_that_cannot_hold_a_store_is_storage_failed(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_bytes(b"")
@@ -327,10 +360,11 @@ def only_table(path: Path) -> Path:
     return table
 
 
-def damage(table: Path) -> None:
+def damage(table: Path, at: Sequence[float] = (0.5,)) -> None:
     content = bytearray(table.read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 64] = bytes(64)
+    for share in at:
+        place = int(len(content) * share)
+        content[place : place + 64] = bytes(64)
     table.write_bytes(content)
 
 

@@ -71,7 +71,7 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def jobs() -> Iterator[JobStore]:
-    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    store = CommittedStore(MemoryEngine(), watch=unexpected)
     yield StoredJobs(store)
     store.close()
 

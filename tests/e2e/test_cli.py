@@ -27,6 +27,7 @@ from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.domain.status import StoreHealth
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.proto import memory_pb2 as pb
 from tests.launching import until
@@ -1070,10 +1071,10 @@ def free_port() -> int:
 def store_with_events(path: Path, count: int) -> None:
     """A store that some daemon has left."""
 
-    def unexpected(exc: BaseException) -> None:
-        raise AssertionError("a flush failed") from exc
+    def unexpected(health: StoreHealth) -> None:
+        raise AssertionError(f"a write failed: {health.reason}")
 
-    store = CommittedStore(RocksEngine(path), on_flush_failure=unexpected)
+    store = CommittedStore(RocksEngine(path), watch=unexpected)
     schema.prepare(store)
     written = [
         Event(

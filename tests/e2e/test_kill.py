@@ -17,6 +17,7 @@ from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.batches import Row
 from agent_memory.domain.events import MAX_MILLIS, Event, Millis, Position, SessionId
+from agent_memory.domain.status import StoreHealth
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message
@@ -184,8 +185,8 @@ def _ids_of_intact_events(client: Client) -> set[str]:
 
 def _assert_indexes_agree(daemon: Daemon, expected: set[str]) -> None:
     """Opens the store without a daemon: each event has one entry in every index, and no more."""
-    failures: list[BaseException] = []
-    store = CommittedStore(RocksEngine(daemon.db_path), on_flush_failure=failures.append)
+    failures: list[StoreHealth] = []
+    store = CommittedStore(RocksEngine(daemon.db_path), watch=failures.append)
     try:
         log = StoredEventLog(store)
         events = _read_all(log)

@@ -17,6 +17,7 @@ from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.domain.events import MAX_MILLIS, Event, EventId, Millis, Position, SessionId
 from agent_memory.domain.periods import Level, NodeId
+from agent_memory.domain.status import StoreHealth
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.launching import until
@@ -218,8 +219,8 @@ def _running_or_done(name: str) -> Trigger:
 @contextmanager
 def _opened(daemon: Daemon) -> Iterator[tuple[CommittedStore, StoredToc, StoredEventLog]]:
     """The store that the daemon has left."""
-    failures: list[BaseException] = []
-    store = CommittedStore(RocksEngine(daemon.db_path), on_flush_failure=failures.append)
+    failures: list[StoreHealth] = []
+    store = CommittedStore(RocksEngine(daemon.db_path), watch=failures.append)
     try:
         yield store, StoredToc(store), StoredEventLog(store)
     finally:

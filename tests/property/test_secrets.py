@@ -81,7 +81,7 @@ class Ingesting:
 
 @pytest.fixture(scope="module")
 def log() -> Iterator[EventLog]:
-    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    store = CommittedStore(MemoryEngine(), watch=unexpected)
     yield StoredEventLog(store)
     store.close()
 

@@ -31,6 +31,7 @@ from agent_memory.domain.batches import (
     Put,
     Row,
 )
+from agent_memory.domain.status import StoreHealth
 
 TIMEOUT = 20.0
 A, B = families.EVENTS, families.OUTBOX
@@ -108,11 +109,11 @@ class Model:
 
 
 def open_store(path: Path) -> CommittedStore:
-    return CommittedStore(RocksEngine(path), on_flush_failure=unexpected)
+    return CommittedStore(RocksEngine(path), watch=unexpected)
 
 
-def unexpected(exc: BaseException) -> None:
-    raise AssertionError("a flush failed") from exc
+def unexpected(health: StoreHealth) -> None:
+    raise AssertionError(f"a write failed: {health.reason}")
 
 
 class StoreMachine(RuleBasedStateMachine):

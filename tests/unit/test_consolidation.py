@@ -172,7 +172,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
 
 @contextmanager
 def opened() -> Iterator[OrderedStore]:
-    with closing(CommittedStore(MemoryEngine(), on_flush_failure=unexpected)) as store:
+    with closing(CommittedStore(MemoryEngine(), watch=unexpected)) as store:
         yield store
 
 

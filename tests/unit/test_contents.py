@@ -26,7 +26,7 @@ GRIP = GripId("grip:0000000000500:01KG7N3T00ABCDEFGHJKMNPQRS")
 
 @pytest.fixture
 def store() -> Iterator[OrderedStore]:
-    made = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    made = CommittedStore(MemoryEngine(), watch=unexpected)
     yield made
     made.close()
 

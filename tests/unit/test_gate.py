@@ -16,6 +16,7 @@ from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
 from agent_memory.domain.errors import ConfigError
 from agent_memory.domain.events import Millis
+from agent_memory.domain.status import StoreHealth
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import bodies, origins, rates
 from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, answer
@@ -89,7 +90,7 @@ class Door:
 
     def __init__(self, *, application: Any = None, **chosen: Any) -> None:
         self.clock = Clock()
-        self.store = CommittedStore(MemoryEngine(), on_flush_failure=_unexpected)
+        self.store = CommittedStore(MemoryEngine(), watch=_unexpected)
         secrets = count(2)
         names = iter([SECRET])
         self.access = Access(
@@ -156,8 +157,8 @@ class Door:
         await (self.gate.trusted if trusted else self.gate)(scope, receive, send)
 
 
-def _unexpected(exc: BaseException) -> None:
-    raise AssertionError("a flush failed") from exc
+def _unexpected(health: StoreHealth) -> None:
+    raise AssertionError(f"a write failed: {health.reason}")
 
 
 @pytest.fixture

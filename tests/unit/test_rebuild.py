@@ -96,7 +96,7 @@ class Parts:
 
 @pytest.fixture
 def parts() -> Iterator[Parts]:
-    store = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    store = CommittedStore(MemoryEngine(), watch=unexpected)
     yield Parts(store=store, clock=SetClock())
     store.close()
 

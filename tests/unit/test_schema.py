@@ -11,6 +11,7 @@ from agent_memory.adapters.storage.schema import Migration
 from agent_memory.domain.batches import Append, Batch, Put
 from agent_memory.domain.errors import StorageFailed, StorageTooNew
 from agent_memory.domain.ports import OrderedStore
+from agent_memory.domain.status import StoreHealth
 
 KEY = b"schema"
 
@@ -19,13 +20,13 @@ class Crash(Exception):
     """The process ends here."""
 
 
-def unexpected(exc: BaseException) -> None:
-    raise AssertionError("a flush failed") from exc
+def unexpected(health: StoreHealth) -> None:
+    raise AssertionError(f"a write failed: {health.reason}")
 
 
 @pytest.fixture
 def store() -> Iterator[OrderedStore]:
-    opened = CommittedStore(MemoryEngine(), on_flush_failure=unexpected)
+    opened = CommittedStore(MemoryEngine(), watch=unexpected)
     yield opened
     opened.close()
 

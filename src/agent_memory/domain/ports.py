@@ -278,6 +278,10 @@ class LexicalIndex(Protocol):
 class VectorIndex(Protocol):
     """Finds documents by what they mean. It is derived, and can be filled again at any time."""
 
+    def damaged_files(self) -> list[str]:
+        """Those that differ from their checksums."""
+        ...
+
     @property
     def complete(self) -> bool:
         """Whether all that there is has been queued for it. Not so where it is new."""

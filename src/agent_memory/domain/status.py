@@ -27,6 +27,45 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreHealth:
+    """Whether the store takes writes and answers reads; if not, `reason` says why."""
+
+    writable: bool = True
+    readable: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Stored data that cannot be read any more. Times and counts are those of the events it held,
+    as far as they can be made out; `kept` is the folder where the damaged files lie."""
+
+    what: str
+    noticed_ms: Millis
+    events: int = 0
+    first_ms: Millis | None = None
+    last_ms: Millis | None = None
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCheck:
+    """What reading every row of a store has shown."""
+
+    rows: int
+    damages: tuple[Damage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRepair:
+    """What a repair has found and done; `kept` is where the store as it was lies."""
+
+    rows: int
+    damages: tuple[Damage, ...]
+    kept: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStats:
     documents: int
     size_bytes: int
@@ -92,6 +131,8 @@ class DaemonStatus:
     log_path: str
     events: int
     db_bytes: int
-    indexes: IndexesStatus
+    store: StoreHealth
+    damages: tuple[Damage, ...]
+    indexes: IndexesStatus | None  # None while the store cannot be read
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)

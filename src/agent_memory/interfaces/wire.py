@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,7 +30,7 @@ from agent_memory.domain.events import (
 from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.memories import Memory
 from agent_memory.domain.queries import Answer, Hit, Mode, Query, Scope
-from agent_memory.domain.status import DaemonStatus, StoreStats
+from agent_memory.domain.status import DaemonStatus, Damage, StoreStats
 from agent_memory.domain.toc import Grip, TocNode
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.capture import Captured
@@ -71,6 +72,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),
     errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
+    errors.StorageUnwritable: Codes(exit=4, grpc="UNAVAILABLE", http=503),
     errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
     AgentMemoryError: Codes(exit=1, grpc="INTERNAL", http=500),
 }
@@ -365,6 +367,23 @@ def page_json(page: Page) -> dict[str, Any]:
 
 def stats_json(stats: StoreStats) -> dict[str, Any]:
     return asdict(stats)
+
+
+def damage_text(damage: Damage) -> str:
+    """Say what was damaged, and when the affected events happened, in UTC."""
+    text = f"{damage.what}, noticed {_utc(damage.noticed_ms)}"
+    if damage.first_ms is not None and damage.last_ms is not None:
+        text += (
+            f"; about {damage.events:,} events from {_utc(damage.first_ms)}"
+            f" to {_utc(damage.last_ms)} cannot be read"
+        )
+    if damage.kept:
+        text += f"; the damaged files are kept in {damage.kept} (remove it to dismiss this)"
+    return text
+
+
+def _utc(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def status_json(status: DaemonStatus) -> dict[str, Any]:

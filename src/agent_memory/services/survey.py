@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from agent_memory.domain import memories
 from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.errors import AgentMemoryError, GitFailed
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, MemoryKey, Status
-from agent_memory.domain.ports import Projects
+from agent_memory.domain.ports import Notebook, Projects
 from agent_memory.domain.queries import MAX_LIMIT, Query, Scope
 from agent_memory.services.curation import Curation
 from agent_memory.services.indexes import Indexes
@@ -41,6 +41,7 @@ class Verified:
 
     memories: int
     notes: int
+    unindexed: int
     problems: tuple[str, ...]
 
 
@@ -96,7 +97,30 @@ class Survey:
         problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
         if len(missing) > _SHOWN:
             problems.append(f"so are {len(missing) - _SHOWN} more")
-        return Verified(memories=len(kept), notes=len(noted), problems=tuple(problems))
+        return Verified(
+            memories=len(kept), notes=len(noted), unindexed=len(lost), problems=tuple(problems)
+        )
+
+    def restore_notes(self) -> int:
+        """Write memories into the notes that should have them and do not; how many. Notes that
+        cannot be read are left alone."""
+        self.notes.flush()
+        count = 0
+        for domain in self.curation.memories.domains():
+            for home in self.workplaces.homes(domain):
+                try:
+                    noted = {each.key for each in self._notebook(home, domain).read().memories}
+                    missing = [
+                        each for each in self.curation.all([domain]) if each.key not in noted
+                    ]
+                    self.notes.keep(home, domain, missing)
+                except GitFailed:
+                    continue
+                count += len(missing)
+        return count
+
+    def _notebook(self, home: memories.Home, domain: Domain) -> Notebook:
+        return self.notes.repositories.notebook(home, domain)
 
     def _indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
         """What recall can list. A page begins at the moment of the last hit, so that none has to
@@ -120,7 +144,7 @@ class Survey:
 
     def _noted(self, domain: Domain, home: memories.Home, problems: list[str]) -> set[MemoryKey]:
         try:
-            reading = self.notes.repositories.notebook(home, domain).read()
+            reading = self._notebook(home, domain).read()
         except AgentMemoryError as exc:
             problems.append(str(exc))
             return set()

@@ -1,9 +1,10 @@
 """Vitals: how much waits, and how much there is, in numbers that someone watches."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agent_memory.domain.ports import EventLog, NoteQueue, Spool, StoreMaintenance
+from agent_memory.domain.status import StoreHealth
 from agent_memory.services.indexes import Indexes
 from agent_memory.services.jobs import Jobs
 from agent_memory.services.learning import Learning
@@ -19,10 +20,17 @@ class Vitals:
     notes: NoteQueue
     spool: Spool
     store: StoreMaintenance
+    health: Callable[[], StoreHealth]
     jobs: Jobs
 
+    def writable(self) -> bool:
+        """Whether the store takes writes."""
+        return self.health().writable
+
     def queues(self) -> Mapping[str, int]:
-        """What has yet to be done, by whom."""
+        """What has yet to be done, by whom; nothing while the store cannot be read."""
+        if not self.health().readable:
+            return {}
         status = self.indexes.status()
         return {
             "words": status.words_waiting,
@@ -35,7 +43,9 @@ class Vitals:
         }
 
     def sizes(self) -> Mapping[str, int]:
-        """How much there is."""
+        """How much there is; nothing while the store cannot be read."""
+        if not self.health().readable:
+            return {}
         stats = self.store.stats()
         status = self.indexes.status()
         return {

@@ -196,6 +196,11 @@ class TantivyIndex:
             documents=max(0, searcher.num_docs - 1), size_bytes=sizes.folder_bytes(self._path)
         )
 
+    def damaged_files(self) -> list[str]:
+        """Compare every file of the last commit with its checksum."""
+        with self._writing:
+            return _damaged_files(self._path)
+
     def close(self) -> None:
         with self._writing:
             self._abandon_fresh()

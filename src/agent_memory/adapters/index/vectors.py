@@ -350,6 +350,19 @@ class FlatVectors:
             size_bytes=sizes.folder_bytes(self._folder),
         )
 
+    def damaged_files(self) -> list[str]:
+        """Compare the files with the checksums in them."""
+        with self._changing:
+            width = self._dimension * 2
+            try:
+                with self._matrix_path.open("rb") as matrix:
+                    for frame, _ in _frames(self._log_path.read_bytes()):
+                        if zlib.crc32(matrix.read(width * len(frame.rows))) != frame.checksum:
+                            return [self._matrix_path.name]
+            except (IndexFailed, OSError):
+                return [self._log_path.name]
+        return []
+
     def _read_marker(self) -> None:
         marker = msgspec.json.decode((self._folder / _MARKER).read_bytes(), type=_Marker)
         if (marker.format, marker.model) != (FORMAT, self._model):

@@ -175,7 +175,8 @@ class CronScheduler:
                 self._ended(found)
                 return
             error = f"{type(exc).__name__}: {exc}"
-            log.exception("job.failed", job=found.job.name)
+            known = isinstance(exc, AgentMemoryError)  # it says itself what is wrong
+            log.error("job.failed", job=found.job.name, error=error, exc_info=not known)
         seconds = time.monotonic() - started
         log.debug("job.done", job=found.job.name, seconds=round(seconds, 3))
         with self._changed:

@@ -3,6 +3,11 @@
 One thread writes. It takes every batch that waits, checks each against the store and the batches
 before it, writes them as one, flushes once, and answers all. Readers are held back between write
 and flush, so that nobody sees what a crash could still take away.
+
+A write or flush that fails leaves the engine in a state that only opening its files anew clears up:
+what is in the log is then read back, and written to disk again. The store does so by itself, again
+and again with growing pauses, until a write goes through. Meanwhile it refuses writes and, as far
+as the files can be read, serves reads.
 """
 
 import threading
@@ -10,7 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain, repeat
 from typing import Protocol
 
 from agent_memory.adapters.storage import families
@@ -27,7 +33,13 @@ from agent_memory.domain.batches import (
     Put,
     Row,
 )
-from agent_memory.domain.errors import Overloaded, StorageClosed, StorageFailed
+from agent_memory.domain.errors import (
+    Overloaded,
+    StorageClosed,
+    StorageFailed,
+    StorageUnwritable,
+)
+from agent_memory.domain.status import StoreHealth
 
 SEQUENCES = families.META  # where the last number of each sequence is kept
 GROUP_BATCHES = 1024
@@ -40,10 +52,18 @@ GATHER_PAUSE = 0.002
 GATHER_SECONDS = 0.015
 STALL_PAUSE = 0.002
 STALL_LIMIT = 60.0
+# Between two attempts to open the files anew after a failed write, in seconds.
+REOPEN_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
+LONGEST_REOPEN_PAUSE = 10.0
+PROBE = Put(families.META, b"probe", b"")  # written to find out whether writing works again
 
 
 class Stalled(Exception):
     """The engine cannot take a write now and has taken nothing; try again."""
+
+
+class UnknownFamily(StorageFailed):
+    """A batch names a family that the store does not have; nothing was written."""
 
 
 class Engine(Protocol):
@@ -75,17 +95,22 @@ class Engine(Protocol):
         """Give up long work of other threads, which `close` would wait for. No write follows."""
         ...
 
+    def reopen(self, *, read_only: bool) -> None:
+        """Close the files and open them anew; what is read back from the log becomes durable,
+        unless only reads are wanted. No other call is under way. Raises StorageFailed."""
+        ...
+
     def close(self) -> None: ...
 
 
 class CommittedStore:
     """OrderedStore over any engine."""
 
-    def __init__(self, engine: Engine, on_flush_failure: Callable[[BaseException], None]) -> None:
-        """After a failed flush nobody knows what is on disk: `on_flush_failure` should end the
-        process. The store itself refuses all further work."""
+    def __init__(self, engine: Engine, watch: Callable[[StoreHealth], None]) -> None:
+        """Report each change of health to `watch`, on the committer's thread."""
         self._engine = engine
-        self._on_flush_failure = on_flush_failure
+        self._watch = watch
+        self._health = StoreHealth()
         self._gate = _Gate()
         self._users = _Gate()  # closed only by close(): an unfinished scan would keep the lock
         self._sequences: dict[tuple[str, bytes], int] = {}
@@ -94,7 +119,6 @@ class CommittedStore:
         self._waiting_bytes = 0
         self._last_group = 0
         self._closing = False
-        self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="store-committer", daemon=True)
         self._thread.start()
 
@@ -121,10 +145,10 @@ class CommittedStore:
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
         submission = _Submission(tuple(batches))
         with self._wake:
-            if self._failure is not None:
-                raise StorageFailed("the store failed and takes no more writes") from self._failure
             if self._closing:
                 raise StorageClosed("the store is closed")
+            if not self._health.writable:
+                raise _refusal(self._health)
             if self._waiting_bytes > PENDING_BYTES:
                 raise Overloaded(
                     f"{self._waiting_bytes >> 20} MiB are waiting to be written; try again"
@@ -137,6 +161,10 @@ class CommittedStore:
     def sequence(self, family: str, prefix: bytes, /) -> int:
         with self._reading():
             return _last(self._engine, family, prefix)
+
+    @property
+    def health(self) -> StoreHealth:
+        return self._health
 
     def close(self) -> None:
         with self._wake:
@@ -160,8 +188,8 @@ class CommittedStore:
     @contextmanager
     def _reading(self) -> Iterator[None]:
         with self._gate.reading():
-            if self._failure is not None:  # what is there may not be on disk
-                raise StorageFailed("the store failed and can no longer be read") from self._failure
+            if not self._health.readable:
+                raise StorageFailed(f"the store cannot be read: {self._health.reason}")
             yield
 
     def _run(self) -> None:
@@ -170,9 +198,53 @@ class CommittedStore:
                 self._commit(submissions)
             except BaseException as exc:
                 for submission in submissions:
-                    submission.future.set_exception(exc)
-                if self._failure is not None:
-                    self._on_flush_failure(self._failure)
+                    submission.fail(exc)
+            if not self._health.writable:
+                self._recover()
+
+    def _recover(self) -> None:
+        """Open the files anew until a write goes through, or the store is closed."""
+        self._refuse_waiting()
+        for pause in chain(REOPEN_PAUSES, repeat(LONGEST_REOPEN_PAUSE)):
+            with suppress(StorageFailed):
+                self._engine.interrupt()  # a compaction would hold us up
+            with self._users.writing(), self._gate.writing():
+                health = self._reopened()
+            if health.writable:
+                self._sequences = {}  # what was written last may be there or not: read them again
+            self._set_health(health)
+            if health.writable:
+                return
+            with self._wake:
+                if self._wake.wait_for(lambda: self._closing, pause):
+                    return
+
+    def _reopened(self) -> StoreHealth:
+        try:
+            self._engine.reopen(read_only=False)
+            self._engine.write([PROBE])
+            self._engine.flush()
+            return StoreHealth()
+        except Exception as exc:
+            reason = str(exc)
+        try:
+            self._engine.reopen(read_only=True)
+        except StorageFailed as exc:
+            return StoreHealth(writable=False, readable=False, reason=str(exc))
+        return StoreHealth(writable=False, reason=reason)
+
+    def _set_health(self, health: StoreHealth) -> None:
+        before, self._health = self._health, health
+        if (health.writable, health.readable) != (before.writable, before.readable):
+            self._watch(health)
+
+    def _refuse_waiting(self) -> None:
+        with self._wake:
+            refused = list(self._waiting)
+            self._waiting.clear()
+            self._waiting_bytes = 0
+        for submission in refused:
+            submission.fail(_refusal(self._health))
 
     def _next_group(self) -> "list[_Submission]":
         """What waits, up to the size of a group; empty when the store closes."""
@@ -201,28 +273,36 @@ class CommittedStore:
             time.sleep(GATHER_PAUSE)
 
     def _commit(self, submissions: "list[_Submission]") -> None:
-        if self._failure is not None:
-            raise StorageFailed("the store failed and takes no more writes") from self._failure
         plan = _Plan(self._engine, self._sequences)
-        outcomes = [[plan.add(batch) for batch in each.batches] for each in submissions]
+        planned: list[tuple[_Submission, list[Outcome]]] = []
+        for submission in submissions:
+            try:
+                planned.append((submission, [plan.add(batch) for batch in submission.batches]))
+            except StorageFailed as exc:  # a row that cannot be read fails only who asked for it
+                submission.fail(exc)
         operations = plan.operations()
         if operations:
             self._write(operations)
             self._sequences = plan.sequences
-        for submission, outcome in zip(submissions, outcomes, strict=True):
-            submission.future.set_result(outcome)
+        for submission, outcomes in planned:
+            submission.future.set_result(outcomes)
 
     def _write(self, operations: Sequence[Put | Delete | DeleteRange]) -> None:
         deadline = time.monotonic() + STALL_LIMIT
         while True:
             try:
                 with self._gate.writing():  # open again during a stall: nothing is written then
-                    self._engine.write(operations)
                     try:
+                        self._engine.write(operations)
                         self._engine.flush()
-                    except BaseException as exc:
-                        self._failure = exc
-                        raise StorageFailed("could not flush to disk") from exc
+                    except (Stalled, UnknownFamily):
+                        raise
+                    except Exception as exc:
+                        # Before the gate opens: what is written and not flushed is not shown.
+                        self._set_health(
+                            StoreHealth(writable=False, readable=False, reason=str(exc))
+                        )
+                        raise
                 return
             except Stalled as exc:
                 if time.monotonic() > deadline:
@@ -230,6 +310,10 @@ class CommittedStore:
                         f"the store has been unable to write for {STALL_LIMIT:.0f} s"
                     ) from exc
                 time.sleep(STALL_PAUSE)
+
+
+def _refusal(health: StoreHealth) -> StorageUnwritable:
+    return StorageUnwritable(f"the store cannot be written now: {health.reason}")
 
 
 class _Submission:
@@ -246,6 +330,10 @@ class _Submission:
             for batch in batches
             for operation in batch.operations
         )
+
+    def fail(self, exc: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(exc)
 
 
 _Pending = dict[bytes, bytes | None]
@@ -266,22 +354,23 @@ class _Plan:
         for expectation in batch.expectations:
             if not self._holds(expectation):
                 return Conflict(expectation)
-        assigned: list[int] = []
+        # Numbers first: reading a counter may fail, and half a batch must not be written.
+        numbers = [
+            self._advance(operation.family, operation.prefix)
+            for operation in batch.operations
+            if isinstance(operation, Append)
+        ]
+        assigned = iter(numbers)
         for operation in batch.operations:
             if isinstance(operation, Append):
                 family, prefix, value = operation
-                number = self._advance(family, prefix)
-                assigned.append(number)
-                self._apply(Put(family, prefix + b"%020d" % number, value))
+                self._apply(Put(family, prefix + b"%020d" % next(assigned), value))
             else:
                 self._apply(operation)
-        return Committed(tuple(assigned))
+        return Committed(tuple(numbers))
 
     def operations(self) -> list[Put | Delete | DeleteRange]:
-        counters = [
-            Put(SEQUENCES, _counter_key(*name), b"%020d" % self.sequences[name])
-            for name in sorted(self._advanced)
-        ]
+        counters = [counter(*name, self.sequences[name]) for name in sorted(self._advanced)]
         return [*self._operations, *counters]
 
     def _apply(self, operation: Put | Delete | DeleteRange) -> None:
@@ -372,6 +461,11 @@ class _Gate:
             with self._changed:
                 self._closed = False
                 self._changed.notify_all()
+
+
+def counter(family: str, prefix: bytes, number: int) -> Put:
+    """The row that keeps the last number of a sequence."""
+    return Put(SEQUENCES, _counter_key(family, prefix), b"%020d" % number)
 
 
 def _last(engine: Engine, family: str, prefix: bytes) -> int:

@@ -4,8 +4,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 
 from agent_memory.adapters.storage import families
+from agent_memory.adapters.storage.committer import UnknownFamily
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageClosed, StorageFailed
+from agent_memory.domain.errors import StorageClosed
 from agent_memory.domain.status import FamilyStats, StoreStats
 
 
@@ -45,6 +46,9 @@ class MemoryEngine:
     def interrupt(self) -> None:
         """Nothing here takes long."""
 
+    def reopen(self, *, read_only: bool) -> None:
+        """There are no files: what was written is still there."""
+
     def stats(self) -> StoreStats:
         if self._families is None:
             raise StorageClosed("the store is closed")
@@ -77,7 +81,7 @@ class MemoryEngine:
         try:
             return self._families[name]
         except KeyError:
-            raise StorageFailed(f"no family {name!r}") from None
+            raise UnknownFamily(f"no family {name!r}") from None
 
 
 class _Family:

@@ -4,6 +4,7 @@ in one batch."""
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
@@ -110,8 +111,8 @@ class StoredUses:
         self._pending: Future[list[Outcome]] | None = None
 
     def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
-        with self._counting:
-            self._settled()
+        with self._counting, suppress(StorageFailed):  # a count may be lost, an answer may not
+            self._await_counts()
             uses = zip(used, self.of(used), strict=True)
             self._put(
                 (key, replace(use, count=use.count + 1, last_ms=max(at, use.last_ms)))
@@ -124,10 +125,11 @@ class StoredUses:
 
     def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
         with self._counting:
-            self._settled()
+            self._await_counts()
             uses = zip(tiers.items(), self.of(list(tiers)), strict=True)
             self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
-            self._settled()
+            if self._pending is not None:
+                self._pending.result()
 
     def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
         puts = [
@@ -141,11 +143,12 @@ class StoredUses:
         if puts:  # nobody waits for it: to lose a count in a crash does no harm
             self._pending = self._store.submit([Batch(tuple(puts))])
 
-    def _settled(self) -> None:
-        """What was counted before can be read, and is counted on."""
-        if self._pending is not None:
-            self._pending.result()
-            self._pending = None
+    def _await_counts(self) -> None:
+        """Wait until what was counted before can be read, if it could be written."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            with suppress(StorageFailed):
+                pending.result()
 
     def forget(self, key: MemoryKey, /) -> None:
         self._store.submit([Batch((Delete(families.MEMORY_USES, keys.memory(key)),))]).result()

@@ -7,17 +7,23 @@
 - the LOCK is held while any handle or iterator lives: `close` drops them all;
 - `cancel_all_background` makes `compact_range` return as if done, and `close` complain: both told;
 - `items()` ends at a damaged block without an error: rows come from `iter()`, asked for its status.
+- by default a log is read up to its first damaged record, and the rest is dropped without a word:
+  a log that is not perfect is refused, and mended by `write_ahead_log`, which keeps all the rest.
 """
 
+import gc
+import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import rocksdict
 
 from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import Stalled
+from agent_memory.adapters.storage.committer import Stalled, UnknownFamily
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
 from agent_memory.domain.errors import StorageClosed, StorageFailed, StorageLocked
 from agent_memory.domain.status import FamilyStats, StoreStats
@@ -27,42 +33,103 @@ CACHE_BYTES = 32 * MIB
 MEMTABLE_BYTES = 64 * MIB
 WAL_BYTES = 128 * MIB
 DICTIONARY_BYTES = 32 << 10
+MAX_GAPS = 1_000
 # "lock" alone would also be found in "block checksum mismatch", and in a path.
 _LOCKED = ("While lock file:", "lock hold by current process")
 # How a message begins: any of these words may also be found in a path.
 _STALLED = "Result incomplete:"
 _CANCELLED = "Shutdown in progress:"
+_CORRUPTED = "Corruption:"
+_LAST_NUMBER = re.compile(rb"(.*?)(\d{6,20})(?:\D.*)?$", re.DOTALL)  # a time or a sequence
+
+
+class Gap(NamedTuple):
+    """A range of keys, ends included, that a damaged table hides."""
+
+    family: str
+    low: bytes
+    high: bytes
 
 
 class RocksEngine:
     """One RocksDB database, opened for writing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        mend: Callable[[Path], object] | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        """`mend` takes damaged records out of the logs of the closed store. One that is only read
+        may be in use by others; it shows what was there when it was opened."""
         self._path = path
+        self._mend = mend
+        self._interrupting = threading.Lock()
+        self._compactions = 0
+        self._gaps: dict[Gap, None] = {}
+        self._no_stall = rocksdict.WriteOptions()
+        self._no_stall.no_slowdown = True
+        # One cache object for all families: it must outlive the database.
+        self._cache = rocksdict.Cache(CACHE_BYTES)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as exc:
             raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
-        # One cache object for all families: it must outlive the database.
-        self._cache = rocksdict.Cache(CACHE_BYTES)
-        names = {*families.ALL, *_existing(path)}
+        self._open(read_only=read_only)
+
+    def _open(self, *, read_only: bool = False) -> None:
+        names = {*families.ALL, *_existing(self._path)}
+        self._interrupted = False
+        self._db: rocksdict.Rdict | None = None
+        self._db = self._open_for_reading(names) if read_only else self._open_for_writing(names)
+        self._families = {name: self._db.get_column_family(name) for name in names}
+        self._handles = {name: self._db.get_column_family_handle(name) for name in names}
+
+    def _open_for_writing(self, names: AbstractSet[str]) -> rocksdict.Rdict:
+        modes = rocksdict.DBRecoveryMode
         try:
-            self._db: rocksdict.Rdict | None = rocksdict.Rdict(
-                str(path),
-                options=_database_options(),
+            return self._database(names, modes.absolute_consistency())
+        except StorageFailed as exc:
+            if self._mend is None or not _is_corruption(exc.__cause__):
+                raise
+        try:
+            self._mend(self._path)
+        except OSError as exc:
+            raise StorageFailed(f"cannot mend the log of {self._path}: {exc}") from exc
+        # What is left is a last write that was cut off, and never acknowledged.
+        return self._database(names, modes.tolerate_corrupted_tail_records())
+
+    def _open_for_reading(self, names: AbstractSet[str]) -> rocksdict.Rdict:
+        """Beside files that cannot be written: as far as the log can be read."""
+        return self._database(
+            names & {*_existing(self._path)},
+            rocksdict.DBRecoveryMode.point_in_time(),
+            access_type=rocksdict.AccessType.read_only(False),
+        )
+
+    def _database(
+        self, names: AbstractSet[str], mode: rocksdict.DBRecoveryMode, **how: Any
+    ) -> rocksdict.Rdict:
+        options = _database_options()
+        options.set_wal_recovery_mode(mode)
+        try:
+            return rocksdict.Rdict(
+                str(self._path),
+                options=options,
                 column_families={name: self._options(name) for name in names},
+                **how,
             )
         except Exception as exc:  # the binding raises plain Exception throughout
             if any(reason in str(exc) for reason in _LOCKED):
-                raise StorageLocked(f"another process has {path} open") from exc
-            raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
-        self._families = {name: self._db.get_column_family(name) for name in names}
-        self._handles = {name: self._db.get_column_family_handle(name) for name in names}
-        self._no_stall = rocksdict.WriteOptions()
-        self._no_stall.no_slowdown = True
-        self._interrupting = threading.Lock()
-        self._compactions = 0
-        self._interrupted = False
+                raise StorageLocked(f"another process has {self._path} open") from exc
+            raise StorageFailed(f"cannot open the store at {self._path}: {exc}") from exc
+
+    def reopen(self, *, read_only: bool) -> None:
+        with suppress(StorageFailed):  # it may complain again of what it failed in
+            self.close()
+        gc.collect()  # what an error of the past still refers to keeps the lock
+        self._open(read_only=read_only)
 
     def get(self, family: str, key: bytes, /) -> bytes | None:
         try:
@@ -75,7 +142,18 @@ class RocksEngine:
             found: Any = self._family(family).get(list(keys))
             return list(found)
         except Exception as exc:
-            raise self._failed("read", exc) from exc
+            if not _is_corruption(exc) or len(keys) == 1:
+                raise self._failed("read", exc) from exc
+        return [self._get_unless_damaged(family, key) for key in keys]
+
+    def _get_unless_damaged(self, family: str, key: bytes) -> bytes | None:
+        try:
+            return self.get(family, key)
+        except StorageFailed as exc:
+            if not _is_corruption(exc.__cause__):
+                raise
+            self._note_gap(Gap(family, key, key))
+            return None
 
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
@@ -95,48 +173,102 @@ class RocksEngine:
                 rows.seek(start)
         except Exception as exc:
             raise self._failed("read", exc) from exc
-        return self._rows(rows, start, limit=limit, reverse=reverse)
+        return self._rows(family, rows, start, end, limit=limit, reverse=reverse)
 
     def _rows(
-        self, rows: rocksdict.RdictIter, start: bytes, *, limit: int, reverse: bool
+        self,
+        family: str,
+        rows: rocksdict.RdictIter,
+        start: bytes,
+        end: bytes,
+        *,
+        limit: int,
+        reverse: bool,
     ) -> Iterator[Row]:
+        """Go on behind blocks that are damaged, and note what could not be read."""
         advance = rows.prev if reverse else rows.next
-        try:
-            for _ in range(limit):
-                if not rows.valid() or (reverse and rows.key() < start):
-                    break
-                yield rows.key(), rows.value()
-                advance()
-            rows.status()  # a damaged block ends an iteration as if it were the end of the data
-        except Exception as exc:
-            raise self._failed("read", exc) from exc
+        edge, left = end if reverse else start, limit
+        while left > 0:
+            try:
+                while left > 0 and rows.valid() and not (reverse and rows.key() < start):
+                    edge = rows.key()
+                    yield edge, rows.value()
+                    left -= 1
+                    advance()
+                rows.status()  # a damaged block ends an iteration as if no more data came
+                return
+            except Exception as exc:
+                if not _is_corruption(exc):
+                    raise self._failed("read", exc) from exc
+            low, high = (start, edge) if reverse else (edge, end)
+            self._note_gap(self._pass_damage(family, rows, low, high, reverse=reverse))
+
+    def _pass_damage(
+        self, family: str, rows: rocksdict.RdictIter, low: bytes, high: bytes, *, reverse: bool
+    ) -> Gap:
+        """Move to the nearest row that can be read behind a damaged block."""
+
+        def can_seek(key: bytes) -> bool:
+            # A new one each time: near a damaged block an iterator repeats its last error.
+            probe = self._family(family).iter(rocksdict.ReadOptions())
+            return _can_seek(probe, key, reverse=reverse)
+
+        near, far = (high, low) if reverse else (low, high)
+        edge = _nearest(near, far, can_seek)
+        if not _can_seek(rows, edge, reverse=reverse):  # nothing behind it can be read either
+            edge = far
+            _can_seek(rows, edge, reverse=reverse)
+        return Gap(family, edge, high) if reverse else Gap(family, low, edge)
 
     def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
         try:
             rows = self._family(family).iter(rocksdict.ReadOptions())
-            found = [_beside(rows, key, reach) for key in keys]
-            rows.status()
-            return found
+            return [self._beside(family, rows, key, reach) for key in keys]
         except Exception as exc:
             raise self._failed("read", exc) from exc
 
-    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
-        batch = rocksdict.WriteBatch(raw_mode=True)
-        handles = self._handles
+    def _beside(self, family: str, rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
         try:
-            for operation in operations:
-                handle = handles[operation.family]
-                if isinstance(operation, Put):
-                    batch.put(operation.key, operation.value, handle)
-                elif isinstance(operation, Delete):
-                    batch.delete(operation.key, handle)
-                elif operation.start < operation.end:
-                    batch.delete_range(operation.start, operation.end, handle)
-            self._opened().write(batch, self._no_stall)
+            found = _beside(rows, key, reach)
+            rows.status()
+            return found
+        except Exception as exc:
+            if not _is_corruption(exc):
+                raise
+            self._note_gap(Gap(family, key, key))
+            return []
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The ranges of keys that could not be read so far, because their tables are damaged."""
+        return tuple(self._gaps)
+
+    def _note_gap(self, gap: Gap) -> None:
+        if len(self._gaps) < MAX_GAPS:
+            self._gaps[gap] = None
+
+    def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
+        try:
+            self._opened().write(self._batch(operations), self._no_stall)
         except Exception as exc:
             if str(exc).startswith(_STALLED):
                 raise Stalled(str(exc)) from exc
             raise self._failed("write", exc) from exc
+
+    def _batch(self, operations: Sequence[Put | Delete | DeleteRange]) -> rocksdict.WriteBatch:
+        """A frame of its own: the traceback of a failed write would keep the handles in this one,
+        and with them the lock, so that the store could not be opened anew."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        handles = self._handles
+        for operation in operations:
+            handle = handles[operation.family]
+            if isinstance(operation, Put):
+                batch.put(operation.key, operation.value, handle)
+            elif isinstance(operation, Delete):
+                batch.delete(operation.key, handle)
+            elif operation.start < operation.end:
+                batch.delete_range(operation.start, operation.end, handle)
+        return batch
 
     def flush(self) -> None:
         try:
@@ -239,7 +371,7 @@ class RocksEngine:
         if isinstance(exc, StorageFailed):
             return exc
         if isinstance(exc, KeyError):
-            return StorageFailed(f"no family {exc}")
+            return UnknownFamily(f"no family {exc}")
         return StorageFailed(f"cannot {what} the store at {self._path}: {exc}")
 
     def _options(self, family: str) -> rocksdict.Options:
@@ -287,6 +419,53 @@ def _beside(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
     return found
 
 
+def _nearest(near: bytes, far: bytes, can_seek: Callable[[bytes], bool]) -> bytes:
+    """The key nearest to `near`, on the way to `far`, that can be sought. It is looked for at
+    growing distances in the last number of the key, a time or a sequence, and then by halving the
+    last step; where the key has none, by halving the way in bytes."""
+    sign = 1 if near < far else -1
+    match = _LAST_NUMBER.match(near)
+    if match:
+        head, digits = match.groups()
+        number, width, step = int(digits), len(digits), 1
+        last = number
+        while 0 <= (tried := number + sign * step) < 10**width:
+            if can_seek(b"%s%0*d" % (head, width, tried)):
+                good = _halve(last, tried, lambda each: can_seek(b"%s%0*d" % (head, width, each)))
+                return b"%s%0*d" % (head, width, good)
+            last, step = tried, 2 * step
+    width = max(len(near), len(far)) + 1
+    found = _halve(
+        int.from_bytes(near.ljust(width, b"\0"), "big"),
+        int.from_bytes(far.ljust(width, b"\0"), "big"),
+        lambda each: can_seek(each.to_bytes(width, "big")),
+    )
+    return found.to_bytes(width, "big")
+
+
+def _halve(bad: int, good: int, is_good: Callable[[int], bool]) -> int:
+    """The end of the good side, next to the bad one."""
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        bad, good = (bad, middle) if is_good(middle) else (middle, good)
+    return good
+
+
+def _can_seek(rows: rocksdict.RdictIter, key: bytes, *, reverse: bool) -> bool:
+    try:
+        (rows.seek_for_prev if reverse else rows.seek)(key)
+        rows.status()
+    except Exception as exc:
+        if not _is_corruption(exc):
+            raise
+        return False
+    return True
+
+
+def _is_corruption(exc: BaseException | None) -> bool:
+    return exc is not None and str(exc).startswith(_CORRUPTED)
+
+
 def _property(database: rocksdict.Rdict, name: str) -> int:
     return database.property_int_value(name) or 0
 
@@ -320,9 +499,31 @@ def _database_options() -> rocksdict.Options:
     return options
 
 
+def rebuild_manifest(path: Path) -> None:
+    """Make a closed store that cannot be opened one that can, from the tables that are sound. What
+    is not, is left in a folder `lost` inside it."""
+    try:
+        rocksdict.Rdict.repair(str(path), _database_options())
+    except Exception as exc:
+        raise StorageFailed(f"cannot repair the store at {path}: {exc}") from exc
+
+
+def family_numbers(path: Path) -> dict[int, str]:
+    """The families by the numbers that logs know them by: the order in which RocksDB made them, and
+    in which it lists their options."""
+    newest = max(path.glob("OPTIONS-*"), key=lambda each: each.name, default=None)
+    if newest is None:
+        return {}
+    return dict(
+        enumerate(re.findall(r'^\[CFOptions "([^"]*)"\]', newest.read_text(), re.MULTILINE))
+    )
+
+
 def _existing(path: Path) -> list[str]:
     """The families on disk; a newer version may have added some that we must open too."""
     if not (path / "CURRENT").exists():
+        if any(path.glob("*.sst")):  # RocksDB would begin a new store beside them
+            raise StorageFailed(f"the store at {path} is damaged: its file CURRENT is missing")
         return []
     try:
         return [name for name in rocksdict.Rdict.list_cf(str(path)) if name != "default"]

@@ -13,7 +13,7 @@ from agent_memory.domain.jobs import JobStatus
 from agent_memory.domain.ports import Clock, ModelServer, Worker
 from agent_memory.domain.queries import Answer, Query
 from agent_memory.domain.runs import Command
-from agent_memory.domain.status import DaemonStatus, Finding
+from agent_memory.domain.status import DaemonStatus, Finding, StoreRepair
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
@@ -37,6 +37,7 @@ from agent_memory.services.runs import Listener, Runs
 from agent_memory.services.sharing import Sharing
 from agent_memory.services.survey import Survey
 from agent_memory.services.transfer import Transfer
+from agent_memory.services.verification import Verification
 from agent_memory.services.workplaces import Workplaces
 
 
@@ -128,6 +129,10 @@ class Control(Protocol):
         """What there is to say about a daemon that does not serve; mostly nothing."""
         ...
 
+    def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
+        """Save what can be read of the store, which no daemon may have open."""
+        ...
+
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
         """Look at the whole way from an agent to the store, as whoever works in this folder."""
         ...
@@ -177,6 +182,7 @@ class Services:
     forgetting: Forgetting
     memory_forgetting: MemoryForgetting
     installing: Installing
+    verification: Verification
     worker: Worker
     runs: Runs
     run_memory: RunMemory

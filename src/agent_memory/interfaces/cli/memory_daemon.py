@@ -19,6 +19,7 @@ from agent_memory.interfaces.cli.commands import Group, Invocation, global_optio
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
+from agent_memory.interfaces.cli.verify import verify
 from agent_memory.services.admin import Admin
 
 NOT_RUNNING = 1
@@ -132,7 +133,8 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
         f"  Uptime: {rendering.duration(found.uptime_seconds)}",
         f"  Events stored: {found.events:,}",
         f"  Database size: {rendering.size(found.db_bytes)}",
-        *(f"  {line}" for line in _index_lines(found.indexes)),
+        *(f"  {line}" for line in store_lines(found)),
+        *(f"  {line}" for line in ([] if found.indexes is None else _index_lines(found.indexes))),
         *(f"  Warning: {warning}" for warning in found.warnings),
     ]
     if verbose:
@@ -151,6 +153,19 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
               or ["    none"]),
         ]  # fmt: skip
     return "\n".join(lines)
+
+
+def store_lines(found: DaemonStatus) -> Iterator[str]:
+    """What is wrong with the store, if anything."""
+    health = found.store
+    if not health.writable:
+        reads = "it answers reads" if health.readable else "it answers no reads"
+        yield (
+            f"STORE FAILING: nothing is recorded, {reads}; hooks are kept in the spool."
+            f" Trying again by itself: {rendering.plain(health.reason)}"
+        )
+    for damage in found.damages:
+        yield f"DAMAGE: {rendering.plain(wire.damage_text(damage))}"
 
 
 def _urls(found: DaemonStatus) -> Iterator[str]:
@@ -380,6 +395,9 @@ def _only_here(run: Invocation, ctx: click.Context) -> None:
     given = ctx.meta["db_path"]
     if given is not None and run.path(given).resolve() != run.backend.own_db:
         raise click.UsageError("the indexes are those of the running daemon: leave --db-path out")
+
+
+admin.add_command(verify)
 
 
 @contextmanager

@@ -77,8 +77,13 @@ class GrpcServer:
 
     async def start(self) -> None:
         await self._server.start()
+        await self.report_health(True)
+
+    async def report_health(self, serving: bool) -> None:
+        """Tell health checks whether the store takes writes."""
+        states = health_pb2.HealthCheckResponse
         for name in self._names:
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+            await self._health.set(name, states.SERVING if serving else states.NOT_SERVING)
 
     async def stop(self, grace_seconds: float) -> None:
         await self._health.enter_graceful_shutdown()

@@ -4,26 +4,38 @@ commands talk to never pays for it."""
 import asyncio
 from collections.abc import Callable, Mapping
 
+from agent_memory.domain.status import StoreHealth
 from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
 
 HEALTHY = b'{"status": "ok"}'
+FAILING = b'{"status": "failing", "store": "%s"}'
 
 
 class Deferred:
-    """Answers `GET /health` itself: the daemon answers, so it lives. `mounts` are applications by
-    their paths, which need nothing of what is loaded here."""
+    """Answers `GET /health` itself: the daemon answers, so it lives, and `health` says whether its
+    store takes writes. `mounts` are applications by their paths, which need nothing of what is
+    loaded here."""
 
     def __init__(
-        self, load: Callable[[], Application], mounts: Mapping[str, Application] | None = None
+        self,
+        load: Callable[[], Application],
+        mounts: Mapping[str, Application] | None = None,
+        health: Callable[[], StoreHealth] = StoreHealth,
     ) -> None:
         self._load = load
         self._mounts = mounts or {}
+        self._health = health
         self._loaded: Application | None = None
         self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == "/health":
-            await answer(send, 200, HEALTHY)
+            health = self._health()
+            if health.writable:
+                await answer(send, 200, HEALTHY)
+            else:  # why is for those with a key: a reason may name paths
+                state = b"read_only" if health.readable else b"unavailable"
+                await answer(send, 503, FAILING % state)
             return
         mounted = self._mounts.get(scope["path"])
         if mounted is not None:

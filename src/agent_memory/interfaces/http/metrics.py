@@ -42,6 +42,11 @@ class _Collector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._operations()
+        writable = GaugeMetricFamily(
+            "agent_memory_store_writable", "1 if the store takes writes, 0 if it is failing"
+        )
+        writable.add_metric([], int(self._vitals.writable()))
+        yield writable
         yield _gauges("queue_depth", "What has yet to be done", "queue", self._vitals.queues())
         yield _gauges("stored", "How much there is", "what", self._vitals.sizes())
         failures = CounterMetricFamily(

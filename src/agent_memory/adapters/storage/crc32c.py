@@ -1,0 +1,55 @@
+"""CRC-32C (Castagnoli), of many byte strings at once: numpy steps through all of them side by side.
+
+The standard library has only the other CRC-32; plain Python needs a minute for a log of 128 MiB.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_POLYNOMIAL = 0x82F63B78
+_MASK_DELTA = 0xA282EAD8  # with which RocksDB masks the checksums that it stores
+_GROUP = 1_024  # strings that are stepped through together
+
+
+def _table() -> NDArray[np.uint32]:
+    values = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        values = np.where(values & 1, (values >> 1) ^ np.uint32(_POLYNOMIAL), values >> 1)
+    return values.astype(np.uint32)
+
+
+_TABLE = _table()
+
+
+def compute(texts: Sequence[bytes]) -> list[int]:
+    """Compute the checksum of each."""
+    sums = [0] * len(texts)
+    order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
+    for first in range(0, len(order), _GROUP):
+        group = order[first : first + _GROUP]
+        for number, value in zip(group, _step([texts[each] for each in group]), strict=True):
+            sums[number] = value
+    return sums
+
+
+def mask(checksum: int) -> int:
+    """Mask a checksum as RocksDB stores it."""
+    return (((checksum >> 15) | (checksum << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def _step(texts: Sequence[bytes]) -> list[int]:
+    """The checksums of texts that come longest first."""
+    lengths = np.array([len(text) for text in texts])
+    matrix = np.zeros((int(lengths[0]) if len(texts) else 0, len(texts)), dtype=np.uint8)
+    for column, text in enumerate(texts):
+        matrix[: len(text), column] = np.frombuffer(text, dtype=np.uint8)
+    state = np.full(len(texts), 0xFFFFFFFF, dtype=np.uint32)
+    left = len(texts)
+    for row, values in enumerate(matrix):
+        while left and lengths[left - 1] <= row:
+            left -= 1
+        active = state[:left]
+        state[:left] = _TABLE[(active ^ values[:left]) & 0xFF] ^ (active >> np.uint32(8))
+    return [int(value) ^ 0xFFFFFFFF for value in state]

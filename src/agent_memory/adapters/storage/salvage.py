@@ -1,0 +1,278 @@
+"""Checking every table of a store, and saving what can be read of a damaged one.
+
+Nothing is repaired before the store as it was lies in a folder beside it. What can be read is
+copied into a new store, which takes the place of the old one; the rows that are made from events
+are then brought into line with the events that are left, and the rest is made from them anew.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_memory.adapters import durable
+from agent_memory.adapters.storage import (
+    codec,
+    committer,
+    damage,
+    families,
+    keys,
+    rocks,
+    write_ahead_log,
+)
+from agent_memory.adapters.storage.committer import CommittedStore
+from agent_memory.adapters.storage.rocks import Gap, RocksEngine
+from agent_memory.domain.batches import Append, Batch, Delete, DeleteRange, Operation, Put, Row
+from agent_memory.domain.errors import StorageFailed, StorageLocked
+from agent_memory.domain.events import Millis
+from agent_memory.domain.status import Damage, StoreCheck, StoreHealth, StoreRepair
+
+_PAGE = 1_000
+_ALL_ROWS = 1 << 60
+_LAST = b"\xff" * 512
+_TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
+# The table of contents is made from events: where some of it is lost, all of it is made anew.
+_CONTENTS = (
+    families.TOC_NODES,
+    families.TOC_LATEST,
+    families.TOC_STATE,
+    families.SEGMENTS,
+    families.GRIPS,
+)
+_NUMBERED = (families.OUTBOX, families.EMBEDDING_QUEUE, families.NOTE_QUEUE, families.JOURNAL)
+_DIGITS = 20  # of a sequence number, at the end of a key
+_AHEAD = 1_000_000_000  # of any number given before, where the last one is not known
+
+Done = Callable[[int], None]
+
+
+def check(path: Path, now: Millis, done: Done) -> StoreCheck:
+    """Read every row from disk. The store may be in use meanwhile. Raises StorageFailed."""
+    rows, gaps = _read_all(path, done)
+    return StoreCheck(rows=rows, damages=describe(gaps, now))
+
+
+def describe(gaps: Iterable[Gap], now: Millis) -> tuple[Damage, ...]:
+    """Say what damaged tables hide, for each family."""
+    by_family: dict[str, list[Gap]] = {}
+    for gap in gaps:
+        by_family.setdefault(gap.family, []).append(gap)
+    return tuple(
+        _describe_family(family, of_family, now) for family, of_family in by_family.items()
+    )
+
+
+def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+    """Save what can be read of a store that nobody has open. Raises StorageFailed."""
+    before = damage.reports(path)
+    kept = ""
+    try:
+        rows, gaps = _read_all(path, done)
+    except StorageLocked:
+        raise
+    except StorageFailed as exc:
+        report = Damage(what=f"a store that could not be opened ({exc})", noticed_ms=now)
+        kept = damage.put_aside(path, _files(path), report).kept
+        _make_openable(path)
+        rows, gaps = _read_all(path, done)
+    if gaps and not kept:
+        kept = damage.put_aside(path, _files(path), describe(gaps, now)[0]).kept
+    # Damaged records are taken out of the logs here, and what is sound becomes a table.
+    RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
+    if gaps:
+        _copy_readable(path, done)
+    if kept:
+        lost = _bring_into_line(path, contents_too=not gaps or _is_in_contents(gaps))
+        damage.write_report(Path(kept), _report(kept, gaps, lost, now))
+    mended = tuple(each for each in damage.reports(path) if each not in before)
+    return StoreRepair(rows=rows, damages=mended, kept=kept)
+
+
+def _describe_family(family: str, gaps: list[Gap], now: Millis) -> Damage:
+    ends = [_TIME.match(key) for gap in gaps for key in (gap.low, gap.high)]
+    times = [Millis(int(match[1])) for match in ends if match]
+    return Damage(
+        what=f"{len(gaps)} damaged ranges in the tables of {family}",
+        noticed_ms=now,
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
+    )
+
+
+def _make_openable(path: Path) -> None:
+    """Rebuild a store that cannot be opened from its sound tables and its logs."""
+    written = list(_logged(path))
+    rocks.rebuild_manifest(path)
+    engine = RocksEngine(path)
+    try:
+        # The rebuilt store knows only families with a sound table, and drops the rest of a log.
+        for operations in written:
+            engine.write([each for each in operations if each.family in families.ALL])
+        engine.flush()
+    finally:
+        engine.close()
+
+
+def _logged(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
+    """What the logs of a closed store write, batch by batch."""
+    names = rocks.family_numbers(path)
+    for log in sorted(path.glob("*.log")):
+        for record in write_ahead_log.read(log.read_bytes()).records:
+            try:
+                yield write_ahead_log.operations(record, names)
+            except (IndexError, ValueError):
+                continue  # not a batch of ours
+
+
+def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
+    engine = RocksEngine(path, read_only=True)
+    try:
+        rows = 0
+        for family in families.ALL:
+            for _ in _all_rows(engine, family):
+                rows += 1
+                if rows % _PAGE == 0:
+                    done(rows)
+        return rows, engine.gaps
+    finally:
+        engine.close()
+
+
+def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
+    return engine.scan(family, b"", _LAST, limit=_ALL_ROWS, reverse=False)
+
+
+def _copy_readable(path: Path, done: Done) -> None:
+    """Put a new store with every row that can be read in the place of this one."""
+    fresh = path.with_name(f"{path.name}.salvaged")
+    shutil.rmtree(fresh, ignore_errors=True)
+    source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
+    try:
+        rows = 0
+        for family in families.ALL:
+            batch: list[Put] = []
+            for key, value in _all_rows(source, family):
+                batch.append(Put(family, key, value))
+                if len(batch) == _PAGE:
+                    target.write(batch)
+                    rows, batch = rows + len(batch), []
+                    done(rows)
+            target.write(batch)
+        target.flush()
+    finally:
+        source.close()
+        target.close()
+    shutil.rmtree(path)
+    fresh.rename(path)
+    durable.sync_folder(path.parent)
+
+
+def _bring_into_line(path: Path, *, contents_too: bool) -> list[Millis]:
+    """Let what is made from events follow from those that are left. The times of the lost."""
+    with _opened(path) as store:
+        _restore_counters(store)
+        lost = _drop_lost_events(store)
+        _restore_names(store)
+        if contents_too:
+            cleared = tuple(DeleteRange(family, b"", _LAST) for family in _CONTENTS)
+            store.submit([Batch(cleared)]).result()
+            for page in _pages(store, families.EVENTS):
+                store.submit([_announce(key) for key, _ in page]).result()
+    shutil.rmtree(path.with_name("index" if path.name == "db" else f"{path.name}-index"), True)
+    return lost
+
+
+def _drop_lost_events(store: CommittedStore) -> list[Millis]:
+    """An event whose entry in its session is there and which itself is not, is lost: its id is
+    freed, so that an import may bring it back. A forgotten one has no entry there."""
+    lost: list[Millis] = []
+    for page in _pages(store, families.SESSION_EVENTS):
+        entries = [(key, keys.position(key)) for key, _ in page]
+        events = [keys.event(at.at_ms, at.event_id) for _, at in entries]
+        rows = store.get_many(families.EVENTS, events)
+        for (entry, at), event, row in zip(entries, events, rows, strict=True):
+            if row is None:
+                lost.append(at.at_ms)
+                gone: tuple[Operation, ...] = (
+                    Delete(families.SESSION_EVENTS, entry),
+                    Delete(families.EVENT_IDS, keys.event_id(at.event_id)),
+                )
+                store.submit([Batch((*gone, *_announce(event).operations))]).result()
+    return lost
+
+
+def _restore_names(store: CommittedStore) -> None:
+    """Every event is known by its id, and in its session."""
+    for page in _pages(store, families.EVENTS):
+        batch: list[Operation] = []
+        for key, value in page:
+            at = keys.position(key)
+            event = codec.decode_event(at, value)
+            entry = keys.session_event(event.session_id, at.at_ms, at.event_id)
+            name = keys.event_id(at.event_id)
+            batch.append(Put(families.EVENT_IDS, name, codec.encode_millis(at.at_ms)))
+            batch.append(Put(families.SESSION_EVENTS, entry, codec.EMPTY))
+        store.submit([Batch(tuple(batch))]).result()
+
+
+def _restore_counters(store: CommittedStore) -> None:
+    """No sequence number is given twice, also where the last one given is not known."""
+    for family in _NUMBERED:
+        last: dict[bytes, int] = {}
+        for page in _pages(store, family):
+            for key, _ in page:
+                if key[-_DIGITS:].isdigit():
+                    last[key[:-_DIGITS]] = int(key[-_DIGITS:])
+        for prefix in {*last, *((keys.OUTBOX_PREFIX,) if family == families.OUTBOX else ())}:
+            known = store.sequence(family, prefix)
+            number = max(last.get(prefix, 0), known or _AHEAD)
+            if number != known:
+                store.submit([Batch((committer.counter(family, prefix, number),))]).result()
+
+
+def _announce(event_key: bytes) -> Batch:
+    """An entry in the outbox: whatever is made from this event is to be looked at again."""
+    return Batch((Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key)),))
+
+
+def _report(kept: str, gaps: tuple[Gap, ...], lost: list[Millis], now: Millis) -> Damage:
+    what = (
+        "; ".join(each.what for each in describe(gaps, now)) or "a store that could not be opened"
+    )
+    return Damage(
+        what=f"{what}; repaired",
+        noticed_ms=now,
+        events=len(lost),
+        first_ms=min(lost, default=None),
+        last_ms=max(lost, default=None),
+        kept=kept,
+    )
+
+
+def _is_in_contents(gaps: tuple[Gap, ...]) -> bool:
+    return any(gap.family in (*_CONTENTS, families.META) for gap in gaps)
+
+
+def _files(path: Path) -> list[Path]:
+    return [each for each in path.iterdir() if each.is_file() and each.name != "LOCK"]
+
+
+def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
+    start = b""
+    while rows := store.scan(family, start, _LAST, limit=_PAGE):
+        yield rows
+        start = keys.after(rows[-1][0])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[CommittedStore]:
+    store = CommittedStore(RocksEngine(path), _refuse)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _refuse(health: StoreHealth) -> None:
+    """The write that failed says so itself."""

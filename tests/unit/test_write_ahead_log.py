@@ -1,0 +1,73 @@
+"""The write-ahead log as RocksDB writes it: damage costs the records it hits, and no other."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_memory.adapters.storage import crc32c, families, rocks, write_ahead_log
+from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.domain.batches import Delete, DeleteRange, Put
+
+RECORDS = st.lists(st.binary(min_size=1, max_size=80_000), max_size=8)
+
+
+def test_the_checksum_is_the_one_that_its_standard_gives() -> None:
+    assert crc32c.compute([b"123456789", b"", bytes(32)]) == [0xE3069283, 0, 0x8A9136AA]
+
+
+@given(RECORDS)
+def test_what_is_written_is_read(records: list[bytes]) -> None:
+    found = write_ahead_log.read(write_ahead_log.write(records))
+    assert found.records == tuple(records)
+    assert found.damaged == ()
+
+
+@given(st.lists(st.binary(min_size=40, max_size=60_000), min_size=1, max_size=6), st.data())
+def test_a_changed_bit_costs_one_record_and_is_noticed(
+    records: list[bytes], data: st.DataObject
+) -> None:
+    log = bytearray(write_ahead_log.write(records))
+    place = data.draw(st.integers(0, len(log) - 1))
+    log[place] ^= 1 << data.draw(st.integers(0, 7))
+    found = write_ahead_log.read(bytes(log))
+    assert len(found.records) >= len(records) - 1
+    assert set(found.records) <= set(records)
+    if len(found.records) < len(records):
+        assert any(start <= place < end for start, end in found.damaged)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=60_000), min_size=2, max_size=6), st.data())
+def test_a_log_that_was_cut_off_is_not_damaged(records: list[bytes], data: st.DataObject) -> None:
+    whole = write_ahead_log.write(records)
+    last = len(write_ahead_log.write(records[:-1]))
+    found = write_ahead_log.read(whole[: data.draw(st.integers(last, len(whole) - 1))])
+    assert found.records == tuple(records[:-1])
+    assert found.damaged == ()
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[RocksEngine]:
+    engine = RocksEngine(tmp_path / "db")
+    yield engine
+    engine.close()
+
+
+def test_it_reads_what_rocksdb_writes(real: RocksEngine, tmp_path: Path) -> None:
+    random_bytes = random.Random(7).randbytes
+    batches: list[list[Put | Delete | DeleteRange]] = [
+        [Put(families.EVENTS, b"a", random_bytes(100_000)), Delete(families.MEMORIES, b"b")],
+        [DeleteRange(families.OUTBOX, b"a", b"z"), Put(families.META, b"k", b"")],
+    ]
+    for batch in batches:
+        real.write(batch)
+    real.flush()
+    (log,) = [each for each in (tmp_path / "db").glob("*.log") if each.stat().st_size]
+    content = log.read_bytes()
+    found = write_ahead_log.read(content)
+    names = rocks.family_numbers(tmp_path / "db")
+    assert [write_ahead_log.operations(each, names) for each in found.records] == batches
+    assert write_ahead_log.write(found.records) == content
