@@ -99,7 +99,7 @@ def over(
             indexes=parts.indexes,
             recall=parts.recall,
             store=GuardedMaintenance(engine, store),
-            traces=StoredTraces(store, [folder]),
+            traces=StoredTraces(store, lambda: [folder]),
             discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
         ),
         turn=threading.Lock(),

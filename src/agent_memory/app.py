@@ -399,7 +399,16 @@ def build(
         indexes=indexes,
         recall=recall,
         store=maintenance,
-        traces=StoredTraces(store, [db_path, index_folder, data / "logs", data / "spool"]),
+        traces=StoredTraces(
+            store,
+            lambda: [
+                db_path,
+                index_folder,
+                data / "logs",
+                data / "spool",
+                *damage.folders(db_path),
+            ],
+        ),
         discard_vectors=lambda: shutil.rmtree(index_folder / "vectors", ignore_errors=True),
     )
     forgetting = Forgetting(

@@ -165,7 +165,7 @@ class TestTraces:
             needle = f"needle-{name}".encode()
             row = (b"x" + needle, b"\x01") if number % 2 else (b"x", b"\x01y" + needle + b"z")
             commit(store, Batch((Put(name, *row),)))
-        traces = StoredTraces(store, [])
+        traces = StoredTraces(store, list)
         kept = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
         assert traces.in_kept(wanted) == {f"needle-{name}".encode() for name in kept}
         found = traces.in_rows(wanted, nothing)
@@ -180,7 +180,7 @@ class TestTraces:
         writes = [graph_values.write(value=b"in a write")]
         graphs.put_writes(state.place, writes).result(TIMEOUT)
         wanted = {b"in a state", b"in metadata", b"in a write", b"nowhere"}
-        traces = StoredTraces(store, [])
+        traces = StoredTraces(store, list)
         assert traces.in_kept(wanted) == wanted - {b"nowhere"}
         assert traces.in_rows(wanted, nothing) == frozenset()
 
@@ -197,7 +197,7 @@ class TestTraces:
         (folder / "clean").write_bytes(os.urandom(1 << 16))
         (folder / "LOG").write_bytes(b"twelve-bytes")
         (folder / "link").symlink_to("below/0")
-        found = StoredTraces(store, [folder, tmp_path / "none"]).in_files(
+        found = StoredTraces(store, lambda: [folder, tmp_path / "none"]).in_files(
             {b"twelve-bytes", b"absent-bytes"}, nothing
         )
         assert found.traces == {Trace(f"data/below/{n}", b"twelve-bytes") for n in range(5)}
@@ -207,7 +207,7 @@ class TestTraces:
     def test_in_what_is_kept_case_and_blanks_do_not_matter(self, store: OrderedStore) -> None:
         commit(store, Batch((Put(families.EVENTS, b"k", b"\x01So  WE\nsaw the Ships today"),)))
         wanted = {b"we saw the ships", b"saw the SHIPS", b"we saw no ships"}
-        assert StoredTraces(store, []).in_kept(wanted) == wanted - {b"we saw no ships"}
+        assert StoredTraces(store, list).in_kept(wanted) == wanted - {b"we saw no ships"}
 
     def test_of_many_only_long_ones_are_looked_for_in_tables(
         self, store: OrderedStore, tmp_path: Path
@@ -215,7 +215,7 @@ class TestTraces:
         long = b"long enough that it is not there by chance"
         for name in ("1.sst", "1.log"):
             (tmp_path / name).write_bytes(b"short one, " + long)
-        traces = StoredTraces(store, [tmp_path])
+        traces = StoredTraces(store, lambda: [tmp_path])
         few = {b"short one", long}
         assert len(traces.in_files(few, nothing).traces) == 4
         many = few | {b"other-%06d" % n for n in range(2_000)}
@@ -225,13 +225,13 @@ class TestTraces:
     def test_a_file_that_cannot_be_read_is_told(self, store: OrderedStore, tmp_path: Path) -> None:
         (tmp_path / "shut").write_bytes(b"twelve-bytes")
         (tmp_path / "shut").chmod(0)
-        found = StoredTraces(store, [tmp_path]).in_files({b"twelve-bytes"}, nothing)
+        found = StoredTraces(store, lambda: [tmp_path]).in_files({b"twelve-bytes"}, nothing)
         readable = os.access(tmp_path / "shut", os.R_OK)  # to root every file is
         assert found.unreadable == (() if readable else (f"{tmp_path.name}/shut",))
 
     def test_it_can_be_stopped(self, store: OrderedStore, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        traces = StoredTraces(store, [tmp_path])
+        traces = StoredTraces(store, lambda: [tmp_path])
 
         def stop(_: int) -> None:
             raise Cancelled
@@ -254,7 +254,7 @@ class TestTraces:
         with scratch() as folder:
             (folder / "file").write_bytes(data)
             with closing(memory(folder)) as store:
-                found = StoredTraces(store, [folder]).in_files(needles, nothing)
+                found = StoredTraces(store, lambda: [folder]).in_files(needles, nothing)
         assert {trace.needle for trace in found.traces} == {n for n in needles if n in data}
 
 

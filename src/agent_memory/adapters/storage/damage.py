@@ -70,10 +70,15 @@ def write_report(folder: Path, damage: Damage) -> None:
     durable.replace(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
 
 
+def folders(db: Path) -> list[Path]:
+    """The folders in which damaged files are kept, oldest first."""
+    return sorted(db.parent.glob(f"{db.name}.damaged-*"))
+
+
 def reports(db: Path) -> list[Damage]:
     """Read what was found damaged before, oldest first."""
     found: list[Damage] = []
-    for path in sorted(db.parent.glob(f"{db.name}.damaged-*/{REPORT}"))[:_MAX_REPORTS]:
+    for path in [each / REPORT for each in folders(db)][:_MAX_REPORTS]:
         try:
             with path.open("rb") as file:
                 report = Damage(**json.loads(file.read(_MAX_REPORT)))

@@ -31,9 +31,10 @@ _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 
 
 class StoredTraces:
-    def __init__(self, store: OrderedStore, folders: Sequence[Path]) -> None:
+    def __init__(self, store: OrderedStore, folders: Callable[[], Sequence[Path]]) -> None:
+        """Look into the folders that there are at the time."""
         self._store = store
-        self._folders = tuple(folders)
+        self._folders = folders
 
     def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
         """Of any case, and with any blanks between words: so they stand in what is made from it."""
@@ -63,7 +64,7 @@ class StoredTraces:
         files = size = 0
         found: set[Trace] = set()
         unreadable: list[str] = []
-        for folder in self._folders:
+        for folder in self._folders():
             for path in sorted(_files(folder)):
                 done(files)
                 name = str(path.relative_to(folder.parent))
