@@ -23,6 +23,7 @@ import grpc
 CALL_SECONDS = 30.0
 NOBODY, SOMEBODY = 65534, 54321
 _ROOT = Path(__file__).parents[1]
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: an end that leaves nothing behind
 
 
@@ -82,6 +83,15 @@ class Person:
         own, source = self._ask(forward=[port, source_port])
         return own, source
 
+    def begin_calls(self, port: int, path: str, requests: Sequence[bytes]) -> list[int]:
+        """Begin a call on a connection of its own for each request: their source ports."""
+        ports: list[int] = self._ask(begin=[port, path, [each.hex() for each in requests]])
+        return ports
+
+    def abandon_calls(self) -> None:
+        """Send what the calls lack, and reset their connections at once."""
+        self._ask(abandon=True)
+
     def end_forwarding(self) -> None:
         """Reset the forwarded connection, so that its port is free at once."""
         self._ask(reset=True)
@@ -124,6 +134,50 @@ class _Forwarder:
         self._serving.join(CALL_SECONDS)
         self._listener.close()
         self._away.close()
+
+
+class _Abandoned:
+    """Calls that are received whole, and whose connections then are gone."""
+
+    def __init__(self, port: int, path: str, requests: Sequence[str]) -> None:
+        self._rest: list[tuple[socket.socket, bytes]] = []
+        for each in requests:
+            request = bytes.fromhex(each)
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            connection.bind(("127.0.0.1", 0))
+            connection.connect(("127.0.0.1", port))
+            connection.sendall(_PREFACE + _frame(4) + _frame(1, 4, 1, _headers(path)))
+            message = b"\0" + struct.pack(">I", len(request)) + request
+            self._rest.append((connection, _frame(0, 1, 1, message)))
+        self.ports = [connection.getsockname()[1] for connection, _ in self._rest]
+
+    def close(self) -> None:
+        for connection, rest in self._rest:
+            connection.sendall(rest)
+        for connection, _ in self._rest:
+            connection.close()
+
+
+def _frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:
+    """Of HTTP/2."""
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def _headers(path: str) -> bytes:
+    """Of a gRPC call, each written out in full."""
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": path,
+        ":authority": "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    words = [each.encode() for field in fields.items() for each in field]
+    sized = [bytes([len(word)]) + word for word in words]
+    return b"".join(b"\0" + sized[at] + sized[at + 1] for at in range(0, len(sized), 2))
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
@@ -182,7 +236,7 @@ def main(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    forwarder: _Forwarder | None = None
+    opened: _Forwarder | _Abandoned | None = None
     for line in sys.stdin.buffer:
         request: Mapping[str, Any] = json.loads(line)
         answer: Any = None
@@ -193,10 +247,13 @@ def main(uid: int) -> None:
         elif "path" in request:
             answer = _refusal(request["path"])
         elif "forward" in request:
-            forwarder = _Forwarder(*request["forward"])
-            answer = forwarder.ports
-        elif forwarder is not None:
-            forwarder.close()
+            opened = _Forwarder(*request["forward"])
+            answer = opened.ports
+        elif "begin" in request:
+            opened = _Abandoned(*request["begin"])
+            answer = opened.ports
+        elif opened is not None:
+            opened.close()
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
 

@@ -40,6 +40,11 @@ def owners(request: pytest.FixtureRequest) -> Iterator[SocketOwners]:
     made.close()
 
 
+def uid_of(owners: SocketOwners, peer: Address, own: Address) -> int | None:
+    found = owners.owner_of(peer, own)
+    return None if found is None else found.uid
+
+
 class Connected:
     """A connection within this process, and both its ends as addresses."""
 
@@ -75,8 +80,15 @@ def test_an_open_connection_is_its_users(
     owners: SocketOwners, ends: tuple[int, str, int, str]
 ) -> None:
     with Connected(*ends) as both:
-        assert owners.uid_of(both.peer, both.own) == os.geteuid()
-        assert owners.uid_of(both.own, both.peer) == os.geteuid()  # our end is a row, too
+        assert uid_of(owners, both.peer, both.own) == os.geteuid()
+        assert uid_of(owners, both.own, both.peer) == os.geteuid()  # our end is a row, too
+
+
+def test_it_is_told_from_the_next_on_the_same_port(owners: SocketOwners) -> None:
+    with Connected() as both:
+        first = owners.owner_of(both.peer, both.own)
+        assert first is not None
+        assert first.inode == os.fstat(both.client.fileno()).st_ino
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
@@ -87,7 +99,7 @@ def test_another_users_connection_is_theirs(owners: SocketOwners, uid: int) -> N
         _, source = person.forward(own.port)
         accepted, _ = listener.accept()
         with accepted:
-            assert owners.uid_of(Address.parse("127.0.0.1", source), own) == uid
+            assert uid_of(owners, Address.parse("127.0.0.1", source), own) == uid
         person.end_forwarding()
 
 
@@ -95,20 +107,20 @@ class TestNoProof:
     def test_of_a_connection_that_is_not_there(self, owners: SocketOwners) -> None:
         with Connected() as both:
             other = both.own._replace(port=both.own.port ^ 1)
-            assert owners.uid_of(both.peer, other) is None
+            assert owners.owner_of(both.peer, other) is None
             # The kernel's search falls back to the socket that listens at the first address.
-            assert owners.uid_of(both.own, other) is None
+            assert owners.owner_of(both.own, other) is None
 
     def test_after_it_was_reset(self, owners: SocketOwners) -> None:
         with Connected() as both:
             both.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             both.client.close()
-            assert owners.uid_of(both.peer, both.own) is None
+            assert owners.owner_of(both.peer, both.own) is None
 
     def test_of_one_that_its_program_has_closed(self, owners: SocketOwners) -> None:
         with Connected() as both:
             both.client.close()  # FIN_WAIT: no file, uid 0
-            assert owners.uid_of(both.peer, both.own) is None
+            assert owners.owner_of(both.peer, both.own) is None
 
     def test_of_one_that_waits_for_its_last_packets(self, owners: SocketOwners) -> None:
         with Connected() as both:
@@ -116,7 +128,7 @@ class TestNoProof:
             both.server.close()
             table = Path("/proc/self/net/tcp").read_text()
             assert f":{both.peer.port:04X} 0100007F:{both.own.port:04X} 06" in table  # TIME_WAIT
-            assert owners.uid_of(both.peer, both.own) is None
+            assert owners.owner_of(both.peer, both.own) is None
 
     def test_of_one_that_nobody_has_accepted(self, owners: SocketOwners) -> None:
         with (
@@ -124,16 +136,16 @@ class TestNoProof:
             socket.create_connection(listener.getsockname()) as client,
         ):
             own, peer = (Address.parse(*each.getsockname()) for each in (listener, client))
-            assert owners.uid_of(peer, own) == os.geteuid()
-            assert owners.uid_of(own, peer) is None  # established, and no file yet
+            assert uid_of(owners, peer, own) == os.geteuid()
+            assert owners.owner_of(own, peer) is None  # established, and no file yet
 
     def test_from_an_answer_to_an_earlier_question(self) -> None:
         asked = SockDiag()
         with Connected() as both, Connected() as other:
-            assert asked.uid_of(both.peer, both.own) == os.geteuid()
+            assert uid_of(asked, both.peer, both.own) == os.geteuid()
             asked._socket.send(asked_for(both))  # noqa: SLF001  # its answer is never read
             other.client.close()
-            assert asked.uid_of(other.peer, other.own) is None
+            assert asked.owner_of(other.peer, other.own) is None
         asked.close()
 
 

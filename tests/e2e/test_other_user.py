@@ -4,8 +4,10 @@ the owner can do without a key."""
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -186,6 +188,34 @@ def test_a_port_that_changes_hands_takes_no_right_with_it(daemon: Daemon, owner:
         assert same == port
         assert_refused(other.call(f"127.0.0.1:{second}", EVENTS, request(EVENTS)))
         other.end_forwarding()
+
+
+def test_a_call_whose_port_the_owner_gets_next_is_not_the_owners() -> None:
+    """Calls are received, their connections reset, and connections of the owner's take their place
+    before the calls are looked at: half of these were let in when only the open one was looked up.
+    """
+    with (
+        tempfile.TemporaryDirectory(dir="/tmp", prefix="amu-") as home,
+        Daemon(Path(home)) as running,
+        Person(SOMEBODY) as other,
+        running.client() as client,
+    ):
+        for turn in range(3):
+            planted = [message(f"planted-{turn}-{each}", 1) for each in range(100)]
+            requests = [
+                memory_pb2.IngestEventRequest(event=each).SerializeToString() for each in planted
+            ]
+            ports = other.begin_calls(running.port, INGEST, requests)
+            client.get_events(0, 1)  # the calls have begun
+            other.abandon_calls()
+            with ExitStack() as taken:
+                for port in ports:
+                    connection = taken.enter_context(socket.socket())
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    connection.bind(("127.0.0.1", port))
+                    connection.connect(("127.0.0.1", running.port))
+                assert client.all_events(0, END_OF_TIME) == []
+        assert client.all_events(0, END_OF_TIME) == []
 
 
 def test_what_the_owner_forwards_is_the_owners(daemon: Daemon, owner: Person) -> None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from agent_memory.domain.access import Address
+from agent_memory.domain.access import Address, SocketOwner
 from agent_memory.domain.ports import SocketOwners
 
 _ESTABLISHED = 1
@@ -56,7 +56,7 @@ class SockDiag:
     def close(self) -> None:
         self._socket.close()
 
-    def uid_of(self, peer: Address, own: Address, /) -> int | None:
+    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
         family = socket.AF_INET if peer.host.version == 4 else socket.AF_INET6
         wanted = _CONNECTION.pack(peer.port, own.port, _words(peer), _words(own))
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
@@ -79,8 +79,8 @@ class SockDiag:
             (peer.port, own.port, _mapped(peer), _mapped(own)),
         ):
             return None
-        uid, inode = _OWNER.unpack_from(answer, _OWNER_AT)
-        return uid if inode else None
+        owner = SocketOwner(*_OWNER.unpack_from(answer, _OWNER_AT))
+        return owner if owner.inode else None
 
     def _answer(self) -> bytes | None:
         for _ in range(_MOST_ANSWERS):
@@ -103,7 +103,7 @@ class ProcNet:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def uid_of(self, peer: Address, own: Address, /) -> int | None:
+    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
         tables = {"tcp6": _mapped}
         if peer.host.version == 4:
             tables = {"tcp": _packed, **tables}
@@ -115,7 +115,7 @@ class ProcNet:
                 for line in table:
                     row = line.split()
                     if row[1:3] == wanted and int(row[3], 16) == _ESTABLISHED and row[9] != b"0":
-                        return int(row[7])
+                        return SocketOwner(int(row[7]), int(row[9]))
         return None
 
 
@@ -152,7 +152,8 @@ def _finds_own(owners: SocketOwners, uid: int) -> bool:
             listener.listen(1)
             client.connect(listener.getsockname())
             peer, own = (Address.parse(*each.getsockname()[:2]) for each in (client, listener))
-            return owners.uid_of(peer, own) == uid
+            found = owners.owner_of(peer, own)
+            return found is not None and found.uid == uid
     return False
 
 

@@ -32,6 +32,13 @@ class Address(NamedTuple):
         return cls(found, port)
 
 
+class SocketOwner(NamedTuple):
+    """Whose an open socket is. `inode` tells it from all others that are open."""
+
+    uid: int
+    inode: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessKey:
     name: str

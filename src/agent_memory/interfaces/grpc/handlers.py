@@ -56,7 +56,7 @@ def _unary(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    _admit(context, guard)
+                    await _admit(context, guard)
                 return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -76,7 +76,7 @@ def _stream(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    _admit(context, guard)
+                    await _admit(context, guard)
                 async for message in call(_parse(request_class, each) async for each in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -94,11 +94,17 @@ def _trace(context: Context) -> Trace | None:
     return None
 
 
-def _admit(context: Context, guard: Guard) -> None:
+async def _admit(context: Context, guard: Guard) -> None:
     given = dict(context.invocation_metadata()).get("authorization")
     caller = Caller(authorization=given, peer=context.peer())
-    if not caller.uses_socket:
-        guard(caller)
+    if caller.uses_socket:
+        return
+    confirm = guard(caller)
+    if confirm is not None:
+        # Written to the call's own connection. If that is gone, gRPC cancels this task before it
+        # tells that the write ended.
+        await context.send_initial_metadata(())
+        confirm()
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:
