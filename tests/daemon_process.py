@@ -25,15 +25,25 @@ _TICK = 0.02
 class Daemon:
     """Started on entry, ended on exit, however the test went. May be killed and restarted.
 
-    It embeds nothing unless told to: that takes time, and few tests look at it.
+    It embeds nothing unless told to: that takes time, and few tests look at it. Root may give it
+    another user, in a home that this user can enter.
     """
 
     def __init__(
-        self, home: Path, *, embedder: str = "none", settings: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        *,
+        embedder: str = "none",
+        settings: Mapping[str, str] | None = None,
+        uid: int | None = None,
     ) -> None:
         self.data_dir = home / "data" / "agent-memory"
         # Not under `home`: the path of a Unix socket may have 107 bytes, and pytest's are long.
         self._runtime = Path(tempfile.mkdtemp(dir="/tmp", prefix="am-"))
+        self._uid = uid
+        if uid is not None:
+            for folder in (home, self._runtime):
+                os.chown(folder, uid, uid)
         self._stderr = home / "daemon.stderr"
         self._environ = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -85,7 +95,7 @@ class Daemon:
 
     def start(self) -> None:
         assert self._process is None, "the daemon is running already"
-        self._process = Nursery.of_this_process().start(self._environ, self._stderr)
+        self._process = Nursery.of_this_process().start(self._environ, self._stderr, self._uid)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self._announced():

@@ -80,9 +80,10 @@ class Nursery:
     def of_this_process(cls) -> Self:
         return cls()
 
-    def start(self, environ: Mapping[str, str], stderr: Path) -> Born:
-        """A daemon with these variables, that writes its errors to the end of this file."""
-        return self._fork(environ, "/", (os.devnull, os.devnull, stderr), ())
+    def start(self, environ: Mapping[str, str], stderr: Path, uid: int | None = None) -> Born:
+        """A daemon with these variables, that writes its errors to the end of this file; of
+        another user, if one is given."""
+        return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid)
 
     def run(
         self,
@@ -106,6 +107,7 @@ class Nursery:
         cwd: Path | str,
         streams: Sequence[Path | str],
         words: Sequence[str],
+        uid: int | None = None,
     ) -> Born:
         pid = self.ask(
             {
@@ -113,6 +115,7 @@ class Nursery:
                 "cwd": str(cwd),
                 "streams": [str(path) for path in streams],
                 "words": list(words),
+                "uid": uid,
             }
         )
         assert pid is not None
@@ -153,7 +156,13 @@ def main() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _be(environ: Mapping[str, str], cwd: str, streams: Sequence[str], words: Sequence[str]) -> int:
+def _be(
+    environ: Mapping[str, str],
+    cwd: str,
+    streams: Sequence[str],
+    words: Sequence[str],
+    uid: int | None,
+) -> int:
     """The daemon, or a command if there are words. The exit code."""
     try:
         opened = [
@@ -166,6 +175,10 @@ def _be(environ: Mapping[str, str], cwd: str, streams: Sequence[str], words: Seq
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(environ)
+        if uid is not None:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
         if words:
             return local.main(words[0], list(words[1:]))
         return daemon.run(daemon.Start(flags={}))

@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 
 from agent_memory import __version__, relay
-from agent_memory.adapters import priority
+from agent_memory.adapters import priority, socket_owners
 from agent_memory.adapters.agents.claude_code import ClaudeCode as ClaudeCodeSetup
 from agent_memory.adapters.agents.codex import Codex as CodexSetup
 from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
@@ -96,6 +96,7 @@ from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions, Se
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.grpc.admission import KeyGuard, SameUserGuard
 from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
 from agent_memory.interfaces.grpc.agent_service import AgentService
 from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
@@ -194,7 +195,8 @@ class App:
     observer: Observer
     spans: Spans | None
     services: Services
-    open_to_all: Mapping[str, Handler]  # over gRPC, on loopback
+    recorded: Mapping[str, Handler]  # over gRPC: what programs record and read
+    same_user: SameUserGuard
     closing: ExitStack  # what was loaded late
 
     def runner(
@@ -213,8 +215,8 @@ class App:
 
     def grpc(self, host: Host) -> GrpcServer:
         """What answers over gRPC. An agent that can reach loopback must not approve its own tools:
-        what runs agents, or ends the daemon, asks for a key."""
-        guard = BearerGuard(self.services.access)
+        what runs agents, or ends the daemon, asks for a key, of the same user too."""
+        guard = KeyGuard(BearerGuard(self.services.access))
         agents = AgentService(runs=self.services.runs, guard=guard, observer=self.observer)
         daemon = DaemonService(
             host=host,
@@ -225,10 +227,11 @@ class App:
         )
         return GrpcServer(
             {
-                **self.open_to_all,
+                **self.recorded,
                 AGENT_SERVICE.full_name: agents.handler(),
                 DAEMON_SERVICE.full_name: daemon.handler(),
-            }
+            },
+            self.same_user.serve_at,
         )
 
     def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
@@ -509,7 +512,13 @@ def build(
     graphs = Graphs(
         checkpoints=StoredGraphs(store, tally), threads=StoredGraphThreads(store, tally)
     )
-    guard = BearerGuard(access) if settings.grpc.require_key else None
+    closing = ExitStack()
+    uid = os.geteuid()
+    owners = socket_owners.choose(uid)
+    if owners is not None:
+        closing.callback(owners.close)
+    same_user = SameUserGuard(BearerGuard(access), owners, uid)
+    guard = same_user if settings.grpc.require_key else None
     memory = MemoryService(
         ingest=ingest,
         timeline=timeline,
@@ -524,8 +533,6 @@ def build(
     environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
     crew = Crew(CrewFolder(own_files))
     run_memory = RunMemory(ingest=ingest, log=events, knowledge=known, clock=clock)
-
-    closing = ExitStack()
 
     def run_parts() -> RunParts:
         from agent_memory import models
@@ -707,7 +714,8 @@ def build(
         spans=spans,
         services=services,
         closing=closing,
-        open_to_all={
+        same_user=same_user,
+        recorded={
             MEMORY_SERVICE.full_name: memory.handler(),
             CHECKPOINT_SERVICE.full_name: checkpoints.handler(),
         },

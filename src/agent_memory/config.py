@@ -2,7 +2,8 @@
 
 Later layers win: defaults, the user's config.toml, memory.toml at the project's root, MEMORY_*
 variables, flags. The daemon reads at its start, without a project. A caller's command reads each
-time, and there the project's file may not touch what belongs to the daemon.
+time, and there the project's file may not touch what belongs to the daemon. A setting `by_hand` is
+changed in the user's file only: a repository can have an agent start the daemon with variables.
 """
 
 import re
@@ -24,7 +25,7 @@ Applies = Literal["restart", "live", "personal"]
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """A field of a section. `limits`: `minimum`, `maximum`, `choices`."""
+    """A field of a section. `limits`: `minimum`, `maximum`, `choices`, `by_hand`."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -58,7 +59,12 @@ class Storage:
 class Grpc:
     host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
-    require_key: bool = setting(False, "Ask for a bearer key on `memory.*` too.")
+    require_key: bool = setting(
+        True,
+        "Ask for a bearer key on `memory.*` over TCP, unless the caller is shown to be the daemon's"
+        " own user; `false` lets in everyone on this machine, and counts in config.toml only.",
+        by_hand=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +321,7 @@ class Key:
     minimum: int | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
+    by_hand: bool = False
 
     def expects(self) -> str:
         """What a value must be, in words."""
@@ -408,7 +415,12 @@ def load(
             else:
                 ignored.append(f"{name} in {project_file}: only the user may set it")
     for variable, name, text in _variables(environ):
-        overlay(name, _from_text(KEYS[name], text, variable), variable)
+        key = KEYS[name]
+        value = _from_text(key, text, variable)
+        if key.by_hand and value != key.default:
+            ignored.append(f"{variable}: only {user_file} may set {name} to {text}")
+        else:
+            overlay(name, value, variable)
     for name, value in (flags or {}).items():
         if value is not None:
             overlay(name, _checked(known(name), value, "the command line"), "flag")

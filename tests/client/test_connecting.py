@@ -203,6 +203,16 @@ def test_the_key_goes_with_every_call(face: Face, event: Maker, name: str) -> No
         assert set(server.keys) == {"Bearer s3cret"}
 
 
+def test_the_key_of_the_environment_goes_where_none_is_given(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_KEY", "am_environment")
+    with serving({"GetTocRoot": b""}) as server, face.connect(server.endpoint) as client:
+        client.get_toc_root()
+
+        assert set(server.keys) == {"Bearer am_environment"}
+
+
 def test_no_key_is_sent_unless_given(face: Face) -> None:
     with serving({"GetTocRoot": b""}) as server, face.connect(server.endpoint) as client:
         client.get_toc_root()

@@ -1,12 +1,16 @@
 """How an endpoint is written, and where a daemon is looked for."""
 
 import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_memory.client import DEFAULT_ENDPOINT, ConnectionFailed, InvalidEndpoint
-from agent_memory.client.endpoints import discover, parse, record_path
+from agent_memory.client.endpoints import choose_key, discover, parse, record_path, resolve
 
 
 @pytest.mark.parametrize(
@@ -132,3 +136,75 @@ def test_a_record_that_may_not_be_read_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ConnectionFailed, match=r"daemon\.json cannot be read"):
         found(tmp_path)
+
+
+class TestAPortOfYourOwnDaemon:
+    """Without a key it is reached over its socket, where no other user can be listening."""
+
+    @pytest.fixture
+    def data(self) -> Iterator[Path]:
+        """A data folder with the record of a daemon on port 7, whose socket answers."""
+        folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="ame-"))
+        record = record_path({"XDG_DATA_HOME": str(folder)})
+        record.parent.mkdir()
+        path = folder / "grpc.sock"
+        record.write_text(json.dumps({"grpc_port": 7, "grpc_socket": str(path)}))
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            yield folder
+        shutil.rmtree(folder)
+
+    @pytest.mark.parametrize(
+        "written", ["http://127.0.0.1:7", "127.0.0.1:7", "http://[::1]:7", "http://localhost:7/"]
+    )
+    def test_is_its_socket(self, data: Path, written: str) -> None:
+        environ = {"XDG_DATA_HOME": str(data)}
+        assert resolve(written, None, environ).name == f"unix:{data}/grpc.sock"
+        named = {**environ, "MEMORY_ENDPOINT": written}
+        assert [each.name for each in discover(named)] == [f"unix:{data}/grpc.sock"]
+
+    @pytest.mark.parametrize(
+        "written",
+        ["http://127.0.0.1:8", "http://192.168.0.1:7", "https://localhost:7", "unix:/other.sock"],
+    )
+    def test_any_other_address_is_taken_as_written(self, data: Path, written: str) -> None:
+        assert resolve(written, None, {"XDG_DATA_HOME": str(data)}).name == written
+
+    def test_with_a_key_it_is_taken_as_written(self, data: Path) -> None:
+        environ = {"XDG_DATA_HOME": str(data)}
+        assert resolve("localhost:7", "am_key", environ).name == "localhost:7"
+
+    def test_a_socket_that_a_killed_daemon_has_left_is_not_taken(self, data: Path) -> None:
+        left = data / "left.sock"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(left))
+        environ = {"XDG_DATA_HOME": str(data)}
+        record_path(environ).write_text(json.dumps({"grpc_port": 7, "grpc_socket": str(left)}))
+        assert resolve("localhost:7", None, environ).name == "localhost:7"
+
+    @pytest.mark.parametrize(
+        "record", ["", "[1]", "{}", '{"grpc_port": 7}', '{"grpc_port": 7, "grpc_socket": "x"}']
+    )
+    def test_a_damaged_record_says_nothing(self, data: Path, record: str) -> None:
+        environ = {"XDG_DATA_HOME": str(data)}
+        record_path(environ).write_text(record)
+        assert resolve("localhost:7", None, environ).name == "localhost:7"
+        record_path(environ).unlink()
+        assert resolve("localhost:7", None, environ).name == "localhost:7"
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "chosen"),
+    [
+        (None, {}, None),
+        (None, {"MEMORY_KEY": ""}, None),
+        (None, {"MEMORY_KEY": "am_there"}, "am_there"),
+        ("am_here", {"MEMORY_KEY": "am_there"}, "am_here"),
+        ("", {"MEMORY_KEY": "am_there"}, ""),
+    ],
+)
+def test_a_key_is_given_or_in_the_environment(
+    given: str | None, environ: dict[str, str], chosen: str | None
+) -> None:
+    assert choose_key(given, environ) == chosen

@@ -1,7 +1,6 @@
 """memory.CheckpointService as a foreign client meets it: the proto and a channel."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TypeVar
 
 import grpc
@@ -103,20 +102,17 @@ def test_what_is_wrong_is_told(raw: Raw, method: str, request_bytes: bytes, told
     assert told in (caught.value.details() or "")
 
 
-def test_with_require_key_only_the_socket_is_open(tmp_path: Path) -> None:
-    settings = tmp_path / "config" / "agent-memory" / "config.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("[grpc]\nrequire_key = true\n")
-    with Daemon(tmp_path) as daemon:
-        over_tcp, over_socket = Raw(f"127.0.0.1:{daemon.port}"), Raw(f"unix:{daemon.socket}")
-        wanted = pb.GetCheckpointRequest(thread_id="t").SerializeToString()
-        for wrong in ("", "am_wrong"):
-            with pytest.raises(grpc.RpcError) as caught:
-                over_tcp.send("GetCheckpoint", wanted, pb.GetCheckpointResponse, wrong)
-            assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
-        over_socket.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)
-        key = (daemon.data_dir / "key").read_text().strip()
-        with AgentMemorySaver.connect(f"http://127.0.0.1:{daemon.port}", key=key) as saver:
-            assert saver.get_tuple({"configurable": {"thread_id": "t"}}) is None
-        over_tcp.close()
-        over_socket.close()
+def test_a_key_that_is_shown_must_be_right(shared_daemon: Daemon) -> None:
+    over_tcp = Raw(f"127.0.0.1:{shared_daemon.port}")
+    over_socket = Raw(f"unix:{shared_daemon.socket}")
+    wanted = pb.GetCheckpointRequest(thread_id="nowhere").SerializeToString()
+    with pytest.raises(grpc.RpcError) as caught:
+        over_tcp.send("GetCheckpoint", wanted, pb.GetCheckpointResponse, "am_wrong")
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    over_tcp.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)  # of the same user
+    over_socket.send("GetCheckpoint", wanted, pb.GetCheckpointResponse)
+    key = (shared_daemon.data_dir / "key").read_text().strip()
+    with AgentMemorySaver.connect(f"http://127.0.0.1:{shared_daemon.port}", key=key) as saver:
+        assert saver.get_tuple({"configurable": {"thread_id": "nowhere"}}) is None
+    over_tcp.close()
+    over_socket.close()

@@ -142,16 +142,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     yield from started(tmp_path_factory.mktemp("home"))
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """One whose daemon asks for a key."""
-    yield from started(
-        tmp_path_factory.mktemp("guarded"),
-        MEMORY_GRPC__REQUIRE_KEY="true",
-        MEMORY_EMBEDDER__PROVIDER="none",
-    )
-
-
 @pytest.fixture
 def quiet_home(tmp_path: Path) -> Iterator[Home]:
     """One without a daemon."""
@@ -510,10 +500,10 @@ class TestOtherDatabase:
 
 
 class TestTokens:
-    def test_the_first_start_leaves_a_key_for_its_owner_only(self, guarded: Home) -> None:
-        file = guarded.data / "key"
+    def test_the_first_start_leaves_a_key_for_its_owner_only(self, home: Home) -> None:
+        file = home.data / "key"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert_admitted(guarded, file.read_text().strip())
+        assert_admitted(home, file.read_text().strip())
 
     def test_a_key_is_shown_once_and_then_listed_by_name_only(self, home: Home, name: str) -> None:
         ended = home.daemon("token", "create", name)
@@ -536,30 +526,34 @@ class TestTokens:
         assert made["name"] == name
         assert made["token"].startswith("am_")
 
-    def test_a_key_opens_until_it_is_revoked(self, guarded: Home, name: str) -> None:
-        secret = guarded.json("memory-daemon", "token", "create", name)["token"]
-        assert_admitted(guarded, secret)
-        ended = guarded.daemon("token", "revoke", name)
+    def test_a_key_opens_until_it_is_revoked(self, home: Home, name: str) -> None:
+        secret = home.json("memory-daemon", "token", "create", name)["token"]
+        assert_admitted(home, secret)
+        ended = home.daemon("token", "revoke", name)
         assert (ended.returncode, ended.stdout) == (OK, f"Revoked {name}\n")
-        assert_not_admitted(guarded, f"Bearer {secret}", "not known, or was revoked")
-        listed = guarded.json("memory-daemon", "token", "list")
+        assert_not_admitted(home, f"Bearer {secret}", "not known, or was revoked")
+        listed = home.json("memory-daemon", "token", "list")
         assert name not in [each["name"] for each in listed]
 
-    @pytest.mark.parametrize("given", [None, "Bearer", "Bearer am_wrong", "Basic am_x", "am_x"])
-    def test_no_or_a_wrong_key_is_unauthenticated(self, guarded: Home, given: str | None) -> None:
-        assert_not_admitted(guarded, given)
+    @pytest.mark.parametrize("given", ["Bearer", "Bearer am_wrong", "Basic am_x", "am_x", ""])
+    def test_a_wrong_key_is_unauthenticated(self, home: Home, given: str) -> None:
+        assert_not_admitted(home, given)
 
-    def test_a_remote_command_without_a_key_is_refused(self, guarded: Home) -> None:
-        endpoint = f"127.0.0.1:{guarded.status()['grpc_port']}"
+    @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+    def test_a_remote_command_needs_none_of_the_same_user(self, home: Home, host: str) -> None:
+        endpoint = f"{host}:{home.status()['grpc_port']}"
         words = ("query", "-e", endpoint, "events", "--from", "0", "--to", "1")
-        ended = guarded.apart("memory-daemon", *words)
-        assert_refused(ended, GENERAL, "a bearer key is needed")
+        ended = home.apart("memory-daemon", *words)
+        assert ended.returncode == OK, ended.stderr
+        wrong = home.apart("memory-daemon", *words, environ={"MEMORY_KEY": "am_wrong"})
+        assert_refused(wrong, GENERAL, "this key is not known, or was revoked")
+        assert "am_wrong" not in wrong.stderr
 
-    def test_commands_and_the_unix_socket_need_none(self, guarded: Home) -> None:
-        assert guarded.daemon(*events(0)).returncode == OK
-        path = guarded.status()["grpc_socket"]
+    def test_commands_and_the_unix_socket_need_none(self, home: Home) -> None:
+        assert home.daemon(*events(0)).returncode == OK
+        path = home.status()["grpc_socket"]
         words = ("query", "-e", f"unix:{path}", "events", "--from", "0", "--to", "1")
-        ended = guarded.apart("memory-daemon", *words)
+        ended = home.apart("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         with Client(f"unix:{path}") as local:
             assert not local.get_events(0, 1).has_more

@@ -432,7 +432,8 @@ class TestOverGrpc:
         desk.model.plays(WRITES, say("Done."))
         port = json.loads((desk.home.data / "daemon.json").read_text())["grpc_port"]
         words = ("Go", "-e", f"http://127.0.0.1:{port}")
-        answer = desk.run(*words)
+        elsewhere = {"XDG_DATA_HOME": str(desk.home.folder / "elsewhere")}
+        answer = desk.run(*words, env=elsewhere)
         assert answer.code == WRONG
         assert "key" in answer.errors
         assert desk.model.received == []
@@ -440,6 +441,12 @@ class TestOverGrpc:
         answer = desk.run(*words, "--dir", ".", given=b"y\n", env=key)
         assert (answer.code, answer.text) == (OK, "I write it.\nDone.\n")
         assert desk.file().read_text() == "one\n"
+
+    def test_a_port_of_your_own_daemon_needs_none(self, desk: Desk) -> None:
+        desk.model.plays(say("Done."))
+        port = json.loads((desk.home.data / "daemon.json").read_text())["grpc_port"]
+        answer = desk.run("Go", "-e", f"http://[::1]:{port}")
+        assert (answer.code, answer.text) == (OK, "Done.\n")
 
     def test_ctrl_c_ends_it_though_the_other_side_hangs(self, desk: Desk) -> None:
         with scripted(Hang(True)) as model, Home() as other:

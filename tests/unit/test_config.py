@@ -64,7 +64,7 @@ class TestLayers:
             "llama.context_size": 4096,
             "llama.endpoint": "",
             "scheduler.enabled": True,
-            "grpc.require_key": False,
+            "grpc.require_key": True,
         }
         assert {name: loaded.value(name) for name in promised} == promised
 
@@ -349,6 +349,45 @@ class TestMistakesInFiles:
     def test_a_folder_is_no_config_file(self, environ: dict[str, str], tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="cannot read"):
             config.load(environ, file=tmp_path)
+
+
+class TestByHand:
+    """`grpc.require_key = false` is the user's own word: in a file of theirs, and nowhere else."""
+
+    def test_the_users_file_may(self, environ: dict[str, str], user_file: Path) -> None:
+        user_file.write_text("grpc.require_key = false")
+        assert config.load(environ).settings.grpc.require_key is False
+
+    def test_a_file_named_on_the_command_line_may(
+        self, environ: dict[str, str], tmp_path: Path
+    ) -> None:
+        file = tmp_path / "other.toml"
+        file.write_text("grpc.require_key = false")
+        assert config.load(environ, file=file).settings.grpc.require_key is False
+
+    @pytest.mark.parametrize("text", ["false", "0", "No", "OFF"])
+    def test_the_environment_may_not(
+        self, environ: dict[str, str], user_file: Path, text: str
+    ) -> None:
+        loaded = config.load(environ | {"MEMORY_GRPC__REQUIRE_KEY": text})
+        assert loaded.settings.grpc.require_key is True
+        assert loaded.sources == {}
+        assert loaded.ignored == (
+            f"MEMORY_GRPC__REQUIRE_KEY: only {user_file} may set grpc.require_key to {text}",
+        )
+
+    def test_the_environment_may_close_what_the_file_opens(
+        self, environ: dict[str, str], user_file: Path
+    ) -> None:
+        user_file.write_text("grpc.require_key = false")
+        loaded = config.load(environ | {"MEMORY_GRPC__REQUIRE_KEY": "true"})
+        assert loaded.settings.grpc.require_key is True
+
+    def test_a_project_may_not(self, environ: dict[str, str], tmp_path: Path) -> None:
+        (tmp_path / "memory.toml").write_text("grpc.require_key = false")
+        loaded = config.load(environ, project_dir=tmp_path)
+        assert loaded.settings.grpc.require_key is True
+        assert len(loaded.ignored) == 1
 
 
 class TestEnvironment:

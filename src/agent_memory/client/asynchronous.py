@@ -51,7 +51,9 @@ class AsyncMemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect and make sure that a daemon answers. `timeout_seconds` is for each later call."""
-        return await cls._open([endpoints.parse(endpoint)], key, timeout_seconds, connect_seconds)
+        key = endpoints.choose_key(key, os.environ)
+        found = [endpoints.resolve(endpoint, key, os.environ)]
+        return await cls._open(found, key, timeout_seconds, connect_seconds)
 
     @classmethod
     async def connect_default(
@@ -62,9 +64,9 @@ class AsyncMemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect to the daemon that MEMORY_ENDPOINT names, or to the one that runs here."""
-        return await cls._open(
-            endpoints.discover(os.environ), key, timeout_seconds, connect_seconds
-        )
+        key = endpoints.choose_key(key, os.environ)
+        found = endpoints.discover(os.environ, key)
+        return await cls._open(found, key, timeout_seconds, connect_seconds)
 
     async def __aenter__(self) -> Self:
         return self

@@ -44,7 +44,9 @@ class MemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect and make sure that a daemon answers. `timeout_seconds` is for each later call."""
-        return cls._open([endpoints.parse(endpoint)], key, timeout_seconds, connect_seconds)
+        key = endpoints.choose_key(key, os.environ)
+        found = [endpoints.resolve(endpoint, key, os.environ)]
+        return cls._open(found, key, timeout_seconds, connect_seconds)
 
     @classmethod
     def connect_default(
@@ -55,7 +57,9 @@ class MemoryClient:
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
         """Connect to the daemon that MEMORY_ENDPOINT names, or to the one that runs here."""
-        return cls._open(endpoints.discover(os.environ), key, timeout_seconds, connect_seconds)
+        key = endpoints.choose_key(key, os.environ)
+        found = endpoints.discover(os.environ, key)
+        return cls._open(found, key, timeout_seconds, connect_seconds)
 
     def __enter__(self) -> Self:
         return self

@@ -42,8 +42,11 @@ class Connection:
         connect_seconds: float,
     ) -> Self:
         """To this endpoint, or to the daemon that is found."""
+        key = endpoints.choose_key(key, os.environ)
         candidates: Iterable[Endpoint] = (
-            endpoints.discover(os.environ) if endpoint is None else [endpoints.parse(endpoint)]
+            endpoints.discover(os.environ, key)
+            if endpoint is None
+            else [endpoints.resolve(endpoint, key, os.environ)]
         )
         failures: dict[str, RpcError] = {}
         for each in candidates:

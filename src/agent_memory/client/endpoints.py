@@ -1,21 +1,30 @@
-"""Addresses of a daemon: how they are written, and where a running one is found."""
+"""Addresses of a daemon: how they are written, and where a running one is found.
+
+No key is read from a file and sent. Your own daemon is reached over its Unix socket, also where you
+write one of its ports: a socket needs no key, and no other user's program can be listening there. A
+key goes out only where you give one.
+"""
 
 import ipaddress
 import json
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from agent_memory.client.errors import ConnectionFailed, InvalidEndpoint
 
 DEFAULT_ENDPOINT = "http://[::1]:50051"
 ENVIRONMENT_VARIABLE = "MEMORY_ENDPOINT"
+KEY_VARIABLE = "MEMORY_KEY"
 
 _FORMS = "http://host:port, https://host:port, host:port or unix:/path"
 _ADDRESS = re.compile(r"(?P<host>\[[^\[\]]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})/?", re.ASCII)
 _IPV4_FALLBACK = "http://127.0.0.1:50051"
+_SOCKET_SECONDS = 1.0
 _MAX_MESSAGE_BYTES = 16 << 20  # what the daemon may send; gRPC's own limit is 4 MiB
 
 
@@ -27,6 +36,7 @@ class Endpoint:
     target: str
     tls: bool = False
     loopback: bool = False
+    port: int = 0
 
     @property
     def options(self) -> list[tuple[str, int]]:
@@ -61,17 +71,39 @@ def parse(text: str) -> Endpoint:
         target=f"dns:///{host}:{port}",
         tls=scheme == "https",
         loopback=_is_loopback(text, host),
+        port=port,
     )
 
 
-def discover(environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
+def choose_key(key: str | None, environ: Mapping[str, str]) -> str | None:
+    """The key that the caller gives: as an argument, or in the environment."""
+    return key if key is not None else environ.get(KEY_VARIABLE) or None
+
+
+def resolve(text: str, key: str | None, environ: Mapping[str, str]) -> Endpoint:
+    """Where to connect for this address: without a key, to the socket of your own daemon where the
+    address is a port of it."""
+    written = parse(text)
+    if key is not None or written.tls or not written.loopback or not written.port:
+        return written
+    try:
+        facts = _facts(record_path(environ))
+        if facts["grpc_port"] != written.port:
+            return written
+        own = parse(f"unix:{facts['grpc_socket']}")
+    except (OSError, ValueError, KeyError, InvalidEndpoint):
+        return written
+    return own if _answers(own) else written
+
+
+def discover(environ: Mapping[str, str], key: str | None = None) -> tuple[Endpoint, ...]:
     """Where the daemon may be, best first.
 
     The environment names it, or its record does; the default ports are for when there is neither.
     A record of a daemon that is gone does not lead to them: another's daemon may be there.
     """
     if named := environ.get(ENVIRONMENT_VARIABLE):
-        return (parse(named),)
+        return (resolve(named, key, environ),)
     record = record_path(environ)
     try:
         found = _read(record)
@@ -94,14 +126,30 @@ def record_path(environ: Mapping[str, str]) -> Path:
 
 
 def _read(record: Path) -> tuple[Endpoint, ...]:
-    facts = json.loads(record.read_bytes())
-    if not isinstance(facts, dict):
-        raise ValueError("it is not a JSON object")
-    socket, port = facts.get("grpc_socket"), facts.get("grpc_port")
-    names = [f"unix:{socket}"] if socket else []
+    facts = _facts(record)
+    path, port = facts.get("grpc_socket"), facts.get("grpc_port")
+    names = [f"unix:{path}"] if path else []
     if port:
         names += [f"http://127.0.0.1:{port}", f"http://[::1]:{port}"]
     return tuple(parse(name) for name in names)
+
+
+def _facts(record: Path) -> dict[str, Any]:
+    facts = json.loads(record.read_bytes())
+    if not isinstance(facts, dict):
+        raise ValueError("it is not a JSON object")
+    return facts
+
+
+def _answers(endpoint: Endpoint) -> bool:
+    """Whether a program listens on this Unix socket: a daemon that was killed leaves its file."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_SOCKET_SECONDS)
+        try:
+            probe.connect(endpoint.name.removeprefix("unix:"))
+        except OSError:
+            return False
+    return True
 
 
 def _unix(text: str) -> Endpoint:

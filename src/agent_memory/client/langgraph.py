@@ -10,7 +10,7 @@ It needs the extra `langgraph` of this package.
 
 import builtins
 import json
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -33,11 +33,15 @@ try:
         get_checkpoint_metadata,
     )
     from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from agent_memory.client.serializing import AllowedType, StrictSerializer
 except ImportError as exc:
     raise ImportError(
         "agent_memory.client.langgraph needs langgraph-checkpoint 4.1 or newer:"
         " pip install 'agent-memory[langgraph]'"
     ) from exc
+
+__all__ = ["AgentMemorySaver", "StrictSerializer"]
 
 Value = TypeVar("Value")
 # What a method does: calls to make one after the other, each answered before the next. So it is
@@ -51,11 +55,23 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
     All methods are there to be called and to be awaited, from any thread and event loop. What was
     put is on disk when the call returns. A daemon that is being restarted is waited for.
 
+    States are read strictly: plain values, the types that LangGraph itself allows (messages,
+    documents, dates, ...) and your `allowed_types`. A `serde` of your own takes the place of that.
+
     Raises the errors of `agent_memory.client`.
     """
 
-    def __init__(self, connection: Connection, *, serde: SerializerProtocol | None = None) -> None:
-        super().__init__(serde=serde)
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        serde: SerializerProtocol | None = None,
+        allowed_types: Iterable[AllowedType] = (),
+    ) -> None:
+        allowed = tuple(allowed_types)
+        if serde is not None and allowed:
+            raise ValueError("allowed_types are for the serializer in whose place serde is given")
+        super().__init__(serde=StrictSerializer(allowed) if serde is None else serde)
         self._connection = connection
 
     @classmethod
@@ -65,6 +81,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         *,
         key: str | None = None,
         serde: SerializerProtocol | None = None,
+        allowed_types: Iterable[AllowedType] = (),
         timeout_seconds: float = calls.CALL_SECONDS,
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
@@ -72,7 +89,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         connection = Connection.open(
             endpoint, key=key, timeout_seconds=timeout_seconds, connect_seconds=connect_seconds
         )
-        return cls(connection, serde=serde)
+        return cls(connection, serde=serde, allowed_types=allowed_types)
 
     @classmethod
     def connect_default(
@@ -80,6 +97,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         *,
         key: str | None = None,
         serde: SerializerProtocol | None = None,
+        allowed_types: Iterable[AllowedType] = (),
         timeout_seconds: float = calls.CALL_SECONDS,
         connect_seconds: float = calls.CONNECT_SECONDS,
     ) -> Self:
@@ -87,7 +105,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         connection = Connection.open(
             None, key=key, timeout_seconds=timeout_seconds, connect_seconds=connect_seconds
         )
-        return cls(connection, serde=serde)
+        return cls(connection, serde=serde, allowed_types=allowed_types)
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import NamedTuple, NewType, Protocol, TypeVar
 
-from agent_memory.domain.access import AccessKey
+from agent_memory.domain.access import AccessKey, Address, SocketOwner
 from agent_memory.domain.agents import Change as ConfigChange
 from agent_memory.domain.agents import ConfigFile, Edited, Ours, Seat, Wanted
 from agent_memory.domain.batches import Batch, Outcome, Row
@@ -875,6 +875,16 @@ class KeyRing(Protocol):
     def remove(self, name: str, /) -> bool:
         """False if there is no such key."""
         ...
+
+
+class SocketOwners(Protocol):
+    """Who holds the other end of a TCP connection within this machine."""
+
+    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+        """Whose open socket connects `peer` to `own` now; None where that is unproven."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Transcripts(Protocol):

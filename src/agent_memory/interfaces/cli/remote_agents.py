@@ -1,5 +1,6 @@
 """`kontekst --endpoint`: agents that run on another daemon, over gRPC."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class RemoteRun:
 
 @contextmanager
 def connected(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
-    with translated(), calls.channel(endpoints.parse(endpoint)) as channel:
+    with translated(), calls.channel(endpoints.resolve(endpoint, key, os.environ)) as channel:
         yield RemoteAgents(channel, key)
 
 

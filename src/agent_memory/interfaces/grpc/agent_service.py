@@ -10,6 +10,7 @@ from agent_memory.domain import runs
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.proto import kontekst_pb2 as pb
 from agent_memory.services.runs import Running, Runs
@@ -21,7 +22,7 @@ MAX_UNSENT = 1_000  # events that a client has yet to take
 @dataclass(frozen=True, slots=True)
 class AgentService:
     runs: Runs
-    guard: handlers.Guard
+    guard: Guard
     observer: Observer
 
     def handler(self) -> handlers.Handler:

@@ -17,6 +17,7 @@ from agent_memory.domain.graphs import (
 )
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.proto import checkpoints_pb2 as pb
 from agent_memory.services.graphs import Graphs
@@ -28,7 +29,7 @@ DESCRIPTOR = pb.DESCRIPTOR.services_by_name["CheckpointService"]
 class CheckpointService:
     graphs: Graphs
     bridge: Bridge
-    guard: handlers.Guard | None
+    guard: Guard | None
     observer: Observer
 
     def handler(self) -> handlers.Handler:

@@ -8,6 +8,7 @@ from agent_memory.domain.ports import ModelServer
 from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.proto import kontekst_pb2 as pb
 
@@ -27,7 +28,7 @@ class DaemonService:
     host: Host
     model: ModelServer
     bridge: Bridge
-    guard: handlers.Guard
+    guard: Guard
     observer: Observer
 
     def handler(self) -> handlers.Handler:

@@ -13,6 +13,7 @@ from agent_memory.domain import spans
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
 from agent_memory.domain.spans import Interface, Trace
 from agent_memory.interfaces import wire
+from agent_memory.interfaces.grpc.admission import Caller, Guard
 from agent_memory.interfaces.observing import Observer
 
 log = structlog.get_logger()
@@ -23,10 +24,6 @@ Handler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
 _Method: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
-
-
-Guard = Callable[[str | None], object]
-"""Takes a call's `authorization`, if any; raises Unauthorized."""
 
 
 def service(
@@ -40,7 +37,7 @@ def service(
     """Handlers for the methods given by name; the others answer UNIMPLEMENTED.
 
     Requests are parsed here and not by gRPC, which would answer INTERNAL for a client's bad bytes.
-    A guard is asked before each call, except on the Unix socket: its file is access enough.
+    A guard is asked before each call, except on the Unix socket: only its owner can open it.
     """
     known = descriptor.methods_by_name
     methods = {
@@ -59,7 +56,7 @@ def _unary(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    _admit(context, guard)
+                    await _admit(context, guard)
                 return await call(_parse(request_class, raw))
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -79,7 +76,7 @@ def _stream(
         try:
             with observer.operation(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
-                    _admit(context, guard)
+                    await _admit(context, guard)
                 async for message in call(_parse(request_class, each) async for each in raw):
                     yield message
         except AgentMemoryError as exc:
@@ -97,10 +94,17 @@ def _trace(context: Context) -> Trace | None:
     return None
 
 
-def _admit(context: Context, guard: Guard) -> None:
-    if not context.peer().startswith("unix:"):
-        given = dict(context.invocation_metadata()).get("authorization")
-        guard(given)
+async def _admit(context: Context, guard: Guard) -> None:
+    given = dict(context.invocation_metadata()).get("authorization")
+    caller = Caller(authorization=given, peer=context.peer())
+    if caller.uses_socket:
+        return
+    confirm = guard(caller)
+    if confirm is not None:
+        # Written to the call's own connection. If that is gone, gRPC cancels this task before it
+        # tells that the write ended.
+        await context.send_initial_metadata(())
+        confirm()
 
 
 def _parse(request_class: type[M], raw: bytes) -> M:

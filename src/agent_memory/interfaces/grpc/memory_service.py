@@ -10,6 +10,7 @@ from agent_memory.domain.errors import ContentBlocked, InvalidInput, NotFound
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
+from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.proto import memory_pb2 as pb
 from agent_memory.services.contents import Contents
@@ -35,7 +36,7 @@ class MemoryService:
     recall: Recall
     jobs: Jobs
     bridge: Bridge
-    guard: handlers.Guard | None
+    guard: Guard | None
     observer: Observer
 
     def handler(self) -> handlers.Handler:

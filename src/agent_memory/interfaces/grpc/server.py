@@ -1,7 +1,7 @@
 """The gRPC listeners: loopback on IPv4 and IPv6, and a Unix socket, with reflection and health."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,9 +33,18 @@ class _Arrivals(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # not generi
 
 
 class GrpcServer:
-    """One grpc.aio server for all services. `port` is the one it got."""
+    """One grpc.aio server for all services. `port` is the one it got.
 
-    def __init__(self, services: dict[str, Handler]) -> None:
+    `on_listening` is called with each host and port. Reflection and health answer everyone: they
+    tell nothing that is stored, and tools ask them before they call anything else.
+    """
+
+    def __init__(
+        self,
+        services: dict[str, Handler],
+        on_listening: Callable[[str, int], object] | None = None,
+    ) -> None:
+        self._on_listening = on_listening
         self._arrivals = _Arrivals()
         self._server = grpc.aio.server(
             options=[
@@ -62,16 +71,19 @@ class GrpcServer:
         # gRPC does not say why it cannot: plain sockets find out first what there is to be had.
         probes = listening.bind(hosts, port)
         port = probes[0].getsockname()[1]
-        addresses = [listening.shown(probe.getsockname()[0], port) for probe in probes]
+        found = [probe.getsockname()[0] for probe in probes]
         for probe in probes:
             probe.close()
-        for address in addresses:
+        for host in found:
+            address = listening.shown(host, port)
             try:
                 self._server.add_insecure_port(address)
             except RuntimeError as exc:
                 raise ListenFailed(
                     f"cannot listen on {address}: another program may have the port"
                 ) from exc
+            if self._on_listening is not None:
+                self._on_listening(host, port)
             self.port = port
             self.addresses.append(address)
 
