@@ -324,19 +324,11 @@ def build(
     secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
     clock = SystemClock()
 
-    watchers: list[Callable[[StoreHealth], None]] = []
+    watchers: list[Callable[[StoreHealth], None]] = [_log_health]
 
     def watch(health: StoreHealth) -> None:
-        """Report a failing store; once it works again, take up what was left meanwhile."""
         for each in watchers:
             each(health)
-        if not health.writable:
-            log.error("store.failing", readable=health.readable, reason=health.reason)
-            return
-        log.warning("store.works_again")
-        hooks.drain_soon()
-        for name in job_names.CRONS:
-            scheduler.wake(name)
 
     store, engine, maintenance = _open(db_path, watch, clock)
     events = StoredEventLog(store)
@@ -508,6 +500,15 @@ def build(
         version=__version__,
         observer=observer,
     )
+
+    def resume(health: StoreHealth) -> None:
+        """Take up what was left while the store was failing."""
+        if health.writable:
+            hooks.drain_soon()
+            for name in job_names.CRONS:
+                scheduler.wake(name)
+
+    watchers.append(resume)
     tally = GraphTally(store)
     graphs = Graphs(
         checkpoints=StoredGraphs(store, tally), threads=StoredGraphThreads(store, tally)
@@ -991,6 +992,13 @@ def _mend(db_path: Path, clock: Clock) -> None:
 
 def _new_secret() -> str:
     return f"am_{secrets.token_urlsafe(32)}"
+
+
+def _log_health(health: StoreHealth) -> None:
+    if health.writable:
+        log.warning("store.works_again")
+    else:
+        log.error("store.failing", readable=health.readable, reason=health.reason)
 
 
 def _log_failing(health: StoreHealth) -> None:
