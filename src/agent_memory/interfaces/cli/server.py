@@ -29,6 +29,7 @@ MAX_COMMANDS = 256
 REFUSED = 1
 SETTLE_SECONDS = 0.02
 HELLO_SECONDS = 5.0
+BEAT_SECONDS = 3.0  # a launcher gives up on a daemon that has been silent for four of them
 
 HOOK = "hook"  # in place of a program: what it is given comes right behind the first frame
 HOOK_THREADS = 8
@@ -69,10 +70,12 @@ class CommandServer:
         version: str,
         on_newer: Callable[[], None],
         pipe: Pipe | None = None,
+        beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self._run = run
         self._hook = hook
         self._pipe = pipe
+        self._beat_seconds = beat_seconds
         self._pipes: dict[_Connection, asyncio.Task[None] | None] = {}
         self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
@@ -155,6 +158,7 @@ class CommandServer:
             await self._answer_hook(connection, reader, call)
             return
         watch = asyncio.create_task(self._watch(connection, reader))
+        connection.beat(self._beat_seconds)
         threading.Thread(
             target=self._command, args=(connection, call), name="command", daemon=True
         ).start()
@@ -162,6 +166,7 @@ class CommandServer:
             await connection.send_all()
         finally:
             watch.cancel()
+            connection.stop_beating()
 
     async def _hand_over(
         self,
@@ -234,6 +239,7 @@ class _Connection:
         self._room = threading.Condition()
         self._waiting_bytes = 0
         self._gone = False
+        self._next_beat: asyncio.TimerHandle | None = None
 
     # From the command's thread.
 
@@ -305,6 +311,21 @@ class _Connection:
         """Leave it, with what it has not read."""
         self.leave()
         self._writer.transport.abort()
+
+    def beat(self, seconds: float) -> None:
+        """From now on tell the launcher every few seconds that its command is being worked on."""
+
+        def tell() -> None:
+            # What a launcher does not read, because its user reads a page of it, must not pile up.
+            if not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size():
+                self._writer.write(frames.encode(frames.BEAT))
+            self.beat(seconds)
+
+        self._next_beat = self._loop.call_later(seconds, tell)
+
+    def stop_beating(self) -> None:
+        if self._next_beat is not None:
+            self._next_beat.cancel()
 
     async def refuse(self, reason: str) -> None:
         await self.send(frames.encode(frames.ERR, f"error: {reason}\n".encode()))
