@@ -5,6 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,8 @@ def stopped() -> Iterator[Home]:
         try:
             yield home
         finally:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
@@ -45,6 +47,10 @@ def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
         " `memory-daemon stop` ends it\n"
     )
     assert answers == [Answer(relay.STORAGE_ERROR, b"", said.encode())] * len(COMMANDS)
+
+
+def test_it_can_be_told_to_end(stopped: Home) -> None:
+    assert stopped.run("memory-daemon", "stop") == Answer(0, b"Daemon stopped\n", b"")
 
 
 def test_a_command_that_says_nothing_for_long_is_waited_for(tmp_path: Path) -> None:
