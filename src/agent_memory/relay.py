@@ -874,7 +874,7 @@ def start(
     path = os.path.join(folder, "start.lock")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as exc:
         complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
         return STORAGE_ERROR
@@ -903,7 +903,9 @@ def start(
         if code == CONFIG_ERROR:
             return code  # cheap to find, and perhaps only in this caller's settings
         try:
-            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            if os.path.lexists(marker):  # a link, or a file with another name too: not ours
+                os.unlink(marker)
+            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             try:
                 write(record, f"{failures + 1} {code}\n{reason}".encode())
             finally:
