@@ -36,7 +36,10 @@ from agent_memory.adapters.spool.folder import SpoolFolder
 from agent_memory.adapters.storage import schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.forgetting_plan import (
+    StoredForgettingPlan,
+    StoredForgettingReports,
+)
 from agent_memory.adapters.storage.graph_store import StoredGraphs
 from agent_memory.adapters.storage.graph_tally import GraphTally
 from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
@@ -389,6 +392,7 @@ def build(
         log=events,
         remover=events,
         plan=StoredForgettingPlan(store),
+        reports=StoredForgettingReports(store, clock),
         segmenting=segmenting,
         rollup=rollup,
         eraser=toc,

@@ -40,6 +40,7 @@ TIME = 0.3
 MOST_TERMS = 48  # of a question
 TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
 TOLD_LATER_DAYS = 7.0
+RECENT_DAYS = 30.0
 MOST_WORDS = 8_192  # of one text that are taken apart; more of them are judged by a sample
 
 REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
@@ -166,6 +167,13 @@ def rank(
         found.append((order, ranked))
     found.sort(key=itemgetter(0))
     return [ranked for _, ranked in found]
+
+
+def recency(at_ms: Millis, now: Millis) -> float:
+    """How recent something is, from 0 to 1: just now, 1; after a month, .37; a year ago, 0.
+
+    The relevance of what is given because it is new, where nothing was asked."""
+    return math.exp(-max(0, now - at_ms) / _DAY_MS / RECENT_DAYS)
 
 
 def tells(ranked: Ranked) -> bool:
