@@ -17,7 +17,7 @@ import structlog
 
 from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.domain.halting import Halt
-from agent_memory.interfaces import wire
+from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -83,11 +83,15 @@ class CommandServer:
         self._on_newer = on_newer
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
+        self._calls: set[_Connection] = set()  # those that have said what they want
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def listen(self, socket: Path) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, socket)
+        # More than the default of 100: a hundred hooks may well call at once.
+        self._server = await asyncio.start_unix_server(
+            self._serve, socket, backlog=listening.BACKLOG
+        )
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no more calls; let those that run finish, then cancel them, then leave them."""
@@ -124,6 +128,7 @@ class CommandServer:
             writer.close()
             self._connections.discard(connection)
             self._pipes.pop(connection, None)
+            self._calls.discard(connection)
             if not self._connections:
                 self._idle.set()
 
@@ -151,9 +156,10 @@ class CommandServer:
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
-        if len(self._connections) - len(self._pipes) > MAX_COMMANDS:
+        if len(self._calls) >= MAX_COMMANDS:
             await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
             return
+        self._calls.add(connection)
         if call.program == HOOK:
             await self._answer_hook(connection, reader, call)
             return
