@@ -3,7 +3,7 @@
 import resource
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -61,8 +61,9 @@ def _slow(held: ExitStack, address: "tuple[str, int] | Path", said: bytes) -> No
     family = socket.AF_UNIX if isinstance(address, Path) else socket.AF_INET
     connection = held.enter_context(socket.socket(family))
     connection.settimeout(SECONDS)
-    connection.connect(str(address) if isinstance(address, Path) else address)
-    connection.sendall(said)
+    with suppress(OSError):  # it may be turned away
+        connection.connect(str(address) if isinstance(address, Path) else address)
+        connection.sendall(said)
 
 
 def _asked(port: int, key: str) -> int:
