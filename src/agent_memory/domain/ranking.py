@@ -41,7 +41,7 @@ MOST_TERMS = 48  # of a question
 TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
 TOLD_LATER_DAYS = 7.0
 RECENT_DAYS = 30.0
-MOST_WORDS = 8_192  # of one text that are taken apart; more of them are judged by a sample
+MOST_WORDS = 1_024  # of one text that are taken apart; more of them are judged by a sample
 
 REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
 _ENDING = 20  # characters
