@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.forgetting_plan import (
+    StoredForgettingPlan,
+    StoredForgettingReports,
+)
 from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.maintenance import GuardedMaintenance
 from agent_memory.adapters.storage.rocks import RocksEngine
@@ -91,6 +94,7 @@ def over(
         log=parts.log,
         remover=parts.log,
         plan=StoredForgettingPlan(store),
+        reports=StoredForgettingReports(store, clock),
         segmenting=segmenting,
         rollup=rollup,
         eraser=parts.toc,

@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 
 from agent_memory import __version__, relay
-from agent_memory.adapters import priority, socket_owners
+from agent_memory.adapters import durable, priority, socket_owners
 from agent_memory.adapters.agents.claude_code import ClaudeCode as ClaudeCodeSetup
 from agent_memory.adapters.agents.codex import Codex as CodexSetup
 from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
@@ -36,7 +36,10 @@ from agent_memory.adapters.spool.folder import SpoolFolder
 from agent_memory.adapters.storage import damage, salvage, schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.forgetting_plan import (
+    StoredForgettingPlan,
+    StoredForgettingReports,
+)
 from agent_memory.adapters.storage.graph_store import StoredGraphs
 from agent_memory.adapters.storage.graph_tally import GraphTally
 from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
@@ -410,6 +413,7 @@ def build(
         log=events,
         remover=events,
         plan=StoredForgettingPlan(store),
+        reports=StoredForgettingReports(store, clock),
         segmenting=segmenting,
         rollup=rollup,
         eraser=toc,
@@ -852,15 +856,43 @@ def _embedding(
 def _index_folder(store: OrderedStore, db_path: Path) -> Path:
     """Beside the database that they are made from. Those of another one are removed."""
     folder = db_path.with_name("index" if db_path.name == "db" else f"{db_path.name}-index")
-    mark, identity = folder / "store", schema.identity(store)
-    if folder.exists() and (not mark.exists() or mark.read_text() != identity):
+    mark, identity = folder / "store", schema.identity(store).encode()
+    if _holds(mark, identity):
+        return folder
+    if os.path.lexists(folder):
         log.warning("index.of_another_store", path=str(folder))
-        shutil.rmtree(folder)
-    if not mark.exists():
-        folder.mkdir(mode=0o700, parents=True)
-        mark.write_text(identity)
-        mark.chmod(0o600)
+        _empty(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    durable.write_whole(mark, identity)
     return folder
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether it is a file, and no link, with exactly this in it."""
+    try:
+        # A pipe would have us wait for whoever writes to it.
+        found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.read(found, len(content) + 1) == content
+    except OSError:  # a folder, for one
+        return False
+    finally:
+        os.close(found)
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder, which may be a link to one on another disk; and the path itself
+    where it is anything else."""
+    if not folder.is_dir():
+        folder.unlink()
+        return
+    for each in folder.iterdir():
+        if each.is_dir() and not each.is_symlink():
+            shutil.rmtree(each)
+        else:
+            each.unlink()
 
 
 def _model_server(settings: Settings) -> LeasedServer:

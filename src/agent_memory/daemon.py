@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import sys
 import threading
@@ -47,6 +48,7 @@ SWITCH_INTERVAL = 0.001
 GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
 M_ARENA_MAX = -8  # of malloc.h
 MAX_ARENAS = 2
+MAX_FILES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ def run(start: Start) -> int:
     _reduce_environment()
     sys.setswitchinterval(SWITCH_INTERVAL)
     _share_heaps()
+    _allow_files()
     # From the lock on others know our process: a stop that comes before the loop runs must wait for
     # it, or it ends us, and whoever waits for this start takes it for failed.
     asked_to_stop = threading.Event()
@@ -291,7 +294,7 @@ class _Daemon:
         cut_off = pending.exists()
         if not cut_off and (path.exists() or built.services.access.list()):
             return
-        pending.touch(mode=0o600)
+        places.write_whole(pending, "")
         if cut_off:
             with contextlib.suppress(NotFound):
                 built.services.access.revoke(FIRST_KEY)
@@ -339,6 +342,16 @@ def _share_heaps() -> None:
     documents two heaps take 475 MB where the default takes 624."""
     with contextlib.suppress(OSError, AttributeError):  # another libc
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
+
+
+def _allow_files() -> None:
+    """As many open files as the system lets us have: often 1,024 are allowed at first, which a few
+    hundred slow connections beside the files of the store use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _served(folders: config.Folders) -> bool:

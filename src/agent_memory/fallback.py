@@ -63,7 +63,7 @@ def start_later(folder: Path, config_file: str | None) -> None:
     """Start a daemon, and wait for nothing. One start at a time, and not after one that failed."""
     if relay.failed_start(str(folder / "start-failed"))[2]:
         return
-    lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

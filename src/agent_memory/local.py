@@ -54,6 +54,7 @@ class ProcessControl:
             return 0
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)  # one that is stopped would not get the other
         deadline = time.monotonic() + STOP_SECONDS
         while places.holder(folders) == pid:
             if time.monotonic() > deadline:

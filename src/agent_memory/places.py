@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from agent_memory.adapters import durable
 from agent_memory.config import Folders
 from agent_memory.domain.errors import StorageFailed, StorageLocked
 
@@ -79,7 +80,8 @@ def lock(folders: Folders, wait_seconds: float, served: Callable[[], bool]) -> i
     """
     path = lock_file(folders)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
     except OSError as exc:
         raise StorageFailed(
             f"cannot write to the data folder {folders.data}: {exc.strerror}"
@@ -157,10 +159,4 @@ def withdraw(folders: Folders, sockets: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """The file has the new text or the old one, never a part; readable by its owner only."""
-    draft = path.with_name(path.name + ".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    durable.write_whole(path, text.encode())

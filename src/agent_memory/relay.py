@@ -23,8 +23,8 @@ PROTOCOL = b"1"
 # From us.
 HELLO, INPUT, LINE, CANCEL, GIVEN = b"H", b"I", b"L", b"C", b"G"
 # From the daemon.
-OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE = (
-    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B",
+OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
+    b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B", b"T",
 )  # fmt: skip
 
 PROGRAMS = ("memory", "memory-daemon", "kontekst")
@@ -43,6 +43,9 @@ DAEMON_ENVIRONMENT_PREFIXES = ("LC_", "XDG_", "MEMORY_")
 
 CHUNK = 1 << 16
 CONNECT_SECONDS = 5
+# A daemon that works on a command says so every few seconds (BEAT): after this long without a
+# frame it is stopped, or hangs.
+SILENT_SECONDS = 12.0
 START_MILLIS = 20_000
 POLL_SECONDS = 0.02
 INTERRUPTED = 130
@@ -55,6 +58,7 @@ LONGEST_WAIT = 60
 # their own, by a word in the input: agents allow a second for the end of a session, and ten and
 # more for all else.
 HOOK_READ_SECONDS = 2.0
+HOOK_READ_ALARMS = 50  # after that, for as long as more keeps coming
 HOOK_SECONDS = (1.0, 3.0)
 HOOKS_OWN_SECONDS = (
     (b'"SessionEnd"', (0.5, 0.4)),
@@ -100,7 +104,69 @@ class Unread(Lost):
 
 
 class Late(Exception):
-    """What a hook was given has taken longer than an agent may be kept waiting."""
+    """Something has taken longer than an agent may be kept waiting."""
+
+
+class Silent(Exception):
+    """The daemon has accepted the connection, and shows no sign of life."""
+
+
+class Patience:
+    """How long a hook may still wait. Late is raised only while it does wait: an alarm that goes
+    off in between is kept for the next wait, so it cannot keep the hook from being recorded."""
+
+    def __init__(self) -> None:
+        self.waiting = self.over = False
+
+    def alarm(self, _number: int, _frame: object) -> None:
+        self.over = True
+        if self.waiting:
+            self.waiting = False
+            raise Late
+
+    def wait(self, work: "Callable[[], bytes | None]") -> bytes | None:
+        """The result of the work; None where it fails, or takes too long."""
+        try:
+            try:
+                self.waiting = True
+                return None if self.over else work()
+            finally:  # within the other: an alarm may still go off before this is done
+                self.waiting = False
+        except (Late, Lost, OSError):
+            return None
+
+
+class Reading:
+    """The input of a hook. An alarm ends it where nothing more has come, or no end is to be seen:
+    whoever writes it may never close their end. It does not raise, because what has been read
+    must not be lost."""
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+        self.alarms = 0
+
+    def alarm(self, _number: int, _frame: object) -> None:
+        import select
+
+        self.alarms += 1
+        poll = select.poll()
+        poll.register(self.source, select.POLLIN)
+        if self.alarms > HOOK_READ_ALARMS or not poll.poll(0):
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, self.source)
+            os.close(null)
+
+    def all(self) -> bytes:
+        """What is too long for any agent is read, so that nobody is left writing, and not kept."""
+        parts: list[bytes] = []
+        size = 0
+        while part := os.read(self.source, CHUNK):
+            size += len(part)
+            if size <= MAX_HOOK_BYTES:
+                parts.append(part)
+        if size > MAX_HOOK_BYTES:
+            raise OSError(f"its input has {size:,} bytes; the limit is {MAX_HOOK_BYTES:,}")
+        return b"".join(parts)
 
 
 def run_and_exit() -> None:
@@ -197,6 +263,9 @@ def converse(
             answer = talk(connection)
         except Unread:
             continue  # it was stopping and has not seen our call: the next one shall
+        except Silent:
+            complain(silence(folder))
+            return STORAGE_ERROR
         finally:
             connection.close()
         if answer is not None:
@@ -207,6 +276,21 @@ def converse(
             return code
     complain("error: the daemon does not answer; `memory-daemon status` may tell why\n")
     return STORAGE_ERROR
+
+
+def silence(folder: str) -> str:
+    """What to say of a daemon that shows no sign of life."""
+    try:
+        with open(os.path.join(folder, "daemon.lock"), "rb") as lock:
+            number = lock.read(20).strip().decode("ascii", "replace")
+    except OSError:
+        number = ""
+    process = f" (process {number})" if number else ""
+    act = f"`kill -CONT {number}` lets it go on if it was stopped" if number else "look at its log"
+    return (
+        f"error: the daemon{process} has not answered for {SILENT_SECONDS:g} s: {act},"
+        " `memory-daemon stop` ends it\n"
+    )
 
 
 def serve(arguments: list[str]) -> int:
@@ -222,6 +306,7 @@ def bridge(connection: _socket.socket, call: bytes) -> int | None:
     folder = data_folder()
     seen = announced(folder)
     bridged = False
+    connection.settimeout(SILENT_SECONDS)
     try:
         send(connection, call)
         wait_for_frame(connection)
@@ -234,6 +319,7 @@ def bridge(connection: _socket.socket, call: bytes) -> int | None:
             elif kind == UPGRADE:
                 return None
             elif kind == BRIDGE:
+                connection.settimeout(None)
                 bridged = True
                 break
     except Lost as exc:
@@ -308,25 +394,29 @@ def hook(arguments: list[str]) -> int:
         import _signal  # type: ignore[import-not-found]  # `signal` without enum
         import time
 
-        alarm = _signal.setitimer
+        patience = Patience()
+
+        def allow(seconds: float) -> None:
+            patience.over = False
+            _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
         call = arguments, os.urandom(16).hex(), time.time_ns() // 1_000_000
-        _signal.signal(_signal.SIGALRM, too_late)
-        alarm(_signal.ITIMER_REAL, HOOK_READ_SECONDS)
-        try:
-            given = hook_input(option(arguments, "--input"))
-            answering, keeping = next(
-                (own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS
-            )
-            alarm(_signal.ITIMER_REAL, answering)
-            try:
-                answer = ask_daemon(*call, given)
-            except (Late, Lost, OSError):
-                pass
-            if answer is None and given:
-                alarm(_signal.ITIMER_REAL, keeping)
-                leave_in_spool(*call, given)
-        finally:
-            alarm(_signal.ITIMER_REAL, 0)
+        reading = Reading(input_descriptor(option(arguments, "--input")))
+        _signal.signal(_signal.SIGALRM, reading.alarm)
+        # Again and again: an alarm just before a read begins would not interrupt it.
+        _signal.setitimer(_signal.ITIMER_REAL, HOOK_READ_SECONDS, POLL_SECONDS)
+        given = reading.all()
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        _signal.signal(_signal.SIGALRM, patience.alarm)
+        answering, keeping = next(
+            (own for word, own in HOOKS_OWN_SECONDS if word in given), HOOK_SECONDS
+        )
+        allow(answering)
+        answer = patience.wait(lambda: ask_daemon(*call, given))
+        if answer is None and given:
+            allow(keeping)
+            leave_in_spool(*call, given, patience)
+        allow(0)
     except BaseException as exc:
         murmur(f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape"))
     try:
@@ -344,10 +434,6 @@ def murmur(data: bytes) -> None:
         pass
 
 
-def too_late(_number: int, _frame: object) -> None:
-    raise Late("it took too long")
-
-
 def hook_name(arguments: list[str]) -> str:
     words, _ = outline(arguments)
     return words[1] if len(words) > 1 else ""
@@ -362,23 +448,12 @@ def option(arguments: list[str], name: str) -> str | None:
     return None
 
 
-def hook_input(path: str | None) -> bytes:
-    """All of it. What is too long for any agent is read, so that nobody is left writing, and not
-    kept."""
-    if path is None and os.isatty(0):
-        murmur(b"note: a hook reads JSON from standard input, or from --input FILE\n")
-    source = 0 if path is None else os.open(path, os.O_RDONLY)
-    parts: list[bytes] = []
-    size = 0
-    while part := os.read(source, CHUNK):
-        size += len(part)
-        if size <= MAX_HOOK_BYTES:
-            parts.append(part)
+def input_descriptor(path: str | None) -> int:
     if path is not None:
-        os.close(source)
-    if size > MAX_HOOK_BYTES:
-        raise OSError(f"its input has {size:,} bytes; the limit is {MAX_HOOK_BYTES:,}")
-    return b"".join(parts)
+        return os.open(path, os.O_RDONLY)
+    if os.isatty(0):
+        murmur(b"note: a hook reads JSON from standard input, or from --input FILE\n")
+    return 0
 
 
 def ask_daemon(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> bytes | None:
@@ -430,11 +505,13 @@ def put_answer(answer: bytes, path: str | None) -> None:
         os.close(target)
 
 
-def leave_in_spool(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> None:
+def leave_in_spool(
+    arguments: list[str], nonce: str, at_ms: int, given: bytes, patience: Patience
+) -> None:
     """Have another process clean the input and keep it, and a daemon started that records it.
 
-    Where that takes too long it goes on alone: it has all that it needs, and holds nothing that
-    whoever called us waits for.
+    It is started however late we are, and goes on alone where we cannot wait for it: it has all
+    that it needs, and holds nothing that our caller waits for.
     """
     source = given_file(given)
     complaints, complaining = os.pipe()
@@ -453,12 +530,13 @@ def leave_in_spool(arguments: list[str], nonce: str, at_ms: int, given: bytes) -
     )
     for descriptor in (source, complaining, null):
         os.close(descriptor)
-    try:
+
+    def listen() -> None:
         while part := os.read(complaints, CHUNK):
             murmur(part)
         os.waitpid(child, 0)
-    except Late:
-        pass
+
+    patience.wait(listen)
 
 
 def given_file(given: bytes) -> int:
@@ -541,7 +619,7 @@ def connect(folder: str) -> _socket.socket | None:
     while True:
         try:
             connection.connect(address)
-            connection.settimeout(None)  # an answer may take as long as it takes
+            connection.settimeout(None)
             return connection
         except BlockingIOError:  # many call at once: its queue is full, and Linux does not wait
             tries -= 1
@@ -610,10 +688,11 @@ def frame(kind: bytes, payload: bytes) -> bytes:
 def relay(connection: _socket.socket, call: bytes) -> int | None:
     """Send the call, do what the daemon asks. The exit code, or None if it makes way for us.
 
-    Raises Unread where the daemon has not even seen the call.
+    Raises Unread where the daemon has not even seen the call, Silent where it hangs.
     """
     answered = False
     whole = False  # false while a part of a frame may be on its way
+    connection.settimeout(SILENT_SECONDS)
     try:
         send(connection, call)
         while True:
@@ -661,7 +740,7 @@ def cancel(connection: _socket.socket) -> int:
                 write(1 if kind == OUT else 2, payload)
             elif kind == EXIT:
                 break
-    except (Lost, OSError, KeyboardInterrupt):
+    except (Lost, Silent, OSError, KeyboardInterrupt):
         pass
     return INTERRUPTED
 
@@ -671,6 +750,8 @@ def send(connection: _socket.socket, data: bytes) -> None:
         connection.sendall(data)
     except ConnectionError as exc:
         raise Unread from exc
+    except TimeoutError as exc:
+        raise Silent from exc
 
 
 def wait_for_frame(connection: _socket.socket) -> None:
@@ -679,6 +760,8 @@ def wait_for_frame(connection: _socket.socket) -> None:
             raise Lost
     except ConnectionError as exc:  # closed with our words unread; otherwise it just ends
         raise Unread from exc
+    except TimeoutError as exc:
+        raise Silent from exc
 
 
 def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
@@ -693,6 +776,8 @@ def receive_exactly(connection: _socket.socket, size: int) -> bytes:
             part = connection.recv(min(size, CHUNK))
         except ConnectionError as exc:
             raise Unread from exc
+        except TimeoutError as exc:
+            raise Silent from exc
         if not part:
             raise Lost
         parts.append(part)
@@ -790,7 +875,7 @@ def start(
     path = os.path.join(folder, "start.lock")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as exc:
         complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
         return STORAGE_ERROR
@@ -819,7 +904,9 @@ def start(
         if code == CONFIG_ERROR:
             return code  # cheap to find, and perhaps only in this caller's settings
         try:
-            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            if os.path.lexists(marker):  # a link, or a file with another name too: not ours
+                os.unlink(marker)
+            record = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             try:
                 write(record, f"{failures + 1} {code}\n{reason}".encode())
             finally:

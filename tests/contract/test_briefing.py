@@ -1,6 +1,8 @@
 """Briefing: what an agent is given by itself: the project's own, within its budget, and once."""
 
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,13 +10,14 @@ import pytest
 from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage.memory_store import StoredMemories
 from agent_memory.domain.contexts import Wanted
+from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import USER, Domain, Draft, Home, Memory, Status
 from agent_memory.domain.projects import Place
 from agent_memory.domain.segments import estimate_tokens
 from agent_memory.services.briefing import MAX_GIVEN, MAX_SESSIONS, RELATED, Briefing
 from agent_memory.services.capture import Capture
 from agent_memory.services.context import ContextBuilder
-from tests.recall_parts import Parts, Stopped, opened
+from tests.recall_parts import DAY, NOW, Parts, Stopped, dialogue, opened
 
 SHOP = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
 OTHER = Place(domain=Domain("project:other"), home=Home("/other/.git"))
@@ -42,9 +45,11 @@ class Telling:
         *,
         place: Place = SHOP,
         status: Status = Status.ACTIVE,
+        at_ms: int = NOW,
     ) -> Memory:
         draft = Draft(namespace=namespace, summary=summary, status=status)
-        kept = self._capture.capture(draft, place).memory
+        capture = replace(self._capture, clock=Stopped(Millis(at_ms)))
+        kept = capture.capture(draft, place).memory
         self.parts.keep_up()
         return kept
 
@@ -69,6 +74,30 @@ class TestStart:
         assert "<project>shop</project>" in text
         assert "<branch>main</branch>" in text
         assert text.index("payment sandbox") < text.index("PostgreSQL")
+
+    def test_each_has_its_uri_and_a_relevance(self, telling: Telling) -> None:
+        """How well it answers the branch; where it does not, how recent it is, and that it is."""
+        asked = telling.keep("Orders are kept in PostgreSQL")
+        new = telling.keep("Invoices are sent on Mondays")
+        old = telling.keep("Parcels are weighed by hand", at_ms=NOW - 60 * DAY)
+        talk = dialogue("The quay was mended.", "By whom was it mended?", "By the mason.")
+        telling.parts.keep(*(replace(each, metadata={"project": "shop"}) for each in talk))
+        telling.parts.cut()
+        telling.parts.keep_up()
+        place = replace(SHOP, branch="feature/postgresql-orders")
+        found = {
+            each.get("uri", ""): (float(each.get("relevance", "-1")), each.get("by"))
+            for each in ET.fromstring(  # noqa: S314
+                telling.briefing.start("s", place, Wanted())
+            ).iter("resource")
+        }
+        assert all(uri.startswith(("subcog://", "memory://toc/toc:")) for uri in found), found
+        assert any(uri.startswith("memory://toc/") for uri in found), found
+        assert all(0.0 <= relevance <= 1.0 for relevance, _ in found.values()), found
+        assert found[asked.urn][0] > 0.2
+        assert found[asked.urn][1] is None
+        assert found[new.urn] == (1.0, "recency")
+        assert found[old.urn] == (0.14, "recency")
 
     def test_nothing_of_other_projects(self, telling: Telling) -> None:
         telling.keep("Use MySQL for parcels", place=OTHER)

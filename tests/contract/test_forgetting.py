@@ -13,7 +13,10 @@ from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.forgetting_plan import StoredForgettingPlan
+from agent_memory.adapters.storage.forgetting_plan import (
+    StoredForgettingPlan,
+    StoredForgettingReports,
+)
 from agent_memory.adapters.storage.graph_store import StoredGraphs
 from agent_memory.adapters.storage.graph_tally import GraphTally
 from agent_memory.adapters.storage.in_memory import MemoryEngine
@@ -28,7 +31,7 @@ from agent_memory.domain.errors import (
     StorageFailed,
 )
 from agent_memory.domain.events import EventId, Millis, Position, SessionId
-from agent_memory.domain.forgetting import Erasure, Place, Trace
+from agent_memory.domain.forgetting import Erasure, Place, Proof, Report, Trace
 from agent_memory.domain.outbox import EventChanged
 from agent_memory.domain.ports import OrderedStore
 from agent_memory.domain.toc import Change
@@ -45,6 +48,7 @@ from tests.contract.test_toc_store import (
     segment_node,
     write,
 )
+from tests.forgetting_parts import SetClock
 from tests.recall_parts import said
 
 ODD = "s:1 %ä"
@@ -71,9 +75,9 @@ class TestPlan:
     def test_it_is_decided_only_when_all_is_listed(self, store: OrderedStore) -> None:
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
-        assert not plan.decided()
-        plan.decide()
-        assert plan.decided()
+        assert plan.decided() is None
+        plan.decide("chosen")
+        assert plan.decided() == "chosen"
 
     def test_cleared_it_leaves_nothing_and_touches_nothing_else(self, store: OrderedStore) -> None:
         other = (b"checkpoint:job", b"\x01x")
@@ -81,21 +85,52 @@ class TestPlan:
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
         plan.affect([place("a")])
-        plan.decide()
+        plan.seek({b"the lantern"})
+        plan.decide("chosen")
         plan.clear()
-        assert not plan.decided()
+        assert plan.decided() is None
         assert everything(store, plan.family) == [other]
 
     def test_it_outlives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path)
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
-        plan.decide()
+        plan.seek({b"the lantern"})
+        plan.seek({b"the attic", b"\x00\xff"})
+        plan.decide("chosen")
         store.close()
         again = open_durable(tmp_path)
-        assert StoredForgettingPlan(again).decided()
+        assert StoredForgettingPlan(again).decided() == "chosen"
+        assert StoredForgettingPlan(again).needles() == {b"the lantern", b"the attic", b"\x00\xff"}
         assert StoredForgettingPlan(again).events() == [place("a")]
         again.close()
+
+    def test_what_is_to_be_searched_for_is_not_found_in_it(self, store: OrderedStore) -> None:
+        plan = StoredForgettingPlan(store)
+        plan.seek({b"the lantern"})
+        rows = everything(store, plan.family)
+        assert not any(b"lantern" in part for row in rows for part in row)
+
+
+class TestReports:
+    def test_the_newest_of_each_name_is_found(self, store: OrderedStore) -> None:
+        clock = SetClock()
+        reports = StoredForgettingReports(store, clock)
+        proof = Proof(needles=3, found_in=("events",))
+        for count in (1, 2):
+            clock.at_ms += 1
+            reports.keep("a", Report(events=count, proof=proof, unreachable=("copies",)))
+        assert reports.find("a") == Report(events=2, proof=proof, unreachable=("copies",))
+        assert reports.find("b") is None
+
+    def test_the_oldest_make_room(self, store: OrderedStore) -> None:
+        clock = SetClock()
+        reports = StoredForgettingReports(store, clock)
+        for number in range(103):
+            clock.at_ms += 1
+            reports.keep(f"{number:03}", Report(events=number))
+        left = [n for n in range(103) if reports.find(f"{n:03}") is not None]
+        assert left == list(range(3, 103))
 
 
 class TestRemoval:
@@ -378,10 +413,10 @@ class TestVectorsPurged:
         one = document("one")
         index.replace({one.owner: [(one, [unit(1, 0)])]})
         index.replace({one.owner: []})
-        (folder / "vectors-1.new").mkdir()
+        (folder / "vectors-1.f16").mkdir()
         with pytest.raises(IndexFailed, match="still in its files"):
             index.purge()
-        (folder / "vectors-1.new").rmdir()
+        (folder / "vectors-1.f16").rmdir()
         index.purge()
         assert index.stats().documents == 0
 

@@ -90,6 +90,7 @@ def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
         enabled: bool = True,
         timeout_seconds: float = TIMEOUT,
         others: tuple[Job, ...] = (),
+        look_seconds: float = TIMEOUT,
     ) -> CronScheduler:
         scheduler = CronScheduler(
             [
@@ -100,6 +101,7 @@ def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
             jobs,
             clock,
             enabled=enabled,
+            look_seconds=look_seconds,
         )
         made.append(scheduler)
         scheduler.start()
@@ -475,3 +477,73 @@ class TestEnd:
         clock.at_ms += 2 * HOUR
         scheduler.wake(NAME)
         assert task.runs == 0
+
+
+class TestClockIsSet:
+    YEAR = 365 * 24 * HOUR
+
+    def test_a_year_forward_and_back_the_job_keeps_its_hours(
+        self, start: Start, clock: SetClock
+    ) -> None:
+        task = Task()
+        scheduler = start(task)
+        clock.at_ms += self.YEAR
+        look(scheduler)
+        task.wait_begun()
+        wait_idle(scheduler)
+
+        clock.at_ms = START
+        look(scheduler)
+        wait_until(lambda: status(scheduler).next_run_ms < START + HOUR)
+        clock.at_ms += HOUR
+        look(scheduler)
+        task.wait_begun()
+        wait_idle(scheduler)
+
+        assert task.runs == 2
+        assert status(scheduler).next_run_ms <= clock.at_ms + HOUR
+
+    def test_back_before_the_next_start_the_job_keeps_its_hours(
+        self, start: Start, clock: SetClock
+    ) -> None:
+        task = Task()
+        clock.at_ms += self.YEAR
+        first = start(task)
+        first.run(NAME)
+        first.close()
+
+        clock.at_ms = START
+        assert status(start(task)).next_run_ms < START + HOUR
+        assert task.runs == 1
+
+    def test_back_over_the_time_of_a_job_does_not_run_it_again(
+        self, start: Start, clock: SetClock
+    ) -> None:
+        task = Task()
+        seen = threading.Semaphore(0)
+        other = Job(name="other", cron="0 0 0 1 1 *", work=lambda _check: seen.release())
+        scheduler = start(task, others=(other,))
+        clock.at_ms += HOUR
+        look(scheduler)
+        task.wait_begun()
+        wait_idle(scheduler)
+        due = status(scheduler).next_run_ms
+
+        for _ in range(2):  # back before its time, and on past it
+            clock.at_ms -= HOUR // 2 + 60_000
+            scheduler.wake("other")
+            assert seen.acquire(timeout=TIMEOUT)
+            clock.at_ms += HOUR // 2 + 60_000
+            scheduler.wake("other")
+            assert seen.acquire(timeout=TIMEOUT)
+
+        assert status(scheduler).next_run_ms == due
+        assert task.runs == 1
+
+    def test_forward_is_noticed_though_nothing_else_happens(
+        self, start: Start, clock: SetClock
+    ) -> None:
+        task = Task()
+        start(task, look_seconds=0.01)
+        clock.at_ms += HOUR
+        task.wait_begun()

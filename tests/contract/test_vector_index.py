@@ -422,7 +422,7 @@ class TestCompaction:
         assert len(holdings(again, version(number, 300))) == 300
         assert again.known([each for each, _ in version(0, 1)]) == [[]]
 
-    @pytest.mark.parametrize("name", ["vectors-1.new", "rows-1.new"])
+    @pytest.mark.parametrize("name", ["vectors-1.f16", "rows-1.log"])
     def test_one_that_fails_loses_nothing(
         self, index: FlatVectors, folder: Path, name: str
     ) -> None:

@@ -32,6 +32,7 @@ from agent_memory.services.workplaces import Caller
 
 GRACE_SECONDS = 0.5
 BATCH_SECONDS = 0.01
+BEAT_SECONDS = 0.1
 PATTERN = bytes(range(32, 127)) * 11 + b"\n"
 
 
@@ -168,6 +169,15 @@ def work(run: Invocation, record: Path) -> None:
 
 
 @programs.command()
+@click.argument("seconds", type=float)
+@invocation
+def ponder(run: Invocation, seconds: float) -> None:
+    """Say nothing for a while."""
+    threading.Event().wait(seconds)
+    run.terminal.write("done\n")
+
+
+@programs.command()
 @invocation
 def crash(_run: Invocation) -> None:
     """A fault of ours."""
@@ -190,6 +200,7 @@ async def _serve(data: Path) -> None:
         version=__version__,
         on_newer=stop.set,
         pipe=_pipe(data),
+        beat_seconds=BEAT_SECONDS,
     )
     socket = data / "commands.sock"
     await server.listen(socket)

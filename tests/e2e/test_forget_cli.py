@@ -145,6 +145,14 @@ class TestEvents:
         assert memory.json("recall", word, "--in", "all")["results"] == []
         assert holding(home.data, word) == []
 
+    def test_the_report_can_be_asked_for_again(self, home: Home, memory: Memory, word: str) -> None:
+        with connected(home) as client:
+            client.ingest(message(f"e-{word}", 1_700_000_000_000, f"{word} is it", session_id=word))
+        report = memory.json("forget", "--session", word)
+        again = memory("forget", "--session", word, "--format", "json")
+        assert again.json() == report
+        assert again.errors == "note: forgotten by an earlier call, with this report\n"
+
     def test_what_is_not_there_cannot_be_forgotten(self, memory: Memory) -> None:
         assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")
         assert_refused(memory("forget", "--session", "none"), MISSING)

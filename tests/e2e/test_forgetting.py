@@ -113,7 +113,14 @@ def test_killed_on_the_way_the_next_daemon_finishes_it(filled: Daemon, at: str) 
     with filled.client() as client:
         toc = Toc(client)
         until(lambda: _has_run(toc.job(OUTBOX), started_ms), "the job has run", SECONDS)
-    _assert_gone(filled)
+    _assert_gone(filled)  # and stopped
+    with kept(filled.data_dir, rocks=True) as keeping:
+        selection = Selection(session_id=SessionId("vault"))
+        report = keeping.forgetting.earlier(selection, lambda _phase, _count: None)
+    assert report is not None
+    assert report.events == len(DOOMED)
+    assert report.proof.needles > 0
+    assert report.proof.found_in == ()
 
 
 def _has_run(job: pb.JobStatusProto, since_ms: int) -> bool:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.hook_inputs import claude
-from tests.launching import Answer, Home, until
+from tests.launching import LAUNCHER, Answer, Home, Running, changed_launcher, until
 from tests.memory_client import Client
 
 AT_ONCE = 6
@@ -67,11 +68,62 @@ class TestStorm:
         assert home.pid() == pid
 
 
+class TestLateness:
+    """A launcher that gets no time at all: what a machine with too much to do comes down to."""
+
+    def test_keeps_no_hook_from_being_recorded(self, home: Home, tmp_path: Path) -> None:
+        storm = Storm(home, launcher=hurried(tmp_path, "HOOK_SECONDS = (1.0, 3.0)"))
+
+        storm.rage(HANGING, at_once=HANGING)
+
+        assert storm.by_daemon == 0
+        storm.check_calm()
+
+    def test_is_no_reason_to_leave_out_what_has_been_written(
+        self, home: Home, tmp_path: Path
+    ) -> None:
+        home.serve()
+        storm = Storm(home, launcher=hurried(tmp_path, "HOOK_READ_SECONDS = 2.0"), by_file=True)
+
+        storm.rage(HANGING, at_once=HANGING)
+
+        storm.check_calm()
+
+    def test_of_one_who_never_closes_the_input_is_waited_for_only_so_long(
+        self, home: Home, tmp_path: Path
+    ) -> None:
+        home.serve()
+        launcher = changed_launcher(tmp_path, "HOOK_READ_SECONDS = 2.0", "HOOK_READ_SECONDS = 0.2")
+        storm = Storm(home, launcher=launcher, closing=False)
+
+        storm.rage(HANGING, at_once=HANGING)
+
+        storm.check_calm()
+
+
+def hurried(folder: Path, line: str) -> Path:
+    """A launcher whose time is over before it has begun."""
+    name, value = line.split(" = ")
+    short = "(0.000001, 0.000001)" if value.startswith("(") else "0.000001"
+    return changed_launcher(folder, line, f"{name} = {short}")
+
+
 class Storm:
     """Prompts that launchers report. The first answer of a daemon after so many calls as `kill_at`
     says kills this daemon."""
 
-    def __init__(self, home: Home, kill_at: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        home: Home,
+        kill_at: Sequence[int] = (),
+        *,
+        launcher: Path = LAUNCHER,
+        by_file: bool = False,
+        closing: bool = True,
+    ) -> None:
+        self._launcher = launcher
+        self._by_file = by_file
+        self._closing = closing
         self.by_daemon = 0
         self.kills = 0
         self._home = home
@@ -110,14 +162,37 @@ class Storm:
             folder=self._home.work,
             prompt=self._prompts[number],
         )
-        answer = self._home.run("memory", "hook", "user-prompt", given=given)
-        answered = _check(answer)
+        answered = _check(self._tell(number, given))
         with self._lock:
             self._answered += 1
             self.by_daemon += answered
             if answered and self._kill_at and self._answered >= self._kill_at[0]:
                 del self._kill_at[0]
                 self._kill()
+
+    def _tell(self, number: int, given: bytes) -> Answer:
+        words = ["hook", "user-prompt"]
+        if self._by_file:
+            path = self._home.work / f"{number}.json"
+            path.write_bytes(given)
+            words += ["--input", str(path)]
+        if self._closing:
+            return self._home.run("memory", *words, given=given, launcher=self._launcher)
+        with Running(
+            self._home.command("memory", *words, launcher=self._launcher),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._home.environ,
+            cwd=self._home.work,
+        ) as hook:
+            assert hook.stdin
+            assert hook.stdout
+            assert hook.stderr
+            hook.stdin.write(given)
+            hook.stdin.flush()
+            out, err = hook.stdout.read(), hook.stderr.read()  # until it ends
+            return Answer(hook.wait(SECONDS), out, err)
 
     def _kill(self) -> None:
         """Only a daemon that serves: one that is killed as it starts is not tried again at once."""

@@ -232,14 +232,30 @@ class TestFormats:
         (summary,) = found(recall(*words, "summary"))["results"]
         (full,) = found(recall(*words, "full"))["results"]
         assert set(minimal) == {"kind", "id", "uri", "score", "summary", "timestamp"}
-        assert set(minimal) < set(summary) < set(full)
-        assert set(full) - set(summary) == {"score_parts"}
+        assert set(minimal) < set(summary)
+        assert set(full) ^ set(summary) == {"score_parts", "show_all"}
         assert len(minimal["summary"]) <= 200
         assert minimal["summary"].endswith("...")
         assert summary["truncated"]
-        assert full["truncated"]
-        assert len(summary["text"]) < len(full["text"]) < len(LONG.text)
-        assert LONG.text.startswith(full["text"])
+        assert LONG.text.startswith(summary["text"])
+        assert not full["truncated"]
+        assert full["text"] == LONG.text
+
+    def test_what_is_cut_names_the_command_that_shows_all(self, home: Home, recall: Run) -> None:
+        words = ("iguana", "--limit", "1", "--format", "json")
+        (summary,) = found(recall(*words))["results"]
+        program, *arguments = summary["show_all"].split()
+        shown = home.run(program, *arguments, "--format", "json").json()
+        assert LONG.text in [event["text"] for event in shown["events"]]
+
+    def test_what_another_daemon_has_cut_is_marked(self, home: Home) -> None:
+        endpoint = f"unix:{home.status()['grpc_socket']}"
+        words = ("search", "iguana", "--kinds", "events", "--limit", "1", "--detail", "full")
+        for form in ("text", "markdown"):
+            far = home.run("memory-daemon", "query", "-e", endpoint, *words, "--format", form)
+            near = home.run("memory-daemon", "query", *words, "--format", form)
+            assert "memory-daemon query events --from" in far.text, far
+            assert "memory-daemon query events --from" not in near.text
 
     def test_text_is_exact_in_json(self, recall: Run) -> None:
         (result,) = found(recall("printer", "--limit", "1", "--format", "json"))["results"]

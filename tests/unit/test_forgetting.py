@@ -24,7 +24,7 @@ from agent_memory.domain.ports import Summarizer
 from agent_memory.domain.runs import Answered, Finished, Kept, Outcome, Prompted, Used
 from agent_memory.domain.summaries import Child, Dialogue, Digest, Point, Summary, Support
 from agent_memory.domain.toc import TocNode
-from agent_memory.services.forgetting import PHASES, REMOVING
+from agent_memory.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, commit, everything
 from tests.embedders import HashingEmbedder
@@ -415,19 +415,48 @@ class TestBrokenOff:
         assert holding(keeping, WORDS) == []
         assert keeping.forgetting.finish(lambda: None) is None
 
-    def test_what_could_not_be_searched_for_any_more_is_told(self, keeping: Keeping) -> None:
+    @pytest.mark.parametrize("at", [each for each in PHASES if each != LISTING])
+    def test_it_is_searched_for_all_the_same_and_the_report_can_be_asked_for(
+        self, keeping: Keeping, at: str
+    ) -> None:
         keeping.take_in(*HARBOUR)
+        selection = Selection(event_id=DOOMED.event_id)
 
         def done(phase: str, _: int) -> None:
-            if phase == REMOVING:
+            if phase == at:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
-        report = keeping.forgetting.finish(lambda: None)
+            keeping.forgetting.events(selection, done)
+        finished = keeping.forgetting.finish(lambda: None)
+        assert finished is not None
+        assert finished.events == 1
+        assert finished.proof.needles == len(forgetting.needles(DOOMED))
+        assert finished.proof.found_in == ()
+        assert keeping.forgetting.earlier(selection, done) == finished
+        assert keeping.forgetting.plan.needles() == set()
+
+    def test_where_it_was_cut_off_to_ask_for_the_report_finishes_it(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        selection = Selection(session_id=DOOMED.session_id)
+
+        def done(phase: str, _: int) -> None:
+            if phase == CONTENTS:
+                raise Cancelled
+
+        with pytest.raises(Cancelled):
+            keeping.forgetting.events(selection, done)
+        report = keeping.forgetting.earlier(selection, lambda _phase, _count: None)
         assert report is not None
-        assert report.proof.needles == 0
-        assert any("1 events were removed before" in each for each in report.unreachable)
+        assert report.events == len(HARBOUR)
+        assert report.proof.found_in == ()
+        assert not keeping.forgetting.plan.events()
+
+    def test_of_what_was_never_forgotten_there_is_no_report(self, keeping: Keeping) -> None:
+        keeping.take_in(*HARBOUR)
+        keeping.forget(event_id=DOOMED.event_id)
+        other = Selection(session_id=DOOMED.session_id)
+        assert keeping.forgetting.earlier(other, lambda _phase, _count: None) is None
 
     def test_the_job_leaves_one_that_is_under_way_alone(self, keeping: Keeping) -> None:
         keeping.take_in(*HARBOUR)

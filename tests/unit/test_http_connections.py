@@ -65,6 +65,17 @@ def bounded(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
     return Bodies(echo, most=MOST)(scope, receive, send)
 
 
+def admitted(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    """As if each had shown a key."""
+    scope["state"]["caller"] = "owner"
+    return bounded(scope, receive, send)
+
+
+def guarded(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    shown = any(name == b"authorization" for name, _ in scope["headers"])
+    return (admitted if shown else bounded)(scope, receive, send)
+
+
 def served(
     client: Callable[[Address], Awaitable[None]],
     *,
@@ -225,7 +236,33 @@ def test_the_one_too_many_is_told_so_and_room_is_made_again() -> None:
         while not (await said(address, close)).startswith(b"HTTP/1.1 200 "):
             pass
 
-    served(client, bounds=Bounds(connections=3))
+    served(client, application=admitted, bounds=Bounds(connections=3))
+
+
+def test_the_oldest_without_a_key_makes_room_for_a_new_one() -> None:
+    async def client(address: Address) -> None:
+        ask = b"GET / HTTP/1.1\r\nHost: a\r\n%s\r\n"
+        owner = await asyncio.open_connection(*address)
+        owner[1].write(ask % b"Authorization: x\r\n")
+        await owner[0].readuntil(b"\r\n\r\n0")
+        slow = [await asyncio.open_connection(*address) for _ in range(2)]
+        for _, writer in slow:
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
+        for number in range(3):
+            found = await said(address, ask % b"Connection: close\r\n")
+            assert found.startswith(b"HTTP/1.1 200 "), (number, found)
+        assert await slow[0][0].read() == b""
+        owner[1].write(ask % b"")  # no key with this one: it was shown before
+        await owner[0].readuntil(b"\r\n\r\n0")
+        newer = await asyncio.open_connection(*address)
+        newest = await asyncio.open_connection(*address)
+        assert await slow[1][0].read() == b""
+        owner[1].write(ask % b"")
+        await owner[0].readuntil(b"\r\n\r\n0")
+        for _, writer in (owner, newer, newest, *slow):
+            writer.close()
+
+    served(client, application=guarded, bounds=Bounds(connections=3))
 
 
 def test_there_is_room_for_as_many_streams_as_the_settings_allow() -> None:

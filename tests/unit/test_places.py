@@ -93,3 +93,52 @@ class TestLock:
         places.prepare(given.data)
         places.unlock(places.lock(given, 0, lambda: False))
         assert places.lock_file(given).read_bytes() == b""
+
+
+class TestWriteWhole:
+    """Someone who could write to the folder once must not be able to have us write elsewhere."""
+
+    @pytest.mark.parametrize("link", ["symbolic", "hard"])
+    @pytest.mark.parametrize("name", ["key", "key.new", ".key.new", ".key.part"])
+    def test_nothing_is_written_through_a_link(self, tmp_path: Path, name: str, link: str) -> None:
+        victim = tmp_path / "victim"
+        victim.write_text("of someone else")
+        folder = tmp_path / "data"
+        folder.mkdir()
+        if link == "symbolic":
+            (folder / name).symlink_to(victim)
+        else:
+            (folder / name).hardlink_to(victim)
+
+        places.write_whole(folder / "key", "the key")
+
+        assert victim.read_text() == "of someone else"
+        assert (folder / "key").read_text() == "the key"
+        assert not (folder / "key").is_symlink()
+        assert mode(folder / "key") == 0o600
+
+    def test_a_killed_writers_draft_is_removed_by_the_next_one(self, tmp_path: Path) -> None:
+        left, recent = tmp_path / ".key.0123.part", tmp_path / ".key.4567.part"
+        for draft in (left, recent):
+            draft.touch()
+        os.utime(left, (1, 1))
+
+        places.write_whole(tmp_path / "key", "the key")
+
+        assert sorted(each.name for each in tmp_path.iterdir()) == [".key.4567.part", "key"]
+
+    def test_what_cannot_be_written_leaves_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / "key").mkdir()
+        with pytest.raises(OSError, match="directory"):
+            places.write_whole(tmp_path / "key", "the key")
+        assert [each.name for each in tmp_path.iterdir()] == ["key"]
+
+    def test_a_lock_is_not_written_through_a_link(self, tmp_path: Path) -> None:
+        given = folders(tmp_path)
+        places.prepare(given.data)
+        victim = tmp_path / "victim"
+        victim.write_text("of someone else")
+        places.lock_file(given).symlink_to(victim)
+        with pytest.raises(StorageFailed):
+            places.lock(given, 0, lambda: False)
+        assert victim.read_text() == "of someone else"

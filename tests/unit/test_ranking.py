@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import pytest
 
@@ -359,3 +360,96 @@ class TestTies:
         question = ranking.asked("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), Mode.BM25)
         assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]
+
+
+class TestLongTexts:
+    """Work is counted in characters: those that a search passes over, and those that are copied."""
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "path/to/harbour/of/berths,",  # not a blank in it
+            "harbour",
+            "harbour.",
+            "harbour, and more of it ",
+            "Hafen\u00fcberf\u00fclle/harbour\u2026",
+        ],
+    )
+    def test_twice_the_text_is_twice_the_work(self, line: str) -> None:
+        once, twice = (work(line * count, "harbour berths") for count in (2_000, 4_000))
+        assert twice <= 2.2 * once
+
+    @pytest.mark.parametrize("line", ["harbour ", "harbour/", "Harbour\u2026"])
+    def test_a_text_that_is_full_of_a_word_is_judged_by_a_sample(self, line: str) -> None:
+        text = line * 100_000
+        found = Counted(text)
+        ranked("harbour", apart(turn(found)))
+        assert found.tally.copied <= ranking.MOST_WORDS * 2 * len(line)
+
+    def test_a_sample_counts_about_as_much_as_all_of_it(self) -> None:
+        often = "harbour and much else besides " * 100_000
+        seldom = "harbour and much else besides " * 50_000 + "and else besides " * 90_000
+        found = ranked("harbour", apart(turn(often), turn(seldom, BEGIN + 1)))
+        assert 0.9 < found[seldom].words / found[often].words < 1.0
+
+    @pytest.mark.parametrize("filling", ["berth ", "berth/", "bert\u2026", "\ud55c\uad6d "])
+    def test_a_word_at_the_end_of_a_long_text_counts(self, filling: str) -> None:
+        text = filling * 100_000 + "/kumquat"
+        assert ranked("kumquat berth", apart(turn(text)))[text].words > 0
+
+    @pytest.mark.parametrize(
+        ("word", "text"),
+        [
+            ("readFile", "it calls/readFile(path)/twice"),
+            ("file", "it calls/readFile(path)/twice"),
+            ("cafe", "Caf\u00e9\u2026 at the harbour"),
+            ("\ud55c\uad6d", "\ud55c\uad6d\uc5b4"),
+        ],
+    )
+    def test_counts_words_in_a_long_text_as_in_a_short_one(self, word: str, text: str) -> None:
+        long = f"{'and so on, ' * 10_000}{text}\u2026"
+        for each in (text, long):
+            assert ranked(word, apart(turn(each)))[each].words > 0, each[-40:]
+
+
+class Tally:
+    passed = 0
+    copied = 0
+
+
+class Counted(str):
+    """A text that counts how much of it is looked at."""
+
+    tally: Tally
+
+    def __new__(cls, text: str, tally: Tally | None = None) -> Self:
+        made = super().__new__(cls, text)
+        made.tally = tally or Tally()
+        return made
+
+    def lower(self) -> "Counted":
+        return Counted(super().lower(), self.tally)
+
+    def translate(self, table: object, /) -> "Counted":
+        return Counted(super().translate(table), self.tally)  # type: ignore[arg-type]
+
+    def find(self, sub: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
+        found = super().find(sub, start, end)
+        self.tally.passed += (found if found >= 0 else len(self)) - start
+        return found
+
+    def rfind(self, sub: str, start: int = 0, end: int | None = None, /) -> int:  # type: ignore[override]
+        found = super().rfind(sub, start, end)
+        self.tally.passed += (len(self) if end is None else end) - max(found, start)
+        return found
+
+    def __getitem__(self, place: "int | slice", /) -> str:  # type: ignore[override]
+        part = super().__getitem__(place)
+        self.tally.copied += len(part)
+        return part
+
+
+def work(text: str, question: str) -> int:
+    found = Counted(text)
+    ranked(question, apart(turn(found)))
+    return found.tally.passed + found.tally.copied

@@ -14,6 +14,7 @@ from agent_memory.interfaces.cli.service_unit import Unit
 
 DAEMON = [
     sys.executable, "-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground",
+    "--auto",
 ]  # fmt: skip
 AWKWARD = [
     "/data/plain",

@@ -133,6 +133,15 @@ class TestStatistics:
         assert before.speakers == after.speakers
         assert before.average_length == pytest.approx(after.average_length)
 
+    def test_of_a_long_text_the_beginning_is_counted_and_all_of_it_found(
+        self, parts: Parts
+    ) -> None:
+        parts.keep(said("attic " * 10_000 + "lantern", name="a"))
+        counted = parts.tail.statistics(["attic", "lantern"], Scope())
+        assert counted.frequencies == {"attic": 1, "lantern": 0}
+        assert counted.average_length == 10_001
+        assert find(parts, "lantern") == ["event:a"]
+
 
 class TestTooMany:
     def test_the_newest_are_held_and_the_rest_is_told(self, parts: Parts) -> None:

@@ -1,6 +1,7 @@
 """Values to and from the wire."""
 
 import base64
+from dataclasses import replace
 from http import HTTPStatus
 
 import grpc
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_memory import relay
 from agent_memory.domain import errors
+from agent_memory.domain.documents import Document, Kind, Owner
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput
 from agent_memory.domain.events import (
     MAX_MILLIS,
@@ -22,6 +24,7 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
+from agent_memory.domain.queries import Hit
 from agent_memory.interfaces import wire
 from agent_memory.proto import memory_pb2 as pb
 
@@ -210,3 +213,23 @@ class TestTokens:
             return
         assert 0 <= at.at_ms <= MAX_MILLIS
         assert at.event_id
+
+
+class TestHits:
+    @pytest.mark.parametrize("kind", Kind)
+    def test_what_is_cut_says_so_and_how_to_see_all_of_it(self, kind: Kind) -> None:
+        document = Document(
+            kind=kind, id="the-id", owner=Owner("o"), at_ms=Millis(5), title="t", text="x" * 30_000
+        )
+        if kind is Kind.MEMORY:
+            document = replace(document, id="subcog://user/decisions/0123456789ab:0")
+        shown = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full")
+        text = shown["content" if kind is Kind.MEMORY else "text"]
+        assert len(text) == wire.MAX_HIT_CHARS
+        assert shown["truncated"]
+        assert shown["show_all"].split()[0] in ("memory", "memory-daemon")
+
+        whole = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
+        assert whole["content" if kind is Kind.MEMORY else "text"] == document.text
+        assert not whole["truncated"]
+        assert "show_all" not in whole

@@ -1,8 +1,47 @@
 """What a file needs beyond its own bytes to outlast a crash."""
 
+import contextlib
 import os
 import secrets
+import time
 from pathlib import Path
+
+PART = ".part"
+_PART_SECONDS = 60.0
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file: it has the new bytes or the old ones, and the new ones once this returns.
+
+    The draft has a name that no one can guess and that must be new, so that nothing is written
+    through a link that someone has put in its place. A link at the path itself is replaced.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
+    descriptor = os.open(draft, _NEW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    remove_abandoned(path.parent, f".{path.name}.")
+    sync_folder(path.parent)
+
+
+def remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove the drafts that a killed process has left."""
+    oldest = time.time() - _PART_SECONDS
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(PART):
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        Path(entry).unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -12,19 +51,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a whole file in the place of another: after a crash it is the old or the new one."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)

@@ -11,8 +11,9 @@ from agent_memory.domain.terms import stem
 _WORD = re.compile(r"[^\W_]+")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_LONGEST = 64  # characters of a word; longer ones are hashes, keys and base64
+LONGEST = 64  # characters of a word; longer ones are hashes, keys and base64
 _REMEMBERED = 1 << 17
+_FOLDINGS = 1 << 14  # characters
 
 
 class _Stems(dict[str, tuple[str, ...]]):
@@ -25,7 +26,20 @@ class _Stems(dict[str, tuple[str, ...]]):
         return found
 
 
+class _Foldings(dict[int, str]):
+    """Each character folded to exactly one; bounded like the stems."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= _FOLDINGS:
+            self.clear()
+        character = chr(code)
+        short = folded(character)
+        self[code] = found = short if len(short) == 1 else character
+        return found
+
+
 _known = _Stems()
+_foldings = _Foldings()
 
 
 def terms(text: str) -> list[str]:
@@ -42,13 +56,18 @@ def folded(text: str) -> str:
     return _plain(text).lower()
 
 
+def folded_in_place(text: str) -> str:
+    """Fold a text without moving a character: those that fold to none or several stay."""
+    return text.lower() if text.isascii() else text.translate(_foldings)
+
+
 def length(text: str) -> int:
     """About how many words a text has; cheaper than to count them."""
     return text.count(" ") + text.count("\n") + 1
 
 
 def _stems(word: str) -> tuple[str, ...]:
-    if len(word) > _LONGEST:
+    if len(word) > LONGEST:
         return ()
     if not word.isascii():
         if _UNSPACED.search(word):
@@ -62,5 +81,7 @@ def _stems(word: str) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(each for each in decomposed if not unicodedata.combining(each))
+    plain = unicodedata.normalize("NFKD", text)
+    for mark in filter(unicodedata.combining, set(plain)):
+        plain = plain.replace(mark, "")
+    return plain

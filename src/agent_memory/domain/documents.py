@@ -13,6 +13,8 @@ from agent_memory.domain.memories import PROJECT, Memory, MemoryKey, Status
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.toc import Grip, TocNode
 
+CONTENTS = "memory://toc"  # before the id of a node, in its URI
+GRIPS = "memory://grips"
 DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)
 
@@ -66,6 +68,19 @@ class Document:
 
 def key_of(kind: Kind, name: str) -> DocumentKey:
     return DocumentKey(kind + ":" + name)  # to format an enum takes four times as long
+
+
+def uri_of(document: Document) -> str:
+    """The URI by which it can be read; empty where it has none."""
+    match document.kind:
+        case Kind.MEMORY:
+            return document.id
+        case Kind.SEGMENT:
+            return f"{CONTENTS}/{document.id}"
+        case Kind.GRIP:
+            return f"{GRIPS}/{document.id}"
+        case _:
+            return ""
 
 
 def event_owner(event_id: str) -> Owner:

@@ -1,5 +1,6 @@
 """Forgetting: what is chosen, by which bytes it would be found, and what is told of it."""
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -133,6 +134,12 @@ class Report:
             proof=self.proof.joined(other.proof),
             unreachable=tuple(dict.fromkeys((*self.unreachable, *other.unreachable))),
         )
+
+
+def name_of(selection: Selection) -> str:
+    """A name that is the same for the same selection, and does not tell what was selected."""
+    chosen = (selection.event_id, selection.session_id, selection.since, selection.until)
+    return hashlib.sha256(repr(chosen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def needles(event: Event) -> frozenset[bytes]:

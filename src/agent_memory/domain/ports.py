@@ -16,7 +16,7 @@ from agent_memory.domain.consolidations import Run
 from agent_memory.domain.documents import Document, DocumentKey, Owner
 from agent_memory.domain.embeddings import Vector
 from agent_memory.domain.events import Event, EventId, Millis, Page, Position, SessionId
-from agent_memory.domain.forgetting import Erasure, Place, Searched, Trace
+from agent_memory.domain.forgetting import Erasure, Place, Report, Searched, Trace
 from agent_memory.domain.graphs import (
     CheckpointId,
     CheckpointInfo,
@@ -769,11 +769,14 @@ class ForgettingPlan(Protocol):
 
     def add(self, events: Sequence[Place], /) -> None: ...
 
-    def decide(self) -> None:
-        """All events are listed: from here on it will be done."""
+    def decide(self, name: str, /) -> None:
+        """All events are listed: from here on it will be done. The name is that of the selection,
+        as `forgetting.name_of` tells it."""
         ...
 
-    def decided(self) -> bool: ...
+    def decided(self) -> str | None:
+        """The name, once it is decided."""
+        ...
 
     def events(self) -> list[Place]:
         """By session, and by time."""
@@ -785,7 +788,22 @@ class ForgettingPlan(Protocol):
 
     def segments(self) -> list[Place]: ...
 
+    def seek(self, needles: AbstractSet[bytes], /) -> None:
+        """Note what is to be searched for at the end, before the events that have it are gone.
+        Written so that the search for it does not find this note."""
+        ...
+
+    def needles(self) -> set[bytes]: ...
+
     def clear(self) -> None: ...
+
+
+class ForgettingReports(Protocol):
+    """Reports of what was forgotten, by the name of the selection; the newest stay."""
+
+    def keep(self, name: str, report: Report, /) -> None: ...
+
+    def find(self, name: str, /) -> Report | None: ...
 
 
 class TocEraser(Protocol):

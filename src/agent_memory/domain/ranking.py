@@ -10,7 +10,8 @@ What each ingredient brings is written down in docs/decisions.
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple
@@ -39,10 +40,14 @@ TIME = 0.3
 MOST_TERMS = 48  # of a question
 TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
 TOLD_LATER_DAYS = 7.0
+RECENT_DAYS = 30.0
+MOST_WORDS = 1_024  # of one text that are taken apart; more of them are judged by a sample
 
 REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
 _ENDING = 20  # characters
 _DAY_MS = 86_400_000
+_SMALL = 20_000  # characters of a text that may be taken apart as a whole
+_LEAST_SAMPLE = 64  # words with a term in them, however many terms there are
 _TIES = 4  # digits of a score that count; what is equal in them is a tie
 
 _ROLES = frozenset({"assistant"})  # names, however they are written
@@ -164,6 +169,13 @@ def rank(
     return [ranked for _, ranked in found]
 
 
+def recency(at_ms: Millis, now: Millis) -> float:
+    """How recent something is, from 0 to 1: just now, 1; after a month, .37; a year ago, 0.
+
+    The relevance of what is given because it is new, where nothing was asked."""
+    return math.exp(-max(0, now - at_ms) / _DAY_MS / RECENT_DAYS)
+
+
 def tells(ranked: Ranked) -> bool:
     """Whether there is any reason to show it: a turn may be in the pool only for its neighbour."""
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
@@ -202,22 +214,17 @@ def _counts(
     question: Asked, pool: Sequence[Candidate], statistics: Statistics
 ) -> tuple[list[dict[str, float]], list[float]]:
     """How often each has each term, for its length; and how much it takes from turns around it."""
-    wanted = frozenset(question.terms)
-    needles = question.needles
+    terms = question.terms
     average = max(1.0, statistics.average_length)
     counts: list[dict[str, float]] = []
     gates: list[float] = []
     for candidate in pool:
-        document = candidate.document
-        text = documents.said(document)
+        text = documents.said(candidate.document)
         size = analysis.length(text)
         gates.append(min(1.0, GATE / size))
         share = 1.0 / (1.0 - LENGTH + LENGTH * size / average)
-        found: dict[str, float] = {}
-        for term in analysis.terms(_near(needles, text)):
-            if term in wanted:
-                found[term] = found.get(term, 0.0) + share
-        counts.append(found)
+        occurrences = _occurrences(terms, text)
+        counts.append({term: share * count for term, count in occurrences.items() if count})
     return counts, gates
 
 
@@ -268,26 +275,60 @@ def _after(window: Window, at_ms: Millis) -> float:
 
 def _needle(term: str) -> str:
     """What every form of a word begins with. Only the y of a stem is not always in the word."""
-    start = analysis.folded(term)
+    return _without_y(analysis.folded(term))
+
+
+def _needle_in_place(term: str) -> str:
+    """The same for a text that is folded in place."""
+    return _without_y(analysis.folded_in_place(term))
+
+
+def _without_y(start: str) -> str:
     return start[:-1] if start.endswith("y") and len(start) > 1 else start
 
 
-def _near(needles: Sequence[str], text: str) -> str:
-    """The words that have a needle in them, with what is written together with them: to take a
-    text apart is what ranking would spend its time on."""
-    folded = analysis.folded(text)
-    if len(folded) != len(text):  # places in the one are not those in the other
-        return text if any(needle in folded for needle in needles) else ""
-    words: dict[int, str] = {}
-    for needle in needles:
-        at = folded.find(needle)
-        while at >= 0:
-            start = max(folded.rfind(" ", 0, at), folded.rfind("\n", 0, at)) + 1
-            ends = [place for mark in " \n" if (place := folded.find(mark, at)) >= 0]
-            end = min(ends, default=len(text))
-            words[start] = text[start:end]
-            at = folded.find(needle, end)
-    return " ".join(words.values())
+def _occurrences(terms: Sequence[str], text: str) -> Mapping[str, float]:
+    """Count each of the terms in a text.
+
+    Taking all of a text apart would dominate the cost of ranking, so only the words with a needle
+    in them are looked at, and of a text with very many of those only a sample.
+    """
+    folded, needle = analysis.folded(text), _needle
+    if len(folded) != len(text):  # then a place in one is not the same place in the other
+        if len(text) <= _SMALL:
+            return _counted(terms, text) if any(_needle(t) in folded for t in terms) else {}
+        folded, needle = analysis.folded_in_place(text), _needle_in_place
+    most = max(_LEAST_SAMPLE, MOST_WORDS // max(1, len(terms)))
+    return {term: _occurrences_of(term, needle(term), text, folded, most) for term in terms}
+
+
+def _counted(terms: Sequence[str], text: str) -> Mapping[str, float]:
+    wanted = frozenset(terms)
+    return Counter(term for term in analysis.terms(text) if term in wanted)
+
+
+def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -> float:
+    """Count a term by looking at up to `most` words with its needle, spread over the whole text."""
+    hits = folded.count(needle)
+    stride = len(text) // most if hits > most else 0
+    count = seen = 0
+    at = folded.find(needle)
+    while at >= 0:
+        start, end = _word_around(at, at + len(needle), text)
+        count += analysis.terms(text[start:end]).count(term)
+        seen += 1
+        at = folded.find(needle, max(end, at + stride, at + 1))
+    return count * max(1.0, hits / seen) if stride else count
+
+
+def _word_around(start: int, end: int, text: str) -> tuple[int, int]:
+    """Extend a range to the word that it is a part of, or to more of it than any term has."""
+    first, last = max(0, start - analysis.LONGEST), min(len(text), end + analysis.LONGEST)
+    while start > first and text[start - 1].isalnum():
+        start -= 1
+    while end < last and text[end].isalnum():
+        end += 1
+    return start, end
 
 
 def _any_of(names: frozenset[str], word: str) -> bool:

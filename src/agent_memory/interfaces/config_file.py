@@ -1,6 +1,5 @@
 """Changing one key of a config file, and nothing else in it."""
 
-import os
 import re
 import threading
 import tomllib
@@ -11,6 +10,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from agent_memory.adapters import durable
 from agent_memory.domain.errors import ConfigError
 
 _changing = threading.Lock()  # the daemon is the only one who changes it
@@ -34,13 +34,7 @@ def _change(path: Path, key: str, value: Any) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Follow a link: a config file kept among someone's dotfiles stays there.
         target = path.resolve()
-        draft = target.with_name(target.name + ".new")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
+        durable.write_whole(target, text.encode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
     except OSError as exc:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -453,17 +454,18 @@ def job_json(job: JobStatus) -> dict[str, Any]:
     }
 
 
-def answer_json(answer: Answer, detail: str) -> dict[str, Any]:
-    """`detail` is minimal, summary or full."""
+def answer_json(answer: Answer, detail: str, *, whole: bool = False) -> dict[str, Any]:
+    """`detail` is minimal, summary or full; `whole`, for a caller without limits, makes full mean
+    all of the text."""
     return {
-        "results": [hit_json(hit, detail) for hit in answer.hits],
+        "results": [hit_json(hit, detail, whole=whole) for hit in answer.hits],
         "total": answer.total,
         "warning": answer.warning,
         "continuation_token": None if answer.next is None else str(answer.next),
     }
 
 
-def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
+def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
     found = hit.document
     shown: dict[str, Any] = {
         "kind": found.kind.value,
@@ -501,12 +503,30 @@ def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
         shown |= {"role": found.role, "speaker": found.speaker or None}
     cut = MAX_HIT_CHARS if detail == "full" else MAX_SUMMARY_TEXT
     if detail == "full" or found.kind in (Kind.EVENT, Kind.FACT):
-        text = _cut(found.text, cut)
+        text = found.text if whole and detail == "full" else _cut(found.text, cut)
         shown["content" if found.kind is Kind.MEMORY else "text"] = text
         shown["truncated"] = hit.truncated or len(text) < len(found.text)
+        if shown["truncated"]:
+            shown["show_all"] = show_all(found)
     if detail == "full":
         shown["score_parts"] = {name: round(part, 4) for name, part in hit.parts.items()}
     return shown
+
+
+def show_all(document: Document) -> str:
+    """The command that shows all of a text that was cut."""
+    match document.kind:
+        case Kind.MEMORY:
+            return f"memory show {document.id}"
+        case Kind.EVENT:
+            at = document.at_ms
+            return f"memory-daemon query events --from {at} --to {at} --full"
+        case Kind.SEGMENT:
+            return f"memory-daemon query node {document.id}"
+        case Kind.GRIP:
+            return f"memory-daemon query expand {document.id}"
+        case Kind.FACT:
+            return f"memory recall {shlex.quote(document.title)} --in facts --detail full"
 
 
 def _cut(text: str, most: int) -> str:

@@ -1,10 +1,10 @@
 """Context: the best of the memory for a project, a branch, a prompt or a file, within a budget."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from agent_memory.domain import contexts
+from agent_memory.domain import contexts, ranking
 from agent_memory.domain.contexts import Context, Wanted
 from agent_memory.domain.documents import DocumentKey, Kind
 from agent_memory.domain.memories import USER
@@ -31,8 +31,18 @@ class ContextBuilder:
             if wanted.session and hit.document.session == wanted.session:
                 continue
             if hit.document.text != hit.document.title or hit.document.kind is Kind.MEMORY:
-                found.setdefault(hit.document.key, hit)  # else nothing is known of it but its time
+                # Else nothing is known of it but its time.
+                known = found.setdefault(hit.document.key, hit)
+                if contexts.RECENCY in known.parts and contexts.RECENCY not in hit.parts:
+                    found[hit.document.key] = hit  # in its place, by how well it answers
         return contexts.build(wanted, found.values())
+
+    def _listed(self, query: Query) -> Iterator[Hit]:
+        """The newest: where nothing is asked, that is why they are given."""
+        now = self.recall.clock.now()
+        for hit in self.recall.search(query).hits:
+            recent = ranking.recency(hit.document.at_ms, now)
+            yield replace(hit, score=recent, parts={contexts.RECENCY: recent})
 
     def _found(self, wanted: Wanted, mode: Mode, counted: bool) -> Iterator[Hit]:
         domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
@@ -44,7 +54,7 @@ class ContextBuilder:
                 domains=domains,
                 statuses=active,
             )
-            yield from self.recall.search(Query(text="", scope=scope, limit=limit)).hits
+            yield from self._listed(Query(text="", scope=scope, limit=limit))
         about = _words(wanted)
         if about:
             kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
@@ -61,9 +71,9 @@ class ContextBuilder:
             domains=domains | {USER} if domains else domains,
             statuses=active,
         )
-        yield from self.recall.search(Query(text="", scope=scope, limit=MEMORIES)).hits
+        yield from self._listed(Query(text="", scope=scope, limit=MEMORIES))
         scope = Scope(kinds=frozenset({Kind.SEGMENT}), project=wanted.project)
-        yield from self.recall.search(Query(text="", scope=scope, limit=RECENT)).hits
+        yield from self._listed(Query(text="", scope=scope, limit=RECENT))
 
 
 def _words(wanted: Wanted) -> str:

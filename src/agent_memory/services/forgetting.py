@@ -2,8 +2,8 @@
 
 What is to be forgotten is written down first (ForgettingPlan). Every step can be done again, so
 after a crash or a cancellation the next call does them all again; so does the job that keeps up the
-indexes, once the daemon has started. The words that prove it are in memory only: of what was
-removed before a crash they are gone, and the report says so.
+indexes, once the daemon has started. The words to search for at the end are part of the plan until
+then. The report is kept, to be asked for again.
 """
 
 import threading
@@ -21,6 +21,7 @@ from agent_memory.domain.ports import (
     EventLog,
     EventRemover,
     ForgettingPlan,
+    ForgettingReports,
     TocEraser,
     TocReader,
 )
@@ -41,15 +42,13 @@ _CONTEXT = 16  # events before a segment that its summary may know of
 
 @dataclass(slots=True)
 class _Tally:
-    """What one run has done so far, and what it looks for at its end."""
+    """What one run has done so far."""
 
     events: int = 0
     segments: int = 0
     nodes: int = 0
     versions: int = 0
     grips: int = 0
-    unread: int = 0
-    needles: set[bytes] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class Forgetting:
     log: EventLog
     remover: EventRemover
     plan: ForgettingPlan
+    reports: ForgettingReports
     segmenting: Segmenting
     rollup: Rollup
     eraser: TocEraser
@@ -93,9 +93,16 @@ class Forgetting:
                 return earlier or Report(unreachable=UNREACHABLE)
             self.plan.add(waiting)
             done(LISTING, count)
-            self.plan.decide()
-            report = self._forget(done)
+            name = forgetting.name_of(selection)
+            self.plan.decide(name)
+            report = self._forget(name, done)
             return report if earlier is None else earlier.joined(report)
+
+    def earlier(self, selection: Selection, done: Done) -> Report | None:
+        """The report of an earlier call with the same selection, which is finished first."""
+        with self.running:
+            self._finished(done)
+            return self.reports.find(forgetting.name_of(selection))
 
     def finish(self, check: Callable[[], None]) -> Report | None:
         """What a run has left undone, unless one is under way."""
@@ -107,8 +114,9 @@ class Forgetting:
             self.running.release()
 
     def _finished(self, done: Done) -> Report | None:
-        if self.plan.decided():
-            return self._forget(done)
+        name = self.plan.decided()
+        if name is not None:
+            return self._forget(name, done)
         if self.plan.events():
             self.plan.clear()  # it was never decided, and nothing has been done
         return None
@@ -132,7 +140,7 @@ class Forgetting:
                 return
             after = page.next
 
-    def _forget(self, done: Done) -> Report:
+    def _forget(self, name: str, done: Done) -> Report:
         places, tally = self.plan.events(), _Tally()
         self._remove(places, tally, done)
         self.learning.relearn({place.session_id for place in places})
@@ -145,6 +153,7 @@ class Forgetting:
         self.purging.leave_indexes(self._entries(places), done)
         self.purging.leave_files(done)
         report = self._told(places, tally, done)
+        self.reports.keep(name, report)
         self.plan.clear()
         self.purging.store.compact(self.plan.family)  # so that no manifest tells of a removed key
         return report
@@ -154,9 +163,7 @@ class Forgetting:
             some = places[start : start + _PAGE]
             events = self.log.at([place.at for place in some])
             tally.events += len(some)
-            tally.unread += len(some) - len(events)
-            for event in events:
-                tally.needles |= forgetting.needles(event)
+            self.plan.seek({each for event in events for each in forgetting.needles(event)})
             self.remover.remove(some)
             done(REMOVING, start + len(some))
 
@@ -285,18 +292,13 @@ class Forgetting:
         ]
 
     def _told(self, places: Sequence[Place], tally: _Tally, done: Done) -> Report:
-        proof = self.purging.proof(tally.needles, {place.at.event_id for place in places}, done)
+        removed = {place.at.event_id for place in places}
+        proof = self.purging.proof(self.plan.needles(), removed, done)
         found = set(proof.found_in)
         if any(
             self.log.at([p.at for p in places[n : n + _PAGE]]) for n in range(0, len(places), _PAGE)
         ):
             found.add("events")
-        unreachable = list(UNREACHABLE)
-        if tally.unread:
-            unreachable.append(
-                f"{tally.unread:,} events were removed before an interruption: their words are no"
-                " longer known, and could not be searched for"
-            )
         return Report(
             events=tally.events,
             segments=tally.segments,
@@ -304,7 +306,7 @@ class Forgetting:
             versions=tally.versions,
             grips=tally.grips,
             proof=replace(proof, found_in=tuple(sorted(found))),
-            unreachable=tuple(unreachable),
+            unreachable=UNREACHABLE,
         )
 
 

@@ -20,6 +20,7 @@ from agent_memory.services.library import Library
 MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
 _SEARCHED = 100_000  # characters of a text
 _COUNTED = 100  # documents whose words are counted
+_COUNTED_CHARS = 10_000  # of each: how rare a word is need not be known exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Tail:
     def statistics(self, terms: Sequence[str], scope: Scope) -> Statistics:
         """Of the newest documents, as many as matter: they are few beside those of the index."""
         held = self._current(scope)[0][-_COUNTED:]
-        known = [frozenset(analysis.terms(each.said)) for each in held]
+        known = [frozenset(analysis.terms(each.said[:_COUNTED_CHARS])) for each in held]
         names = [analysis.terms(each.document.speaker or each.document.role) for each in held]
         lengths = [analysis.length(each.said) for each in held]
         return Statistics(

@@ -1,11 +1,10 @@
 """Config files on disk: read whole, replaced whole or not at all, links followed."""
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
-from agent_memory.adapters.durable import sync_folder
+from agent_memory.adapters.durable import write_whole
 from agent_memory.domain.agents import Change
 from agent_memory.domain.errors import ConfigError
 
@@ -83,16 +82,4 @@ def _replace(path: Path, text: str) -> None:
         mode = stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
         mode = 0o600
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.new")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(raw)
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
+    write_whole(target, raw, mode=mode)

@@ -26,6 +26,7 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
+from agent_memory.adapters import durable
 from agent_memory.adapters.index import sizes
 from agent_memory.domain import embeddings
 from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner, key_of
@@ -618,10 +619,4 @@ def _extend(path: Path, content: bytes) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     """A whole file at once, or not at all."""
-    draft = path.with_suffix(".new")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.chmod(0o600)
-    draft.replace(path)
+    durable.write_whole(path, content)

@@ -3,6 +3,9 @@
 One thread keeps the time; each run has a thread of its own. A job never overlaps itself: a cron
 time that comes while it runs is skipped, a wake-up then makes it run once more afterwards. Wake-ups
 are coalesced, so that a busy conversation costs a run a second and not a run per event.
+
+The clock may be set, forward and back: it is looked at once a minute, and after it was set back no
+job waits longer than until the second of its times to come.
 """
 
 import threading
@@ -26,6 +29,7 @@ log = structlog.get_logger()
 COALESCE_SECONDS = 0.8
 STOP_SECONDS = 3.0
 MAX_JITTER_MS = 2_000
+LOOK_SECONDS = 60.0
 
 
 class JobStopped(AgentMemoryError):
@@ -58,11 +62,19 @@ class _Running:
 
 class CronScheduler:
     def __init__(
-        self, jobs: Sequence[Job], store: JobStore, clock: Clock, *, enabled: bool
+        self,
+        jobs: Sequence[Job],
+        store: JobStore,
+        clock: Clock,
+        *,
+        enabled: bool,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._store = store
         self._clock = clock
         self._enabled = enabled
+        self._look_seconds = look_seconds
+        self._seen = clock.now()
         self._changed = threading.Condition()
         self._saving = threading.Lock()
         self._ending = False
@@ -128,9 +140,20 @@ class CronScheduler:
         with self._changed:
             while not self._ending:
                 now = self._clock.now()
+                if now < self._seen:
+                    self._reschedule(now)
+                self._seen = now
                 for each in self._jobs.values():
                     self._consider(each, now)
                 self._changed.wait(self._pause_seconds(now))
+
+    def _reschedule(self, now: Millis) -> None:
+        """Bring forward what a clock that was set back has put off. A job that has just run keeps
+        its next time: the time that comes again is not run again."""
+        for each in self._jobs.values():
+            upcoming = self._next(each.job, now)
+            if each.due > self._next(each.job, upcoming):
+                each.due = upcoming
 
     def _consider(self, found: _Running, now: Millis) -> None:
         """Start a job that is due or woken."""
@@ -222,9 +245,10 @@ class CronScheduler:
             raise NotFound(f"Job not found: {name}") from None
 
     def _first(self, job: Job, state: JobState) -> Millis:
-        """At once where a run was missed while we were down."""
+        """At once where a run was missed while we were down. A last run that is still to come was
+        dated by a clock that has been set back since."""
         now = self._clock.now()
-        if not state.last_run_ms:
+        if not state.last_run_ms or state.last_run_ms > now:
             return self._next(job, now)
         return max(now, self._next(job, state.last_run_ms))
 
@@ -241,4 +265,4 @@ class CronScheduler:
             for each in self._jobs.values()
             if each.woken and each.thread is None and not each.state.paused
         ]
-        return max(0.001, min(waits, default=60.0))
+        return max(0.001, min(*waits, self._look_seconds))

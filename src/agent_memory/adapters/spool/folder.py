@@ -4,12 +4,11 @@ import contextlib
 import hashlib
 import json
 import os
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.durable import sync_folder
+from agent_memory.adapters.durable import remove_abandoned, write_whole
 from agent_memory.domain.errors import Overloaded, StorageFailed
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.tools import Use
@@ -18,8 +17,6 @@ MAX_FILES = 10_000
 MAX_BYTES = 256 << 20
 _SUFFIX = ".json"
 _DAMAGED = ".damaged"
-_PART = ".part"
-_PART_SECONDS = 60.0
 
 
 class SpoolFolder:
@@ -34,14 +31,7 @@ class SpoolFolder:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._check_room(len(data))
-            part = self._folder / f".{name}{_PART}"
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(descriptor)
-            part.rename(self._folder / name)
-            sync_folder(self._folder)
+            write_whole(self._folder / name, data)
         except OSError as exc:
             raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
 
@@ -68,14 +58,12 @@ class SpoolFolder:
             (self._folder / name).unlink()
 
     def _check_room(self, size: int) -> None:
+        remove_abandoned(self._folder, ".")
         files = total = 0
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     found = entry.stat(follow_symlinks=False)
-                    if entry.name.endswith(_PART) and found.st_mtime < time.time() - _PART_SECONDS:
-                        Path(entry).unlink()  # whoever wrote it was killed
-                        continue
                     total += found.st_size
                     files += 1
         if files >= MAX_FILES or total + size > MAX_BYTES:

@@ -48,7 +48,7 @@ def mend_logs(db: Path, now: Millis) -> Damage | None:
     )
     damage = put_aside(db, mended, damage)
     for path, content in mended.items():
-        durable.replace(path, content)
+        durable.write_whole(path, content)
     return damage
 
 
@@ -67,7 +67,7 @@ def put_aside(db: Path, files: Iterable[Path], damage: Damage) -> Damage:
 
 def write_report(folder: Path, damage: Damage) -> None:
     """Write what `reports` reads."""
-    durable.replace(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
+    durable.write_whole(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
 
 
 def folders(db: Path) -> list[Path]:

@@ -82,7 +82,7 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Report:
     service = run.backend.here().forgetting
     preview = service.preview(selection)
     if not preview.events:
-        raise NotFound("there is no such event: nothing was forgotten")
+        return _earlier_report(run, selection)
     span = ""
     if preview.first_ms is not None and preview.last_ms is not None:
         first, last = rendering.moment(preview.first_ms), rendering.moment(preview.last_ms)
@@ -91,7 +91,20 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Report:
     run.terminal.warn(f"{preview.events:,} {noun} of {preview.sessions:,} sessions{span}\n")
     _ask(run, "Forget them for good?", yes)
     with run.terminal.progress("Forgetting", None) as advance:
-        return service.events(selection, lambda _, count: advance(count))
+        report = service.events(selection, lambda _, count: advance(count))
+    # None are left where the daemon has finished an interrupted call meanwhile.
+    return report if report.events else _earlier_report(run, selection)
+
+
+def _earlier_report(run: Invocation, selection: Selection) -> Report:
+    """The report of the same call, made before: finish that first if it was interrupted."""
+    service = run.backend.here().forgetting
+    with run.terminal.progress("Forgetting", None) as advance:
+        report = service.earlier(selection, lambda _, count: advance(count))
+    if report is None:
+        raise NotFound("there is no such event: nothing was forgotten")
+    run.terminal.warn("note: forgotten by an earlier call, with this report\n")
+    return report
 
 
 def _selection(

@@ -320,7 +320,7 @@ def show(run: Invocation, answer: Answer, kinds: frozenset[Kind], detail: str) -
     if answer.warning:
         run.terminal.warn(f"warning: {answer.warning}\n")
     run.show(
-        wire.answer_json(answer, detail),
+        wire.answer_json(answer, detail, whole=True),
         lambda: _as_text(answer, kinds, detail),
         markdown=lambda: _as_markdown(answer),
         essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
@@ -368,6 +368,8 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     if detail == "full":
         yield f"    Score: {', '.join(f'{name} {part:.3f}' for name, part in hit.parts.items())}"
         yield from (f"    > {rendering.plain(line)}" for line in document.text.splitlines())
+        if hit.truncated:
+            yield f"    {_cut_note(hit)}"
 
 
 def _about(document: Document) -> Iterator[str]:
@@ -395,8 +397,15 @@ def _as_markdown(answer: Answer) -> str:
         about = " | ".join([*_about(document), *score])
         where = hit.uri or document.id
         said = rendering.plain(document.text)
+        if hit.truncated:
+            said += f"\n\n{_cut_note(hit)}"
         parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{said}\n")
     return "\n".join(parts)
+
+
+def _cut_note(hit: Hit) -> str:
+    """Another daemon has sent only the beginning."""
+    return f"[cut; all of it, where it is kept: {rendering.plain(wire.show_all(hit.document))}]"
 
 
 def _told(document: Document) -> str:

@@ -17,7 +17,7 @@ import structlog
 
 from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.domain.halting import Halt
-from agent_memory.interfaces import wire
+from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.terminal import Terminal
@@ -29,6 +29,7 @@ MAX_COMMANDS = 256
 REFUSED = 1
 SETTLE_SECONDS = 0.02
 HELLO_SECONDS = 5.0
+BEAT_SECONDS = 3.0  # a launcher gives up on a daemon that has been silent for four of them
 
 HOOK = "hook"  # in place of a program: what it is given comes right behind the first frame
 HOOK_THREADS = 8
@@ -69,10 +70,12 @@ class CommandServer:
         version: str,
         on_newer: Callable[[], None],
         pipe: Pipe | None = None,
+        beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self._run = run
         self._hook = hook
         self._pipe = pipe
+        self._beat_seconds = beat_seconds
         self._pipes: dict[_Connection, asyncio.Task[None] | None] = {}
         self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
@@ -80,11 +83,15 @@ class CommandServer:
         self._on_newer = on_newer
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
+        self._calls: set[_Connection] = set()  # those that have said what they want
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def listen(self, socket: Path) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, socket)
+        # More than the default of 100: a hundred hooks may well call at once.
+        self._server = await asyncio.start_unix_server(
+            self._serve, socket, backlog=listening.BACKLOG
+        )
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no more calls; let those that run finish, then cancel them, then leave them."""
@@ -121,6 +128,7 @@ class CommandServer:
             writer.close()
             self._connections.discard(connection)
             self._pipes.pop(connection, None)
+            self._calls.discard(connection)
             if not self._connections:
                 self._idle.set()
 
@@ -148,13 +156,15 @@ class CommandServer:
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
-        if len(self._connections) - len(self._pipes) > MAX_COMMANDS:
+        if len(self._calls) >= MAX_COMMANDS:
             await connection.refuse(f"{MAX_COMMANDS} commands are running; try again")
             return
+        self._calls.add(connection)
         if call.program == HOOK:
             await self._answer_hook(connection, reader, call)
             return
         watch = asyncio.create_task(self._watch(connection, reader))
+        connection.beat(self._beat_seconds)
         threading.Thread(
             target=self._command, args=(connection, call), name="command", daemon=True
         ).start()
@@ -162,6 +172,7 @@ class CommandServer:
             await connection.send_all()
         finally:
             watch.cancel()
+            connection.stop_beating()
 
     async def _hand_over(
         self,
@@ -234,6 +245,7 @@ class _Connection:
         self._room = threading.Condition()
         self._waiting_bytes = 0
         self._gone = False
+        self._next_beat: asyncio.TimerHandle | None = None
 
     # From the command's thread.
 
@@ -305,6 +317,21 @@ class _Connection:
         """Leave it, with what it has not read."""
         self.leave()
         self._writer.transport.abort()
+
+    def beat(self, seconds: float) -> None:
+        """From now on tell the launcher every few seconds that its command is being worked on."""
+
+        def tell() -> None:
+            # What a launcher does not read, because its user reads a page of it, must not pile up.
+            if not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size():
+                self._writer.write(frames.encode(frames.BEAT))
+            self.beat(seconds)
+
+        self._next_beat = self._loop.call_later(seconds, tell)
+
+    def stop_beating(self) -> None:
+        if self._next_beat is not None:
+            self._next_beat.cancel()
 
     async def refuse(self, reason: str) -> None:
         await self.send(frames.encode(frames.ERR, f"error: {reason}\n".encode()))

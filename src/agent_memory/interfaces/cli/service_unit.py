@@ -13,7 +13,10 @@ from agent_memory.interfaces.cli.frames import Call
 RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
 _PLAIN = re.compile(r"[\w@:./=+-]+")
-ARGUMENTS = ("-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground")
+# --auto: it starts by itself, and another program's port must not keep it from starting.
+ARGUMENTS = (
+    *("-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground", "--auto"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from agent_memory.interfaces.grpc.handlers import Handler
 
 MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
 MAX_CONCURRENT_CALLS = 4096
+HANDSHAKE_MILLIS = 20_000
 SETTLE_SECONDS = 0.15
 SETTLE_ROUNDS = 10
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
@@ -52,6 +53,8 @@ class GrpcServer:
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
                 # Otherwise a second daemon would share the port in silence.
                 ("grpc.so_reuseport", 0),
+                # A connection that does not even begin to speak HTTP/2 is not kept for minutes.
+                ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLIS),
             ],
             maximum_concurrent_rpcs=MAX_CONCURRENT_CALLS,
         )

@@ -1,11 +1,14 @@
 """Connections: what one may hold of us before it has asked, and while it does not read.
 
-uvicorn with httptools bounds neither the head of a request nor the time in which it comes.
+uvicorn with httptools bounds neither the head of a request nor the time in which it comes. Where
+all places are taken, a new connection gets that of the oldest which has shown no key: clients
+without one cannot keep out those that have it.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -13,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MAX_HEAD_BYTES = 64 << 10
 MAX_HEADERS = 100
 MAX_PIPELINED = 100
+_arrivals = count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +68,14 @@ class Connection(HttpToolsProtocol):
         self._in_head = True
         self._unparsed = 0  # bytes since the parser last had something to say
         self._turned_away = False
+        self._known = False
+        self.arrived = next(_arrivals)
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._stall = Stall(transport, self._bounds.stalled_seconds)
-        if len(self.connections) > self._bounds.connections:
+        if not self._finds_room():
             self._turn_away(b"503 Service Unavailable", b"too many connections")
         else:
             self._wait_for_head()
@@ -79,6 +85,34 @@ class Connection(HttpToolsProtocol):
         if self._stall is not None:
             self._stall.end()
         super().connection_lost(exc)
+
+    @property
+    def known(self) -> bool:
+        """Whether one of its requests was let in with a key, or over a socket of the owner's."""
+        if self.scope is not None:  # type: ignore[redundant-expr]  # before the first request
+            self._known = self._known or bool(self.scope.get("state", {}).get("caller"))
+        return self._known
+
+    def on_message_begin(self) -> None:
+        self._known = self.known  # what was known of the last request is gone with it
+        super().on_message_begin()
+
+    def _finds_room(self) -> bool:
+        """Whether there is a place, or one can be had from who has shown no key."""
+        if len(self.connections) <= self._bounds.connections:
+            return True
+        open_ones = [each for each in self.connections if not each.transport.is_closing()]
+        if len(open_ones) <= self._bounds.connections:
+            return True
+        unknown = [
+            each
+            for each in open_ones
+            if isinstance(each, Connection) and each is not self and not each.known
+        ]
+        if not unknown:
+            return False
+        min(unknown, key=lambda each: each.arrived).transport.abort()
+        return True
 
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)

@@ -116,4 +116,6 @@ class Entrance:
 
     def _remember(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: then the next first client waits
-            os.close(os.open(self._used, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(
+                os.open(self._used, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            )

@@ -141,6 +141,7 @@ def _rest(total: int, warning: str | None) -> dict[str, Any]:
 
 def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
     shown = wire.hit_json(hit, detail)
+    shown.pop("show_all", None)  # a client reads the resource instead; `note` says so
     if hit.uri:
         shown["uri"] = uris.written(hit.uri)
     elif hit.document.kind is Kind.GRIP:

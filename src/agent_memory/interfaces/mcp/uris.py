@@ -5,11 +5,11 @@ Clients in use take the colon of `subcog://project:my-app/...` for a port, so it
 
 from collections.abc import Iterator
 
-from agent_memory.domain import memories
+from agent_memory.domain import documents, memories
 from agent_memory.domain.memories import SCHEME, Memory
 
-CONTENTS = "memory://toc"
-GRIPS = "memory://grips"
+CONTENTS = documents.CONTENTS
+GRIPS = documents.GRIPS
 
 
 def written(urn: str) -> str:

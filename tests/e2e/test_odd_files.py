@@ -1,0 +1,87 @@
+"""Files of the data folder that are not as we left them: no reason not to start."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.launching import Home
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    with Home() as made:
+        yield made
+
+
+def _replaced(path: Path) -> Path:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    return path
+
+
+def _moved(index: Path) -> None:
+    """To another disk, with a link in its place."""
+    elsewhere = index.with_name("elsewhere")
+    index.rename(elsewhere)
+    index.symlink_to(elsewhere)
+    (elsewhere / "store").write_text("another")
+
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "no UTF-8": lambda index: _replaced(index / "store").write_bytes(b"\xff\xfe\x80"),
+    "nothing": lambda index: _replaced(index / "store").write_bytes(b""),
+    "much": lambda index: os.truncate(_created(index / "store"), 1 << 40),
+    "a folder": lambda index: (_replaced(index / "store") / "deep").mkdir(parents=True),
+    "a pipe": lambda index: os.mkfifo(_replaced(index / "store")),
+    "a link to nowhere": lambda index: _replaced(index / "store").symlink_to("/nowhere"),
+    "a link to a file": lambda index: _replaced(index / "store").symlink_to("/etc/passwd"),
+    "gone": lambda index: _replaced(index / "store"),
+    "no folder but a file": lambda index: _replaced(index).write_text("x"),
+    "no folder but a link to nowhere": lambda index: _replaced(index).symlink_to("/nowhere/else"),
+    "a folder elsewhere": _moved,
+}
+
+
+def _created(path: Path) -> Path:
+    _replaced(path).touch()
+    return path
+
+
+def test_the_mark_of_an_index(home: Home) -> None:
+    """Whatever it is: the index is taken for another store's, and made anew."""
+    captured = home.run("memory", "capture", "decisions", "The lantern is in the attic")
+    assert captured.code == 0, captured
+    home.stop()
+    for number, (what, spoil) in enumerate(ODD.items(), 1):
+        spoil(home.data / "index")
+
+        home.serve()
+
+        found = home.run("memory", "recall", "lantern", "--format", "json")
+        assert "The lantern is in the attic" in found.text, what
+        mark = home.data / "index/store"
+        assert mark.is_file(), what
+        assert not mark.is_symlink(), what
+        assert home.log().count('"index.of_another_store"') == number, what
+        home.stop()
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_where_the_key_was_once_drafted(
+    home: Home, link: Callable[[Path, Path], None]
+) -> None:
+    victim = home.folder / "victim"
+    victim.write_text("of someone else")
+    home.data.mkdir(parents=True)
+    for name in ("key.new", "daemon.json.new", "key.pending.new"):
+        link(victim, home.data / name)
+
+    home.serve()
+
+    assert victim.read_text() == "of someone else"
+    assert (home.data / "key").read_text().startswith("am_")
