@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import ObjectType
+from pygit2.enums import ObjectType, RepositoryOpenFlag
 
 from agent_memory.adapters.git import refs
 from agent_memory.domain.errors import GitFailed
@@ -16,7 +16,7 @@ _DETACHED = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 def opened(path: str) -> pygit2.Repository:
     try:
-        return pygit2.Repository(path)
+        return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
         raise GitFailed(_why(path, exc)) from exc
 

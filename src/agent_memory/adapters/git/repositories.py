@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import modes, opening, origins
+from agent_memory.adapters.git import addresses, modes, opening
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -49,7 +49,7 @@ class GitRepositories:
             return Located(
                 home=Home(str(home)),
                 name=(worktree or _bare_name(home)).name,
-                origin=_origin(repository, worktree or home),
+                origin=addresses.read(repository).origin(worktree or home),
                 commit=opening.head_commit(repository),
                 branch=_branch(repository),
             )
@@ -101,9 +101,22 @@ def _discovered(folder: str, environ: Mapping[str, str]) -> str | None:
         return str(Path(folder) / named)
     _check_pointer(Path(folder))
     try:
-        return pygit2.discover_repository(folder)
+        return _discover(folder)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
         raise GitFailed(f"it cannot be seen whether {folder} is in a repository: {exc}") from exc
+
+
+def _discover(folder: str) -> str | None:
+    """The repository around a folder. One without a worktree that lies inside the worktree of
+    another came with what was cloned: it is a folder of that one."""
+    found = pygit2.discover_repository(folder)
+    if found is None or Path(found).resolve() not in _ancestors(Path(folder).resolve()):
+        return found
+    return _discover(str(Path(found).parent)) or found
+
+
+def _ancestors(folder: Path) -> tuple[Path, ...]:
+    return (folder, *folder.parents)
 
 
 def _check_pointer(folder: Path) -> None:
@@ -144,13 +157,6 @@ def _bare_name(home: Path) -> Path:
     """`app.git` is app; of `app/.bare` the folder has the name."""
     named = home.parent if home.name.startswith(".") else home
     return named.with_name(named.name.removesuffix(".git") or named.name)
-
-
-def _origin(repository: pygit2.Repository, folder: Path) -> str:
-    for remote in repository.remotes:
-        if remote.name == "origin" and remote.url:
-            return origins.normalised(remote.url, folder)
-    return ""
 
 
 def _branch(repository: pygit2.Repository) -> str:
