@@ -127,7 +127,7 @@ class Remotes:
                 for each in dict.fromkeys((url, configured.resolve(url)))
                 for secret in _secrets(each)
             ),
-            ignored=tuple(configured.ignored_for(remote)),
+            ignored=tuple(_clean(name, ()) for name in configured.ignored_for(remote)),
             umask=umask,
         )
 
@@ -240,7 +240,7 @@ def _unused(place: Place) -> str:
     """What to do about settings of the repository by which the user reaches the remote."""
     if not place.ignored:
         return ""
-    names = ", ".join(_clean(each, place.secrets) for each in place.ignored)
+    names = ", ".join(place.ignored)
     return (
         f"; not used, as a repository may come from anybody: {names} in {place.home / 'config'}."
         " Set what you need in your own git configuration (git config --global, or a file that it"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import addresses, modes, opening
+from agent_memory.adapters.git import addresses, control_files, modes, opening
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -125,10 +125,10 @@ def _check_pointer(folder: Path) -> None:
     for each in (folder, *folder.parents):
         pointer = each / ".git"
         if pointer.is_dir():
+            control_files.check(each)
             return
         if pointer.is_file():
-            text = pointer.read_text(encoding="utf-8", errors="surrogateescape")
-            target = each / text.removeprefix("gitdir:").strip()
+            target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
             if not target.exists():
                 raise GitFailed(
                     f"{pointer} names {target}, which is not there: git worktree repair, or git"
