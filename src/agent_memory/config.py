@@ -527,7 +527,7 @@ def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
 
 
 def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
-    text = _text(path, project=project)
+    text = read_text(path, project=project)
     try:
         settings = list(_flatten(tomllib.loads(text), ""))
     except RecursionError as exc:
@@ -544,7 +544,7 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
         yield name, _checked(KEYS[name], value, where)
 
 
-def _text(path: Path, *, project: bool) -> str:
+def read_text(path: Path, *, project: bool = False) -> str:
     """Read a file whole, within bounds. That of a project must be one, and no link to another."""
     if str(path) == os.devnull:
         return ""

@@ -53,7 +53,7 @@ def starts(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
     home = common_folder(repository)
     for head in (home / "HEAD", *home.glob("worktrees/*/HEAD")):
         with contextlib.suppress(OSError, UnicodeDecodeError, ValueError):
-            text = head.read_text(encoding="utf-8").strip()
+            text = control_files.read(head).strip()
             if _DETACHED.fullmatch(text) and isinstance(repository.get(text), pygit2.Commit):
                 yield pygit2.Oid(hex=text)
 
