@@ -105,8 +105,14 @@ def attack(dressing: Dressing) -> Dressing:
 
 
 def _set(repository: Repository, **settings: str) -> None:
-    for key, value in settings.items():
-        repository.git("config", "--add", key, value)
+    """Add settings to its config, as one who writes the file does."""
+    config = Path(repository.git("rev-parse", "--git-path", "config"))
+    with (repository.folder / config).open("a") as file:
+        for name, value in settings.items():
+            section, _, rest = name.partition(".")
+            middle, _, key = rest.rpartition(".")
+            header = f'[{section} "{middle}"]' if middle else f"[{section}]"
+            file.write(f'{header}\n\t{key} = "{value}"\n')
 
 
 def _configs(name: str, address: str, *settings: tuple[str, str]) -> None:
@@ -127,8 +133,8 @@ def _configs(name: str, address: str, *settings: tuple[str, str]) -> None:
         }
         place = places.get(address, address).format(**filled)
         repository.git("config", "remote.origin.url", place)
-        for key, value in settings:
-            repository.git("config", "--add", key.format(**filled), value.format(**filled))
+        named = {key.format(**filled): value.format(**filled) for key, value in settings}
+        _set(repository, **named)
 
     ATTACKS[name] = dress
 

@@ -272,6 +272,7 @@ class HookHandler:
         for each in outcomes:
             if each.failure is not None:
                 raise each.failure
+        log.info("hook.synced", push=push)
 
 
 def _is_answered_at_once(question: Question) -> bool:
