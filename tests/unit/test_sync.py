@@ -120,9 +120,14 @@ class Machine:
         return self._sync(Wanted(force=force))
 
     def exchange(
-        self, remote: str = "origin", *, fetch: bool = True, push: bool = True, **variables: str
+        self,
+        remote: str = "origin",
+        *,
+        fetch: bool = True,
+        push: bool = True,
+        variables: Mapping[str, str] | None = None,
     ) -> Synced:
-        environ = {**self.repository.environ, **variables}
+        environ = {**self.repository.environ, **(variables or {})}
         return self._sync(Wanted(fetch=fetch, push=push, remote=remote, environ=environ))
 
     def stored(self) -> Mapping[MemoryKey, Memory]:
@@ -353,12 +358,12 @@ class TestWithARemote:
         memory = ada.capture("Second")
         ssh = over_ssh(ada.repository, remote)
         with pytest.raises(RemoteUnavailable, match="others push") as caught:
-            ada.exchange(f"ssh://host{remote.folder}", **ssh)
+            ada.exchange(f"ssh://host{remote.folder}", variables=ssh)
         # An address may hold a password.
         assert str(remote.folder) not in str(caught.value)
         assert len((remote.folder / "pushed").read_text().splitlines()) > 1
         assert memory.key in ada.noted()
         hook.unlink()
-        assert ada.exchange(**ssh).pushed
+        assert ada.exchange(variables=ssh).pushed
         bob.exchange()
         assert bob.stored() == ada.stored()

@@ -125,7 +125,7 @@ def _check_pointer(folder: Path) -> None:
     for each in (folder, *folder.parents):
         pointer = each / ".git"
         if pointer.is_dir():
-            control_files.check(each)
+            control_files.common_folder(pointer)  # the one that is read to find a repository
             return
         if pointer.is_file():
             target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
