@@ -28,7 +28,7 @@ def check(folder: Path) -> None:
         folder /= read(pointer).removeprefix("gitdir:").strip()
     elif pointer.is_dir():
         folder = pointer
-    for each in dict.fromkeys((folder, common_folder(folder))):
+    for each in dict.fromkeys((folder, named_common_folder(folder))):
         for name in _SMALL:
             if _check(f"{each}/{name}", MAX_BYTES) and name.startswith("config"):
                 _check_includes(each / name)
@@ -48,8 +48,13 @@ def read(path: Path) -> str:
 
 def common_folder(own: Path) -> Path:
     """Where refs and objects are: a worktree has only its HEAD and index of its own."""
+    return named_common_folder(own).resolve()
+
+
+def named_common_folder(own: Path) -> Path:
+    """The same as it is written: to resolve it takes a look at every folder on the way."""
     pointer = own / "commondir"
-    return (own / read(pointer).strip() if pointer.exists() else own).resolve()
+    return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own
 
 
 def _check(path: str, limit: int | None = None) -> bool:

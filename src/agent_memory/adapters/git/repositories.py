@@ -110,7 +110,9 @@ def _discover(folder: str) -> str | None:
     """The repository around a folder. One without a worktree that lies inside the worktree of
     another came with what was cloned: it is a folder of that one."""
     found = pygit2.discover_repository(folder)
-    if found is None or Path(found).resolve() not in _ancestors(Path(folder).resolve()):
+    if found is None or Path(found).name == ".git":
+        return found
+    if Path(found).resolve() not in _ancestors(Path(folder).resolve()):
         return found
     return _discover(str(Path(found).parent)) or found
 
@@ -125,7 +127,7 @@ def _check_pointer(folder: Path) -> None:
     for each in (folder, *folder.parents):
         pointer = each / ".git"
         if pointer.is_dir():
-            control_files.common_folder(pointer)  # the one that is read to find a repository
+            control_files.named_common_folder(pointer)  # the one that is read to find a repository
             return
         if pointer.is_file():
             target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
