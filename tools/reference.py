@@ -26,12 +26,13 @@ Later layers win: the defaults below, `~/.config/agent-memory/config.toml` (or t
 
 - A key is also an environment variable: `grpc.port` is `MEMORY_GRPC__PORT`. A list is written there
   with commas.
-- A project's `memory.toml` may set what acts at once; the rest is the user's.
+- A project's `memory.toml` may only tighten what you have set, as the tables say: anybody may have
+  written it. What else is in it is ignored, with a note.
 - `memory config list` shows what is in force and where it comes from.
 """
 ACTS = {
     "live": "at once",
-    "personal": "at once; not from a project's file",
+    "personal": "at once; agents cannot change it",
     "restart": "when the daemon is next started",
 }
 
@@ -52,7 +53,7 @@ def settings() -> str:
                         f"`{key.name.rpartition('.')[2]}`",
                         key.expects(),
                         f"`{json.dumps(key.default, ensure_ascii=False)}`",
-                        ACTS[key.applies],
+                        acts(key),
                         key.doc,
                     )
                     for key in keys
@@ -60,6 +61,11 @@ def settings() -> str:
             )
         )
     return "\n".join(parts)
+
+
+def acts(key: config.Key) -> str:
+    tightened = f"; a project may {key.project.words}" if key.project else ""
+    return ACTS[key.applies] + tightened
 
 
 def commands() -> str:

@@ -26,6 +26,7 @@ from agent_memory.adapters.agents.gemini import Gemini as GeminiSetup
 from agent_memory.adapters.children.programs import WardedPrograms
 from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.crew.folder import CrewFolder
+from agent_memory.adapters.git import programs as git_programs
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.models.external import ExternalServer
@@ -735,6 +736,11 @@ def _admission(chosen: Http) -> Admission:
         burst=chosen.burst,
         max_body_bytes=chosen.max_body_bytes,
     )
+
+
+def git_version(environ: Mapping[str, str], seconds: float) -> str:
+    """Say which git the caller has. Raises GitFailed where there is none that runs."""
+    return git_programs.version(environ, seconds=seconds)
 
 
 def installing() -> Installing:

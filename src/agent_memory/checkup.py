@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_memory import __version__, app, config, relay
 from agent_memory.domain.agents import Agent, AgentState, ScopeState, Standing
-from agent_memory.domain.errors import ConfigError, InvalidInput
+from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.domain.status import Damage, Finding, Health
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.hooks.inputs import CHECK
@@ -94,9 +94,10 @@ def _data(folder: Path) -> Finding:
 
 
 def _git(environ: Mapping[str, str]) -> Finding:
-    ran = _run(["git", "--version"], environ)
-    if ran.code == 0:
-        return _fine("git", ran.out.strip())
+    try:
+        return _fine("git", app.git_version(environ, SECONDS))
+    except GitFailed:
+        pass
     said = "git cannot be run: memories are kept, and cannot be shared"
     return _warning("git", said, "install git, or add it to PATH")
 
@@ -254,7 +255,7 @@ def _launched(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
 def _run(command: Sequence[str], environ: Mapping[str, str], given: str = "") -> _Ran:
     started = time.monotonic()
     try:
-        ran = subprocess.run(  # noqa: S603  our own, or git; no shell
+        ran = subprocess.run(  # noqa: S603  our own; no shell
             command,
             input=given,
             env=dict(environ),

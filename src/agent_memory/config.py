@@ -2,13 +2,17 @@
 
 Later layers win: defaults, the user's config.toml, memory.toml at the project's root, MEMORY_*
 variables, flags. The daemon reads at its start, without a project. A caller's command reads each
-time, and there the project's file may not touch what belongs to the daemon. A setting `by_hand` is
-changed in the user's file only: a repository can have an agent start the daemon with variables.
+time, and there the project's file may only tighten what the user has set: anybody may have written
+it. Each setting says how it can be tightened; those that do not say are the user's alone. A setting
+`by_hand` is loosened in the user's file only: a repository can have an agent start the daemon with
+variables.
 """
 
+import os
 import re
+import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -20,12 +24,36 @@ from agent_memory.domain.errors import ConfigError
 PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
 LEVELS = ("trace", "debug", "info", "warn", "error")
+DETAILS = ("minimal", "standard", "detailed")
+
+MAX_FILE_BYTES = 1 << 20
+MAX_PROJECT_FILE_BYTES = 64 << 10
+MAX_PROJECT_DOTS = 100  # in a line: the time to read a dotted key grows with its square
+MAX_PROJECT_ITEMS = 100  # of a list
+MAX_QUOTED_CHARS = 200  # of what a file says, in a message
 
 Applies = Literal["restart", "live", "personal"]
 
 
+@dataclass(frozen=True, slots=True)
+class Tightening:
+    """What a project may do to a setting, and the value that comes of the user's and its own."""
+
+    words: str
+    combine: Callable[[Any, Any], Any]
+
+
+SWITCH_OFF = Tightening("switch it off", lambda users, own: users and own)
+LOWER = Tightening("lower it", min)
+CHOOSE_LESS = Tightening("choose less", lambda users, own: min(users, own, key=DETAILS.index))
+RAISE = Tightening("raise it", max)
+SHORTEN = Tightening("leave some out", lambda users, own: [each for each in users if each in own])
+EXTEND = Tightening("add some", lambda users, own: list(dict.fromkeys((*users, *own))))
+
+
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
-    """A field of a section. `limits`: `minimum`, `maximum`, `choices`, `by_hand`."""
+    """A field of a section. `limits`: `minimum`, `maximum`, `choices`, `by_hand`; `project`, a
+    Tightening."""
     metadata = {"doc": doc, "applies": applies, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -33,13 +61,13 @@ def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: A
 
 
 def live(default: Any, doc: str, **limits: Any) -> Any:
-    """A setting that acts on each command and hook, and that a project may set."""
+    """A setting that acts on each command and hook. With `project` a project may tighten it."""
     return setting(default, doc, applies="live", **limits)
 
 
 def personal(default: Any, doc: str) -> Any:
-    """A setting that acts on each command and hook, and that no project may set: what a repository
-    brings along must not send anything anywhere."""
+    """A setting that acts on each command and hook, and that only the user sets, neither a project
+    nor an agent: by it something leaves this machine, or comes in."""
     return setting(default, doc, applies="personal")
 
 
@@ -125,7 +153,7 @@ class Security:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memories:
-    remote: str = live("origin", "The remote through which a project's memories are shared.")
+    remote: str = personal("origin", "The remote through which a project's memories are shared.")
     user_remote: str = setting("", "Address of a repository that keeps the user's own memories.")
     org: str = setting("", "Name of the organisation whose memories are shared.")
     org_repository: str = setting(
@@ -140,9 +168,9 @@ class Cli:
         "Output format where `--format` is not given.",
         choices=("text", "json", "yaml", "markdown", "quiet"),
     )
-    color: bool = live(True, "Colour on a terminal.")
-    progress: bool = live(True, "Progress bars on a terminal.")
-    pager: bool = live(True, "Page what is longer than the terminal.")
+    color: bool = live(True, "Colour on a terminal.", project=SWITCH_OFF)
+    progress: bool = live(True, "Progress bars on a terminal.", project=SWITCH_OFF)
+    pager: bool = live(True, "Page what is longer than the terminal.", project=SWITCH_OFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,50 +265,68 @@ class Streaming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStartHook:
-    enabled: bool = live(True, "Record when a session starts, and give it context.")
+    enabled: bool = live(
+        True, "Record when a session starts, and give it context.", project=SWITCH_OFF
+    )
     fetch_remote: bool = personal(False, "Fetch the team's memories first.")
     context_token_budget: int = live(
-        2000, "The most tokens of context; agents take 2,450.", minimum=0
+        2000, "The most tokens of context; agents take 2,450.", minimum=0, project=LOWER
     )
-    include_guidance: bool = live(True, "Tell the agent how to use its memory.")
+    include_guidance: bool = live(True, "Tell the agent how to use its memory.", project=SWITCH_OFF)
     guidance_detail: str = live(
-        "standard", "How much of that.", choices=("minimal", "standard", "detailed")
+        "standard", "How much of that.", choices=DETAILS, project=CHOOSE_LESS
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserPromptHook:
-    enabled: bool = live(True, "Record prompts, and look for signals in them.")
+    enabled: bool = live(True, "Record prompts, and look for signals in them.", project=SWITCH_OFF)
     signal_patterns: list[str] = live(
-        ["[decision]", "[learned]", "[blocker]", "[progress]"], "Markers that ask for a capture."
+        ["[decision]", "[learned]", "[blocker]", "[progress]"],
+        "Markers that ask for a capture.",
+        project=SHORTEN,
     )
-    recall: bool = live(False, "Add up to three related memories.")
-    auto_capture: bool = live(False, "Capture what has a marker, without asking.")
+    recall: bool = live(False, "Add up to three related memories.", project=SWITCH_OFF)
+    auto_capture: bool = live(
+        False, "Capture what has a marker, without asking.", project=SWITCH_OFF
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostToolUseHook:
-    enabled: bool = live(True, "Record what tools do, and give related memories.")
-    trigger_tools: list[str] = live(["Read", "Edit", "Write"], "The tools that do so.")
-    exclude_patterns: list[str] = live(["*.lock", "node_modules/*"], "Files that do not.")
+    enabled: bool = live(
+        True, "Record what tools do, and give related memories.", project=SWITCH_OFF
+    )
+    trigger_tools: list[str] = live(
+        ["Read", "Edit", "Write"], "The tools that do so.", project=SHORTEN
+    )
+    exclude_patterns: list[str] = live(
+        ["*.lock", "node_modules/*"], "Files that do not.", project=EXTEND
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreCompactHook:
-    enabled: bool = live(True, "Capture what matters before compaction.")
-    confidence_threshold: float = live(0.8, "How sure it must be.", minimum=0, maximum=1)
+    enabled: bool = live(True, "Capture what matters before compaction.", project=SWITCH_OFF)
+    confidence_threshold: float = live(
+        0.8, "How sure it must be.", minimum=0, maximum=1, project=RAISE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopHook:
-    enabled: bool = live(True, "Record answers, and look back when a session ends.")
+    enabled: bool = live(
+        True, "Record answers, and look back when a session ends.", project=SWITCH_OFF
+    )
     push_remote: bool = personal(False, "Sync with the remote when a session ends.")
-    session_analysis: bool = live(True, "Capture then what asks to be remembered.")
+    session_analysis: bool = live(
+        True, "Capture then what asks to be remembered.", project=SWITCH_OFF
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    enabled: bool = live(True, "Record and answer hooks.")
+    enabled: bool = live(True, "Record and answer hooks.", project=SWITCH_OFF)
     session_start: SessionStartHook = field(default_factory=SessionStartHook)
     user_prompt: UserPromptHook = field(default_factory=UserPromptHook)
     post_tool_use: PostToolUseHook = field(default_factory=PostToolUseHook)
@@ -322,6 +368,7 @@ class Key:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     by_hand: bool = False
+    project: Tightening | None = None
 
     def expects(self) -> str:
         """What a value must be, in words."""
@@ -409,11 +456,17 @@ def load(
             overlay(name, value, str(user_file))
     project_file = None if project_dir is None else find_project_file(project_dir)
     if project_file is not None:
-        for name, value in _read(project_file):
-            if KEYS[name].applies == "live":
-                overlay(name, value, str(project_file))
-            else:
+        for name, value in _read(project_file, project=True):
+            key = KEYS[name]
+            if key.project is None:
                 ignored.append(f"{name} in {project_file}: only the user may set it")
+                continue
+            users = values.get(name, key.default)
+            tightened = key.project.combine(users, value)
+            if tightened != users:
+                overlay(name, tightened, str(project_file))
+            if not _has_its_way(tightened, value):
+                ignored.append(f"{name} in {project_file}: a project may only {key.project.words}")
     for variable, name, text in _variables(environ):
         key = KEYS[name]
         value = _from_text(key, text, variable)
@@ -443,12 +496,20 @@ def known(name: str) -> Key:
 def find_project_file(start: Path) -> Path | None:
     """memory.toml in this folder or the nearest above it, up to the repository's root.
 
-    Outside a repository only this folder counts: what lies above may be anyone's.
+    Outside a repository only this folder counts: what lies above may be anyone's. Whatever has
+    that name is found, but a folder: what cannot be read has to be reported.
     """
     folders = [start, *start.parents]
     depth = next((n for n, each in enumerate(folders) if (each / ".git").exists()), 0)
     candidates = [folder / PROJECT_FILE for folder in folders[: depth + 1]]
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return next((each for each in candidates if _is_no_folder(each)), None)
+
+
+def _is_no_folder(path: Path) -> bool:
+    try:
+        return not stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _keys(section: type, prefix: str) -> Iterator[Key]:
@@ -479,19 +540,59 @@ def _build(section: type, prefix: str, values: Mapping[str, Any]) -> Any:
     return section(**chosen)
 
 
-def _read(path: Path) -> Iterator[tuple[str, Any]]:
+def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
+    text = read_text(path, project=project)
     try:
-        text = path.read_text()
-        table = tomllib.loads(text)
-    except OSError as exc:
-        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
-    for name, value in _flatten(table, ""):
+        settings = list(_flatten(tomllib.loads(text), ""))
+    except RecursionError as exc:
+        raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
+    except ValueError as exc:  # that of a number with too many digits is not the parser's own
+        raise ConfigError(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
+    for name, value in settings:
         where = f"{path}:{toml_text.line_of(text, name)}"
         if name not in KEYS:
-            raise ConfigError(f"{where}: unknown setting {name!r}{_nearest(name)}")
+            said = _cut(name)
+            raise ConfigError(f"{where}: unknown setting {said!r}{_nearest(said)}")
+        if project and isinstance(value, list) and len(value) > MAX_PROJECT_ITEMS:
+            raise ConfigError(f"{where}: {name} has more than {MAX_PROJECT_ITEMS} values")
         yield name, _checked(KEYS[name], value, where)
+
+
+def read_text(path: Path, *, project: bool = False) -> str:
+    """Read a file whole, within bounds. That of a project must be one, and no link to another."""
+    if str(path) == os.devnull:
+        return ""
+    limit = MAX_PROJECT_FILE_BYTES if project else MAX_FILE_BYTES
+    # Opening a FIFO would wait for a writer.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if project else 0)
+    try:
+        if project and path.is_symlink():
+            raise ConfigError(f"cannot read {path}: it is a link, and not a file of the project")
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"cannot read {path}: it is not a regular file")
+            data = file.read(limit + 1)
+        text = data.decode("utf-8")
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc.reason} at byte {exc.start}") from exc
+    if len(data) > limit:
+        raise ConfigError(f"cannot read {path}: it is longer than {limit} bytes")
+    if project and any(line.count(".") > MAX_PROJECT_DOTS for line in text.split("\n")):
+        raise ConfigError(f"{path} has a line with more than {MAX_PROJECT_DOTS} dots")
+    return text
+
+
+def _has_its_way(tightened: Any, own: Any) -> bool:
+    """Whether a project got what its file says."""
+    if isinstance(own, list):
+        return set(own) <= set(tightened)
+    return bool(tightened == own)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "..."
 
 
 def _flatten(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
@@ -538,7 +639,7 @@ def _from_text(key: Key, text: str, where: str) -> Any:
 
 def _checked(key: Key, value: Any, where: str) -> Any:
     if not _fits(key, value):
-        raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {value!r}")
+        raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {_cut(repr(value))}")
     return value
 
 

@@ -29,7 +29,16 @@ from agent_memory.domain.errors import GitFailed, InvalidInput, RemoteUnavailabl
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import Domain, Memory, Status
 from agent_memory.domain.ports import Notebook, SharedNotebook
-from tests.git_repositories import AT, DOMAIN, Repository, cloned, environment, made, memory
+from tests.git_repositories import (
+    AT,
+    DOMAIN,
+    Repository,
+    cloned,
+    environment,
+    made,
+    memory,
+    over_ssh,
+)
 from tests.inline_worker import InlineWorker
 
 REF = "refs/notes/mem/decisions"
@@ -1384,8 +1393,9 @@ class TestRemotesThatFail:
         hook.chmod(0o755)
         notebook = opened(one)
         notebook.keep([memory("x")])
+        environ = {**one.environ, **over_ssh(one, remote)}
         with pytest.raises(RemoteUnavailable, match="hook declined"):
-            notebook.push("origin", one.environ)
+            notebook.push("origin", environ)
 
     def test_a_remote_that_hangs_is_given_up(self, repository: Repository, tmp_path: Path) -> None:
         hanging = tmp_path / "hanging"

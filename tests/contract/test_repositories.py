@@ -3,9 +3,12 @@
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import pygit2
 import pytest
+from pygit2.enums import ConfigLevel
 
 from agent_memory.adapters.git import origins
 from agent_memory.adapters.git.repositories import GitRepositories
@@ -19,6 +22,17 @@ from tests.git_repositories import Repository, cloned, environment, made, memory
 @pytest.fixture
 def repositories(tmp_path: Path) -> Repositories:
     return GitRepositories(tmp_path / "data")
+
+
+@pytest.fixture
+def users_config(tmp_path: Path) -> Iterator[Path]:
+    """Where the user's own git configuration is read from."""
+    before = pygit2.settings.search_path[ConfigLevel.GLOBAL]
+    folder = tmp_path / "users-home"
+    folder.mkdir()
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = str(folder)
+    yield folder / ".gitconfig"
+    pygit2.settings.search_path[ConfigLevel.GLOBAL] = before
 
 
 def located(repositories: Repositories, folder: Path, **environ: str) -> Located:
@@ -95,6 +109,17 @@ class TestLocating:
         found = located(repositories, bare.folder)
         assert (found.home, found.name) == (Home(str(bare.folder)), name)
         assert found.commit == bare.head
+
+    def test_a_bare_repository_that_came_with_a_clone_is_a_folder_of_it(
+        self, repositories: Repositories, tmp_path: Path
+    ) -> None:
+        """As `safe.bareRepository = explicit` has it: such a folder can be committed and cloned."""
+        app = made(tmp_path / "app")
+        inner = cloned(made(tmp_path / "source"), app.folder / "docs/example", "--bare")
+        deep = cloned(inner, inner.folder / "more/deeper.git", "--bare")
+        for folder in (inner.folder, inner.folder / "objects", deep.folder):
+            assert located(repositories, folder).home == app.home
+        assert located(repositories, app.folder, GIT_DIR=str(inner.folder)).home == inner.home
 
     def test_git_dir_of_the_caller_comes_first(
         self, repositories: Repositories, tmp_path: Path
@@ -220,14 +245,16 @@ class TestOrigins:
             clone.git("remote", "set-url", "origin", address)
             assert located(repositories, clone.folder).origin == str(bare.folder)
 
-    def test_the_users_short_forms_are_resolved(
-        self, repositories: Repositories, tmp_path: Path
+    def test_the_users_short_forms_are_resolved_and_not_those_of_the_repository(
+        self, repositories: Repositories, tmp_path: Path, users_config: Path
     ) -> None:
         app = made(tmp_path / "app")
         app.git("remote", "add", "upstream", "https://example.org/not/this")
         assert located(repositories, app.folder).origin == ""
         app.git("remote", "add", "origin", "gh:acme/app.git")
-        app.git("config", "url.https://ada:t0ken@github.com/.insteadOf", "gh:")
+        app.git("config", "url.https://elsewhere.example/.insteadOf", "gh:")
+        assert located(repositories, app.folder).origin == "gh/acme/app"
+        users_config.write_text('[url "https://ada:t0ken@github.com/"]\ninsteadOf = gh:\n')
         assert located(repositories, app.folder).origin == "github.com/acme/app"
 
     def test_worktrees_see_a_relative_origin_from_the_main_one(

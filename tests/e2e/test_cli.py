@@ -590,9 +590,9 @@ class TestConfig:
         assert home.json("memory", "config", "get", "cli.color") is True
 
     def test_the_callers_environment_and_project_count(self, home: Home, tmp_path: Path) -> None:
-        (tmp_path / "memory.toml").write_text('[cli]\ndefault_format = "json"\npager = false\n')
+        (tmp_path / "memory.toml").write_text("[hooks.stop]\nenabled = false\n")
         asked = ("config", "get", "hooks.stop.enabled")
-        environ = {"MEMORY_HOOKS__STOP__ENABLED": "no"}
+        environ = {"MEMORY_CLI__DEFAULT_FORMAT": "json"}
         ended = home.memory(*asked, cwd=tmp_path, environ=environ)
         assert json.loads(ended.stdout) is False
         assert home.memory(*asked).stdout == "true\n"

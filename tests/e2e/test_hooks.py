@@ -341,8 +341,8 @@ class TestStarting:
         for number in range(10):
             namespace = ("decisions", "blockers")[number % 2]
             session.memory.capture(namespace, f"Number {number} {'and more words ' * 5}".strip())
-        configured(session, "[hooks.session_start]\ncontext_token_budget = 100000\n")
-        assert 0 < len(session.claude("SessionStart")) <= MAX_CONTEXT_CHARS
+        much = {"MEMORY_HOOKS__SESSION_START__CONTEXT_TOKEN_BUDGET": "100000"}
+        assert 0 < len(session.claude("SessionStart", env=much)) <= MAX_CONTEXT_CHARS
 
     def test_the_teams_memories_are_fetched(
         self, home: Home, patient: Path, tmp_path: Path
@@ -386,27 +386,29 @@ class TestPrompts:
         assert summaries(session) == []
 
     def test_markers_as_they_are_configured(self, session: Session) -> None:
-        configured(session, "[hooks.user_prompt]\nsignal_patterns = ['#keep']\n")
-        told = session.claude("UserPromptSubmit", prompt="#keep The index is rebuilt at night")
+        env = {"MEMORY_HOOKS__USER_PROMPT__SIGNAL_PATTERNS": "#keep"}
+        prompt = "#keep The index is rebuilt at night"
+        told = session.claude("UserPromptSubmit", prompt=prompt, env=env)
         assert "The index is rebuilt at night" in told
-        assert session.claude("UserPromptSubmit", prompt="[progress] The roof is on") is None
+        prompt = "[progress] The roof is on"
+        assert session.claude("UserPromptSubmit", prompt=prompt, env=env) is None
 
     def test_captured_where_that_is_wanted(self, session: Session, client: Client) -> None:
-        configured(session, "[hooks.user_prompt]\nauto_capture = true\n")
-        told = session.claude("UserPromptSubmit", prompt=self.PROMPT)
+        env = {"MEMORY_HOOKS__USER_PROMPT__AUTO_CAPTURE": "true"}
+        told = session.claude("UserPromptSubmit", prompt=self.PROMPT, env=env)
         assert told.startswith("<auto_captured>")
         assert summaries(session) == ["Use PostgreSQL for the database"]
         (uri,) = [each.attrib["uri"] for each in ET.fromstring(told).iter("memory")]  # noqa: S314
         (event,) = recorded(client, session.name)
         assert session.memory.show(uri)["event_id"] == event.event_id
-        assert session.claude("UserPromptSubmit", prompt=self.PROMPT) is None
+        assert session.claude("UserPromptSubmit", prompt=self.PROMPT, env=env) is None
 
     def test_related_memories_where_they_are_wanted(self, session: Session) -> None:
         for number in range(5):
             session.memory.capture("decisions", f"Payment rule number {number}")
         assert session.claude("UserPromptSubmit", prompt="Which payment rule?") is None
-        configured(session, "[hooks.user_prompt]\nrecall = true\n")
-        told = session.claude("UserPromptSubmit", prompt="Which payment rule?")
+        env = {"MEMORY_HOOKS__USER_PROMPT__RECALL": "true"}
+        told = session.claude("UserPromptSubmit", prompt="Which payment rule?", env=env)
         assert told.count("<memory ") == 3
 
 
@@ -436,13 +438,12 @@ class TestTools:
 
     def test_as_it_is_configured(self, session: Session) -> None:
         session.memory.capture("decisions", "Payment retries are capped at five")
-        configured(
-            session,
-            "[hooks.post_tool_use]\ntrigger_tools = ['Bash']\nexclude_patterns = ['vendor/*']\n",
-        )
+        section = "MEMORY_HOOKS__POST_TOOL_USE__"
+        env = {f"{section}TRIGGER_TOOLS": "Bash", f"{section}EXCLUDE_PATTERNS": "vendor/*"}
         file = {"file_path": str(session.folder / "src" / "payment.lock")}
-        assert session.claude("PostToolUse/Read", tool_input=file) is None
-        assert "<related_memories>" in session.claude("PostToolUse/Bash", tool_input=file)
+        assert session.claude("PostToolUse/Read", tool_input=file, env=env) is None
+        told = session.claude("PostToolUse/Bash", tool_input=file, env=env)
+        assert "<related_memories>" in told
 
 
 class TestBeforeCompaction:

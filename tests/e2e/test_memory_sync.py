@@ -17,7 +17,7 @@ from agent_memory.adapters.git import records
 from agent_memory.adapters.git.records import Record
 from agent_memory.domain.memories import Memory as StoredMemory
 from tests import git_repositories
-from tests.git_repositories import DOMAIN, Repository, cloned, made
+from tests.git_repositories import DOMAIN, Repository, cloned, made, over_ssh
 from tests.launching import Answer, Home, Word, until
 from tests.memory_commands import NETWORK, OK, STORAGE, Memory, assert_refused
 
@@ -586,9 +586,23 @@ class TestRemotes:
         assert noted(other).keys() == set(names)
         assert noted(remote) == {}
         assert "refs/notes/upstream/mem/decisions" in ada.repository.refs()
-        (ada.memory.folder / "memory.toml").write_text('[memories]\nremote = "nobody"\n')
-        answer = ada.memory("sync", "--remote", "--domain", "project")
+        nobody = {"MEMORY_MEMORIES__REMOTE": "nobody"}
+        answer = ada.memory("sync", "--remote", "--domain", "project", env=nobody)
         assert_refused(answer, NETWORK, "nobody", "origin", "upstream")
+
+    @pytest.mark.parametrize("named", ["upstream", "address"])
+    def test_a_projects_file_does_not_say_where_memories_go(
+        self, ada: Clone, remote: Repository, named: str
+    ) -> None:
+        other = cloned(remote, remote.folder.with_name("other.git"), "--bare")
+        ada.repository.git("remote", "add", "upstream", str(other.folder))
+        names = captured(ada, "Ours")
+        wanted = named if named == "upstream" else str(other.folder)
+        (ada.memory.folder / "memory.toml").write_text(f"[memories]\nremote = '{wanted}'\n")
+        told = ada.sync("--remote")
+        assert "note: ignored memories.remote in" in told.errors
+        assert noted(other) == {}
+        assert noted(remote).keys() == set(names)
 
     def test_who_is_not_let_in_is_not_asked_for_a_password(self, ada: Clone, refusing: int) -> None:
         captured(ada, "Kept here")
@@ -628,7 +642,7 @@ class TestRemotes:
         )
         hook.chmod(0o755)
         names += captured(ada, "Is overtaken")
-        ada.sync("--push")
+        ada.sync("--push", env=over_ssh(ada.repository, remote))
         assert (remote.folder / "overtaken").exists()
         assert noted(remote).keys() == set(names)
         assert ada.exported().keys() == set(names)

@@ -8,6 +8,7 @@ from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.key_ring import StoredKeyRing
 from agent_memory.domain.access import Address, SocketOwner
 from agent_memory.domain.errors import Unauthorized
+from agent_memory.domain.status import StoreHealth
 from agent_memory.interfaces.grpc.admission import Caller, SameUserGuard, parse_peer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.services.access import Access
@@ -37,7 +38,7 @@ def table() -> Table:
 
 @pytest.fixture
 def keys() -> BearerGuard:
-    store = CommittedStore(MemoryEngine(), on_flush_failure=_unexpected)
+    store = CommittedStore(MemoryEngine(), watch=_unexpected)
     access = Access(keys=StoredKeyRing(store), clock=SystemClock(), new_secret=lambda: "am_right")
     access.create("default")
     return BearerGuard(access)
@@ -51,8 +52,8 @@ def guard(keys: BearerGuard, table: Table) -> SameUserGuard:
     return made
 
 
-def _unexpected(exc: BaseException) -> None:
-    raise AssertionError from exc
+def _unexpected(health: StoreHealth) -> None:
+    raise AssertionError(health.reason)
 
 
 def caller(port: int = 7, authorization: str | None = None) -> Caller:

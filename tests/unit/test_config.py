@@ -1,7 +1,9 @@
 """Settings: which layer wins, what is refused and how it is named, where files are looked for."""
 
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -13,6 +15,7 @@ from agent_memory import config
 from agent_memory.config import Key
 from agent_memory.domain.errors import ConfigError
 from agent_memory.interfaces import config_file
+from agent_memory.interfaces.hooks import preferences
 
 DEFAULTS = config.Settings()
 
@@ -200,20 +203,148 @@ class TestProjectFile:
         ]
         assert all(str(file) in each for each in loaded.ignored)
 
-    def test_nothing_there_sends_anything_anywhere(
+    def test_nothing_there_sends_anything_anywhere_or_captures(
         self, environ: dict[str, str], project: Path
     ) -> None:
         (project / "memory.toml").write_text(
             "[hooks.stop]\npush_remote = true\n[hooks.session_start]\nfetch_remote = true\n"
+            "[memories]\nremote = 'ssh://elsewhere/x'\n"
+            "[hooks.user_prompt]\nauto_capture = true\nrecall = true\n"
+            "signal_patterns = ['the']\n[hooks.pre_compact]\nconfidence_threshold = 0.1\n"
         )
         loaded = config.load(environ, project_dir=project)
-        assert loaded.settings.hooks == DEFAULTS.hooks
-        assert len(loaded.ignored) == 2
+        patterns = loaded.settings.hooks.user_prompt.signal_patterns
+        assert patterns == []
+        assert loaded.settings.memories == DEFAULTS.memories
+        others = replace(
+            loaded.settings.hooks,
+            user_prompt=replace(
+                loaded.settings.hooks.user_prompt,
+                signal_patterns=DEFAULTS.hooks.user_prompt.signal_patterns,
+            ),
+        )
+        assert others == DEFAULTS.hooks
+        assert len(loaded.ignored) == 7
+
+    @pytest.mark.parametrize(
+        ("users", "projects", "result", "noted"),
+        [
+            ("hooks.stop.enabled = true", "false", False, ""),
+            ("hooks.stop.enabled = false", "true", False, "switch it off"),
+            ("hooks.stop.enabled = true", "true", True, ""),
+            ("hooks.session_start.context_token_budget = 500", "100", 100, ""),
+            ("hooks.session_start.context_token_budget = 500", "501", 500, "lower it"),
+            ("hooks.pre_compact.confidence_threshold = 0.5", "0.9", 0.9, ""),
+            ("hooks.pre_compact.confidence_threshold = 0.5", "0.4", 0.5, "raise it"),
+            ("hooks.post_tool_use.trigger_tools = ['A', 'B']", "['B']", ["B"], ""),
+            ("hooks.post_tool_use.trigger_tools = ['A', 'B']", "['B', 'C']", ["B"], "leave some"),
+            ("hooks.post_tool_use.exclude_patterns = ['a']", "['b', 'a']", ["a", "b"], ""),
+            ("hooks.session_start.guidance_detail = 'standard'", "'minimal'", "minimal", ""),
+            ("hooks.session_start.guidance_detail = 'standard'", "'detailed'", "standard", "less"),
+            ("cli.default_format = 'yaml'", "'quiet'", "yaml", "only the user"),
+        ],
+    )
+    def test_it_only_tightens(
+        self,
+        environ: dict[str, str],
+        user_file: Path,
+        project: Path,
+        users: str,
+        projects: str,
+        result: Any,
+        noted: str,
+    ) -> None:
+        name = users.partition(" = ")[0]
+        user_file.write_text(users)
+        (project / "memory.toml").write_text(f"{name} = {projects}\n")
+        loaded = config.load(environ, project_dir=project)
+        assert loaded.value(name) == result
+        assert [noted in each for each in loaded.ignored] == ([True] if noted else [])
+
+    @given(st.data())
+    def test_whatever_it_says_nothing_is_looser(self, data: st.DataObject) -> None:
+        """A second file that says what came of the first changes nothing more."""
+        key = data.draw(st.sampled_from([k for k in config.KEYS.values() if k.project]))
+        assert key.project is not None
+        if key.type is bool:
+            values: st.SearchStrategy[Any] = st.booleans()
+        elif key.type in (int, float):
+            values = st.integers(0, 1 if key.maximum == 1 else 5000)
+        elif key.choices:
+            values = st.sampled_from(key.choices)
+        else:
+            values = st.lists(st.sampled_from("abcd"), unique=True)
+        users, own = data.draw(values), data.draw(values)
+        once = key.project.combine(users, own)
+        assert key.project.combine(users, once) == once
+        assert key.project.combine(users, users) == users
+
+    def test_every_setting_is_the_users_alone_unless_it_says_how_it_is_tightened(self) -> None:
+        tightened = {key.name for key in config.KEYS.values() if key.project}
+        assert all(config.KEYS[name].applies == "live" for name in tightened)
+        assert not {"memories.remote", "cli.default_format"} & tightened
+
+    @pytest.mark.parametrize("kind", ["fifo", "link", "device", "sparse", "long"])
+    def test_what_is_no_file_of_the_project_is_a_message(
+        self, environ: dict[str, str], project: Path, kind: str
+    ) -> None:
+        file = project / "memory.toml"
+        if kind == "fifo":
+            os.mkfifo(file)
+        elif kind == "link":
+            (project / "other.toml").write_text("[hooks]\nenabled = false\n")
+            file.symlink_to("other.toml")
+        elif kind == "device":
+            file.symlink_to("/dev/zero")
+        else:
+            file.write_bytes(b"# ")
+            os.truncate(file, 2 << 30 if kind == "sparse" else config.MAX_PROJECT_FILE_BYTES + 1)
+        with pytest.raises(ConfigError, match="cannot read") as told:
+            config.load(environ, project_dir=project)
+        assert str(file) in str(told.value)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "[" * 60_000,
+            "a = " + "[" * 60_000,
+            "a = " + "{a=" * 20_000,
+            ".".join(["a"] * 30_000) + " = 1",
+            "\n".join("[" + ".".join(["a"] * n) + "]" for n in range(1, 99)),
+            "grpc.port = " + "9" * 60_000,
+            "hooks.post_tool_use.exclude_patterns = [" + "'*', " * 10_000 + "]",
+            "'" + "k" * 60_000 + "' = 1",
+        ],
+    )
+    def test_what_takes_long_to_read_is_a_message(
+        self, environ: dict[str, str], project: Path, text: str
+    ) -> None:
+        (project / "memory.toml").write_text(text)
+        with pytest.raises(ConfigError) as told:
+            config.load(environ, project_dir=project)
+        assert len(str(told.value)) < 1000
+        assert preferences.settings(environ, str(project)) == DEFAULTS
+
+    def test_the_users_own_file_is_read_within_bounds_too(
+        self, environ: dict[str, str], user_file: Path
+    ) -> None:
+        user_file.write_text("a = " + "[" * 100_000)
+        with pytest.raises(ConfigError, match="nested too deeply"):
+            config.load(environ)
+        with pytest.raises(ConfigError, match="nested too deeply"):
+            config_file.change(user_file, "cli.color", False)
+        os.truncate(user_file, 2 << 30)
+        with pytest.raises(ConfigError, match="longer than"):
+            config.load(environ)
+        user_file.unlink()
+        os.mkfifo(user_file)
+        with pytest.raises(ConfigError, match="not a regular file"):
+            config.load(environ)
 
     def test_no_key_of_the_daemon_can_be_set_there(
         self, environ: dict[str, str], project: Path
     ) -> None:
-        of_the_daemon = [key for key in config.KEYS.values() if key.applies != "live"]
+        of_the_daemon = [key for key in config.KEYS.values() if key.project is None]
         (project / "memory.toml").write_text(
             "".join(f"{key.name} = {toml(key.default)}\n" for key in of_the_daemon)
         )

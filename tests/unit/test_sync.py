@@ -32,7 +32,7 @@ from agent_memory.services.sync import Sync, Synced, Wanted
 from agent_memory.services.workplaces import Caller, Shared, Workplaces
 from tests import git_repositories
 from tests.contract.stores import unexpected
-from tests.git_repositories import AT, Repository, cloned, made
+from tests.git_repositories import AT, Repository, cloned, made, over_ssh
 
 REF = "refs/notes/mem/decisions"
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
@@ -119,8 +119,15 @@ class Machine:
     def sync(self, *, force: bool = False) -> Synced:
         return self._sync(Wanted(force=force))
 
-    def exchange(self, remote: str = "origin", *, fetch: bool = True, push: bool = True) -> Synced:
-        environ = self.repository.environ
+    def exchange(
+        self,
+        remote: str = "origin",
+        *,
+        fetch: bool = True,
+        push: bool = True,
+        variables: Mapping[str, str] | None = None,
+    ) -> Synced:
+        environ = {**self.repository.environ, **(variables or {})}
         return self._sync(Wanted(fetch=fetch, push=push, remote=remote, environ=environ))
 
     def stored(self) -> Mapping[MemoryKey, Memory]:
@@ -349,13 +356,14 @@ class TestWithARemote:
         )
         hook.chmod(0o755)
         memory = ada.capture("Second")
+        ssh = over_ssh(ada.repository, remote)
         with pytest.raises(RemoteUnavailable, match="others push") as caught:
-            ada.exchange(str(remote.folder))
+            ada.exchange(f"ssh://host{remote.folder}", variables=ssh)
         # An address may hold a password.
         assert str(remote.folder) not in str(caught.value)
         assert len((remote.folder / "pushed").read_text().splitlines()) > 1
         assert memory.key in ada.noted()
         hook.unlink()
-        assert ada.exchange().pushed
+        assert ada.exchange(variables=ssh).pushed
         bob.exchange()
         assert bob.stored() == ada.stored()

@@ -10,6 +10,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from agent_memory import config
 from agent_memory.adapters import durable
 from agent_memory.domain.errors import ConfigError
 
@@ -24,7 +25,7 @@ def change(path: Path, key: str, value: Any) -> None:
 
 def _change(path: Path, key: str, value: Any) -> None:
     try:
-        before = path.read_text() if path.exists() else ""
+        before = config.read_text(path) if path.exists() else ""
         wanted = tomllib.loads(before)
         _put(wanted, key, value)
         # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.
@@ -35,7 +36,9 @@ def _change(path: Path, key: str, value: Any) -> None:
         # Follow a link: a config file kept among someone's dotfiles stays there.
         target = path.resolve()
         durable.write_whole(target, text.encode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+    except RecursionError as exc:
+        raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
+    except ValueError as exc:
         raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc

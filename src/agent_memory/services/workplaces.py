@@ -140,7 +140,8 @@ class Workplaces:
         domain = memories.check_domain(f"{ORG}:{shared.org}")
         if self.remote_of_org():
             return Place(domain=domain, home=self.repositories.private(f"org/{shared.org}.git"))
-        located = self.repositories.locate(shared.repository, {})
+        named = {"GIT_DIR": shared.repository}  # whatever repository may be around it
+        located = self.repositories.locate(shared.repository, named)
         if located is None:
             raise ConfigError(f"memories.org_repository: no git repository at {shared.repository}")
         return Place(domain=domain, home=located.home, commit=located.commit)

@@ -49,6 +49,8 @@ class Modes:
     def _open(self, path: Path, mode: int) -> None:
         # It may be packed by now, or someone else's, and then not new.
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            present = stat.S_IMODE(path.stat().st_mode)
-            if mode & ~self.umask & ~present:
+            found = path.lstat().st_mode
+            present = stat.S_IMODE(found)
+            # What a link leads to is nothing that we wrote.
+            if not stat.S_ISLNK(found) and mode & ~self.umask & ~present:
                 path.chmod(present | (mode & ~self.umask))

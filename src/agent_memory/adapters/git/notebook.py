@@ -206,6 +206,7 @@ class GitNotebook:
             with self._opened() as repository:
                 place = self._remotes.place(repository, remote, self._modes.umask)
                 for namespace in memory_rules.NAMESPACES:
+                    refs.check_links(repository, place.tracking + namespace)
                     refs.release(repository, place.tracking + namespace, self._indexes.since)
             self._remotes.fetch(place, environ)
         with self._opened() as repository:

@@ -6,32 +6,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pygit2
-from pygit2.enums import ObjectType
+from pygit2.enums import ObjectType, RepositoryOpenFlag
 
-from agent_memory.adapters.git import refs
+from agent_memory.adapters.git import control_files, refs
 from agent_memory.domain.errors import GitFailed
 
 _DETACHED = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
 def opened(path: str) -> pygit2.Repository:
+    control_files.check(Path(path))
     try:
-        return pygit2.Repository(path)
+        return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
         raise GitFailed(_why(path, exc)) from exc
 
 
 def common_folder(repository: pygit2.Repository) -> Path:
     """Where refs and objects are: a worktree has only its HEAD and index of its own."""
-    own = Path(repository.path)
-    pointer = own / "commondir"
-    try:
-        named = pointer.read_text(encoding="utf-8", errors="surrogateescape").strip()
-    except FileNotFoundError:
-        return own.resolve()
-    except OSError as exc:
-        raise GitFailed(f"{pointer} cannot be read: {exc.strerror}") from exc
-    return (own / named).resolve()
+    return control_files.common_folder(Path(repository.path))
 
 
 def loose(home: Path, oid: str) -> Path:
@@ -60,7 +53,7 @@ def starts(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
     home = common_folder(repository)
     for head in (home / "HEAD", *home.glob("worktrees/*/HEAD")):
         with contextlib.suppress(OSError, UnicodeDecodeError, ValueError):
-            text = head.read_text(encoding="utf-8").strip()
+            text = control_files.read(head).strip()
             if _DETACHED.fullmatch(text) and isinstance(repository.get(text), pygit2.Commit):
                 yield pygit2.Oid(hex=text)
 

@@ -1,4 +1,8 @@
-"""The user's own `git` program, run without a terminal, hooks or shell, within time and bounds."""
+"""The user's own `git` program, run without a terminal, hooks or shell, within time and bounds.
+
+Every `git` process of ours starts here. It works on the objects and refs of a repository under the
+configuration of the user, never under that of the repository (`isolation`).
+"""
 
 import contextlib
 import os
@@ -12,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_memory.adapters.git import isolation
 from agent_memory.domain.errors import GitFailed
 
 MAX_OUTPUT_BYTES = 1 << 20
@@ -32,12 +37,6 @@ _OTHERS = re.compile(
     r"|CONFIG|CONFIG_PARAMETERS|NO_REPLACE_OBJECTS|REPLACE_REF_BASE|INTERNAL_.*|TRACE.*|TR2_.*"
     r"|CURL_VERBOSE|REFLOG_ACTION|PUSH_OPTION_.*|DEFAULT_REF_FORMAT|EXTERNAL_DIFF)"
 )
-_QUIET = (
-    "core.hooksPath=/dev/null",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "fetch.writeCommitGraph=false",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +55,20 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
         if name in _PASSED or (name.startswith("GIT_") and not _OTHERS.fullmatch(name))
     }
     kept.setdefault("PATH", os.defpath)
-    return kept | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    return kept | {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",  # a missing object is missing: no promisor is asked
+    }
+
+
+def version(environ: Mapping[str, str], *, seconds: float) -> str:
+    """Say which git there is."""
+    ended = _run(["--version"], environment(environ), folder=Path("/"), seconds=seconds)
+    if ended.code != 0:
+        raise GitFailed("git cannot be run")
+    return ended.output.strip()
 
 
 def git(
@@ -64,21 +76,46 @@ def git(
     arguments: Sequence[str],
     environ: Mapping[str, str],
     *,
+    seconds: float,
+    limit: int = MAX_OUTPUT_BYTES,
+    ended: Callable[[], bool] = lambda: False,
+    umask: int = -1,
+    address: str = "",
+) -> Ended:
+    """Run it on the repository at `home`; relative paths in `arguments` lead nowhere. `address` is
+    that of the remote it uses."""
+    settings = [part for key, value in isolation.SETTINGS for part in ("-c", f"{key}={value}")]
+    with isolation.isolate(home, address) as isolated:
+        # The config file is that of GIT_COMMON_DIR. GIT_DIR is the true one, for the user's
+        # `includeIf "gitdir:..."`, and for HEAD and index, which hold objects from being pruned.
+        variables = environment(environ) | {"GIT_DIR": str(home), "GIT_COMMON_DIR": str(isolated)}
+        return _run(
+            [*settings, *arguments],
+            variables,
+            folder=isolated,
+            seconds=seconds,
+            limit=limit,
+            ended=ended,
+            umask=umask,
+        )
+
+
+def _run(
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+    *,
     folder: Path,
     seconds: float,
     limit: int = MAX_OUTPUT_BYTES,
     ended: Callable[[], bool] = lambda: False,
     umask: int = -1,
 ) -> Ended:
-    """Run it in `folder`, to which relative addresses of remotes refer."""
-    variables = environment(environ)
     program = shutil.which("git", path=variables["PATH"])
     if program is None:
         raise GitFailed("the program git is not found; install it, or add it to PATH")
-    settings = [part for each in _QUIET for part in ("-c", each)]
     try:
         process = subprocess.Popen(  # noqa: S603  no shell, and every argument is checked
-            [program, f"--git-dir={home}", *settings, *arguments],
+            [program, *arguments],
             cwd=folder,
             env=variables,
             stdin=subprocess.DEVNULL,

@@ -107,7 +107,6 @@ class Pruning:
             home,
             [command, *options],
             os.environ,
-            folder=home,
             seconds=SECONDS,
             limit=MAX_LIST_BYTES,
             ended=self.ended,

@@ -77,6 +77,7 @@ def advance(
 ) -> bool:
     """Move the ref to `new`. False, and nothing done, where it is not at `old` any more. `since` is
     when this process began."""
+    check_links(repository, name)
     for attempt in range(LOCK_TRIES):
         try:
             # Not Reference.set_target: of two that create a ref, the second would win unseen.
@@ -95,6 +96,18 @@ def advance(
     return False
 
 
+def check_links(repository: pygit2.Repository, name: str) -> None:
+    """Refuse links in the place of a notes ref or its log: what we write would land elsewhere, and
+    the log begins with words that the repository's config chooses."""
+    home = Path(repository.path)
+    for root in (home, home / "logs"):
+        for path in (root / name, *(root / name).parents):
+            if path == root / "refs":
+                break
+            if path.is_symlink():
+                raise GitFailed(f"{path} is a link, and is not written through; remove it")
+
+
 def release(repository: pygit2.Repository, name: str, since: float) -> bool:
     """Remove the ref's lock where it is from before this process began: one that was killed has
     left it. A lock is held for an instant, so whoever else may have made it is gone too."""
@@ -110,6 +123,7 @@ def release(repository: pygit2.Repository, name: str, since: float) -> bool:
 
 def remove(repository: pygit2.Repository, name: str) -> None:
     """With its reflog."""
+    check_links(repository, name)
     reference = repository.references.get(name)
     if reference is not None:
         try:

@@ -1,23 +1,23 @@
 """Remotes: fetching and pushing notes by the user's own `git`, with the user's credentials."""
 
+import contextlib
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pygit2
+import structlog
 
-from agent_memory.adapters.git import opening, programs, refs
+from agent_memory.adapters.git import addresses, isolation, opening, origins, programs, refs
 from agent_memory.adapters.git.programs import Ended
 from agent_memory.domain.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
 
 SECONDS = 120.0
 MAX_SAID_CHARS = 500  # of what git said
+MAX_UNUSED_CHARS = 1000
 
-_ADDRESS = re.compile(
-    r"(?:ssh|git|https?|git\+ssh|ssh\+git|file)://\S+|[^/:\s]+:[^:].*|/.*", re.ASCII
-)
 _USERINFO = re.compile(r"(?<=://)[^/\s'\"]*@")  # to the last one before the path
 _AUTHORITY = re.compile(r"[^/:]*://(?P<user>[^/]*)@")
 _QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
@@ -60,17 +60,32 @@ _REASONS = (
 )
 
 
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What git is given to reach a remote; `repository` is where it is on this machine, if it is
+    here."""
+
+    text: str
+    repository: Path | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A remote as a repository knows it: `address` is what git is told, `tracking` where copies of
-    its notes stand, `secrets` what no message may hold."""
+    """A remote as a repository knows it: `tracking` is where copies of its notes stand, `secrets`
+    what no message may hold, `ignored` settings of the repository that we do not use."""
 
     home: Path
-    folder: Path
     name: str
-    address: str
+    url: str
+    push_url: str
+    folder: Path
+    configured: addresses.Configured
     tracking: str
     secrets: tuple[str, ...]
+    ignored: tuple[str, ...]
     umask: int
 
 
@@ -87,11 +102,12 @@ class Remotes:
         if not remote or remote.startswith("-"):
             raise InvalidInput(f"{remote!r} is no name or address of a remote")
         home = opening.common_folder(repository)
-        known = {each.name: each for each in repository.remotes if each.name}
+        configured = addresses.read(repository)
+        known = configured.remotes
         if remote in known:
             urls = (known[remote].url, known[remote].push_url)
-        elif "::" not in remote and _ADDRESS.fullmatch(remote):
-            urls = (remote, None)
+        elif addresses.is_address(remote) and not addresses.is_relative(remote):
+            urls = (remote, "")
         else:
             names = ", ".join(sorted(known)) or "none; add one with git remote add origin ADDRESS"
             raise RemoteUnavailable(
@@ -99,11 +115,19 @@ class Remotes:
             )
         return Place(
             home=home,
-            folder=_folder(repository, home),
             name=_clean(remote, ()),
-            address=remote,
+            url=urls[0],
+            push_url=urls[1],
+            folder=_folder(repository, home),
+            configured=configured,
             tracking=refs.tracking_prefix(remote),
-            secrets=tuple(secret for url in urls if url for secret in _secrets(url)),
+            secrets=tuple(
+                secret
+                for url in urls
+                for each in dict.fromkeys((url, configured.resolve(url)))
+                for secret in _secrets(each)
+            ),
+            ignored=tuple(_clean(name, ()) for name in configured.ignored_for(remote)),
             umask=umask,
         )
 
@@ -111,6 +135,7 @@ class Remotes:
         """Copy the remote's notes to where we keep copies of them."""
         ended = self._run(
             place,
+            _address(place, place.url),
             environ,
             "fetch",
             "--quiet",
@@ -122,9 +147,7 @@ class Remotes:
             "--refmap=",  # the user's own refspecs are not ours to follow
             "--prune",
             "--no-prune-tags",
-            "--",
-            place.address,
-            f"+{refs.PREFIX}*:{place.tracking}*",
+            refspecs=[f"+{refs.PREFIX}*:{place.tracking}*"],
         )
         if ended.code != 0:
             raise self._failed(place, ended)
@@ -136,6 +159,7 @@ class Remotes:
         there meanwhile."""
         ended = self._run(
             place,
+            _push_address(place),
             environ,
             "push",
             "--quiet",
@@ -143,9 +167,7 @@ class Remotes:
             "--no-verify",
             "--no-follow-tags",
             "--recurse-submodules=no",
-            "--",
-            place.address,
-            *(f"{commit}:{refs.name_of(namespace)}" for namespace, commit in commits.items()),
+            refspecs=[f"{commit}:{refs.name_of(name)}" for name, commit in commits.items()],
         )
         pushed, rejected = [], []
         for line in ended.output.splitlines():
@@ -168,16 +190,30 @@ class Remotes:
             raise self._failed(place, ended)
         return [each for each in pushed if each in commits]
 
-    def _run(self, place: Place, environ: Mapping[str, str], *arguments: str) -> Ended:
-        return programs.git(
-            place.home,
-            arguments,
-            environ,
-            folder=place.folder,
-            seconds=self.seconds,
-            ended=self.closed.is_set,
-            umask=place.umask,
-        )
+    def _run(
+        self,
+        place: Place,
+        address: Address,
+        environ: Mapping[str, str],
+        *arguments: str,
+        refspecs: Sequence[str],
+    ) -> Ended:
+        if place.ignored:
+            log.info("git.config_ignored", repository=str(place.home), settings=place.ignored)
+        with contextlib.ExitStack() as stack:
+            where = address.text
+            if address.repository is not None:
+                # Git runs its other half there, with the hooks and the config of that repository.
+                where = str(stack.enter_context(isolation.isolate(address.repository)))
+            return programs.git(
+                place.home,
+                [*arguments, "--", where, *refspecs],
+                environ,
+                seconds=self.seconds,
+                ended=self.closed.is_set,
+                umask=place.umask,
+                address="" if _has_password(address.text) else address.text,
+            )
 
     def _failed(self, place: Place, ended: Ended) -> AgentMemoryError:
         if ended.code is None:
@@ -190,11 +226,78 @@ class Remotes:
         here = "\n".join(line for line in lines if not line.startswith("remote:"))
         if _OURS.search(here):
             return GitFailed(f"git cannot write in {place.home}: {words}")
+        unused = _unused(place)
         for pattern, meaning in _REASONS:
             if pattern.search(ended.errors):
-                return RemoteUnavailable(f"the remote {place.name}: {meaning} (git: {words})")
+                return RemoteUnavailable(
+                    f"the remote {place.name}: {meaning} (git: {words}){unused}"
+                )
         said = words or f"git ended with {ended.code}"
-        return RemoteUnavailable(f"the remote {place.name} cannot be used: {said}")
+        return RemoteUnavailable(f"the remote {place.name} cannot be used: {said}{unused}")
+
+
+def _unused(place: Place) -> str:
+    """What to do about settings of the repository by which the user reaches the remote."""
+    if not place.ignored:
+        return ""
+    names = ", ".join(place.ignored)
+    return (
+        f"; not used, as a repository may come from anybody: {names} in {place.home / 'config'}."
+        " Set what you need in your own git configuration (git config --global, or a file that it"
+        f" includes with includeIf.gitdir:{place.home}.path), or GIT_SSH_COMMAND"
+    )[:MAX_UNUSED_CHARS]
+
+
+def _address(place: Place, url: str) -> Address:
+    """Check an address that stands in the config of a repository, and find what it leads to."""
+    resolved = place.configured.resolve(url)
+    if not addresses.is_address(url) or not addresses.is_address(resolved):
+        raise RemoteUnavailable(
+            f"the remote {place.name} has an address that is not used:"
+            f" {_clean(url, place.secrets)!r}; use https, ssh, http, git, or a path"
+        )
+    path = addresses.local_path(resolved, place.folder)
+    return Address(text=url, repository=None if path is None else _repository(place, path))
+
+
+def _push_address(place: Place) -> Address:
+    """Check that memories are pushed to where they are fetched from."""
+    if not place.push_url:
+        return _address(place, place.url)
+    wanted, known = (
+        origins.normalised(place.configured.resolve(each), place.folder)
+        for each in (place.push_url, place.url)
+    )
+    if wanted != known:
+        raise RemoteUnavailable(
+            f"the remote {place.name} has another repository as its pushurl,"
+            f" {_clean(place.push_url, place.secrets)}: nothing is pushed there; add it as a remote"
+            " of its own, and name it: memory config set memories.remote NAME"
+        )
+    return _address(place, place.push_url)
+
+
+def _repository(place: Place, path: Path) -> Path:
+    """Where a repository on this machine keeps its objects and refs. Git finds `x.git` for `x`."""
+    for each in (path, path.with_name(path.name + ".git")):
+        if each.is_dir():
+            try:
+                repository = opening.opened(str(each))
+            except GitFailed as exc:
+                raise RemoteUnavailable(f"the remote {place.name}: {exc}") from exc
+            try:
+                return opening.common_folder(repository)
+            finally:
+                repository.free()
+    raise RemoteUnavailable(
+        f"the remote {place.name}: there is no repository at its address,"
+        f" {_clean(str(path), place.secrets)}"
+    )
+
+
+def _has_password(url: str) -> bool:
+    found = _AUTHORITY.match(url)
+    return "?" in url or (found is not None and ":" in found["user"])
 
 
 def _folder(repository: pygit2.Repository, home: Path) -> Path:

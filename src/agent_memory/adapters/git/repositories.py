@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import modes, opening, origins
+from agent_memory.adapters.git import addresses, control_files, modes, opening
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -49,7 +49,7 @@ class GitRepositories:
             return Located(
                 home=Home(str(home)),
                 name=(worktree or _bare_name(home)).name,
-                origin=_origin(repository, worktree or home),
+                origin=addresses.read(repository).origin(worktree or home),
                 commit=opening.head_commit(repository),
                 branch=_branch(repository),
             )
@@ -101,9 +101,24 @@ def _discovered(folder: str, environ: Mapping[str, str]) -> str | None:
         return str(Path(folder) / named)
     _check_pointer(Path(folder))
     try:
-        return pygit2.discover_repository(folder)
+        return _discover(folder)
     except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
         raise GitFailed(f"it cannot be seen whether {folder} is in a repository: {exc}") from exc
+
+
+def _discover(folder: str) -> str | None:
+    """The repository around a folder. One without a worktree that lies inside the worktree of
+    another came with what was cloned: it is a folder of that one."""
+    found = pygit2.discover_repository(folder)
+    if found is None or Path(found).name == ".git":
+        return found
+    if Path(found).resolve() not in _ancestors(Path(folder).resolve()):
+        return found
+    return _discover(str(Path(found).parent)) or found
+
+
+def _ancestors(folder: Path) -> tuple[Path, ...]:
+    return (folder, *folder.parents)
 
 
 def _check_pointer(folder: Path) -> None:
@@ -112,10 +127,10 @@ def _check_pointer(folder: Path) -> None:
     for each in (folder, *folder.parents):
         pointer = each / ".git"
         if pointer.is_dir():
+            control_files.named_common_folder(pointer)  # the one that is read to find a repository
             return
         if pointer.is_file():
-            text = pointer.read_text(encoding="utf-8", errors="surrogateescape")
-            target = each / text.removeprefix("gitdir:").strip()
+            target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
             if not target.exists():
                 raise GitFailed(
                     f"{pointer} names {target}, which is not there: git worktree repair, or git"
@@ -144,13 +159,6 @@ def _bare_name(home: Path) -> Path:
     """`app.git` is app; of `app/.bare` the folder has the name."""
     named = home.parent if home.name.startswith(".") else home
     return named.with_name(named.name.removesuffix(".git") or named.name)
-
-
-def _origin(repository: pygit2.Repository, folder: Path) -> str:
-    for remote in repository.remotes:
-        if remote.name == "origin" and remote.url:
-            return origins.normalised(remote.url, folder)
-    return ""
 
 
 def _branch(repository: pygit2.Repository) -> str:

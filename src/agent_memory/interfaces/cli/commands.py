@@ -51,6 +51,8 @@ class Invocation:
         self.terminal.color = self.terminal.color and cli.color
         self.terminal.progress_bars = self.terminal.progress_bars and cli.progress
         self.terminal.pager = self.terminal.pager and cli.pager
+        for each in self.loaded.ignored:
+            self.terminal.warn(f"note: ignored {each}\n")
 
     def show(
         self,

@@ -58,9 +58,6 @@ def get_config(run: Invocation, key: str) -> None:
     """Show the value in force for this caller."""
     value = run.loaded.value(key)
     run.show(value, lambda: _as_text(value))
-    for each in run.loaded.ignored:
-        if each.startswith(f"{key} "):
-            run.terminal.warn(f"note: ignored {each}\n")
 
 
 @config_group.command(
@@ -116,8 +113,6 @@ def list_config(run: Invocation) -> None:
         ),
         page=True,
     )
-    for each in loaded.ignored:
-        run.terminal.warn(f"note: ignored {each}\n")
 
 
 @config_group.command("path", needs_config=False, examples=("$EDITOR $(memory config path)",))

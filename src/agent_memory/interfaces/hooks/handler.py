@@ -144,6 +144,9 @@ class HookHandler:
         folder = preferences.folder(told, delivery.folder)
         caller = Caller(folder=folder, environ=delivery.environ)
         chosen = preferences.settings(delivery.environ, folder)
+        if told.moment is Moment.SESSION_START:
+            for each in preferences.complaints(delivery.environ, folder):
+                log.warning("hook.settings_ignored", reason=each)
         if not preferences.wanted(told.moment, chosen.hooks):
             return ""
         check_session_id(told.session)
@@ -269,6 +272,7 @@ class HookHandler:
         for each in outcomes:
             if each.failure is not None:
                 raise each.failure
+        log.info("hook.synced", push=push)
 
 
 def _is_answered_at_once(question: Question) -> bool:

@@ -42,6 +42,14 @@ def settings(environ: Mapping[str, str], folder: str) -> config.Settings:
     return config.Settings()
 
 
+def complaints(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
+    """Say what of the settings is not used, and why."""
+    try:
+        return config.load(environ, project_dir=Path(folder)).ignored
+    except (ConfigError, OSError) as exc:
+        return (str(exc),)
+
+
 def wanted(moment: Moment, chosen: config.Hooks) -> bool:
     """Whether anything is to be recorded, and answered, at this moment."""
     sections: Mapping[Moment, Section] = {

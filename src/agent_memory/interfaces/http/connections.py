@@ -89,7 +89,7 @@ class Connection(HttpToolsProtocol):
     @property
     def known(self) -> bool:
         """Whether one of its requests was let in with a key, or over a socket of the owner's."""
-        if self.scope is not None:  # type: ignore[redundant-expr]  # before the first request
+        if self.scope is not None:  # before the first request
             self._known = self._known or bool(self.scope.get("state", {}).get("caller"))
         return self._known
 

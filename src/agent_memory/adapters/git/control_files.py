@@ -1,0 +1,100 @@
+"""Control files of a repository: libgit2 reads them whole, and the whole process waits for it.
+
+So they are looked at first. One that is no regular file, as a FIFO that nobody writes to, or that
+is longer than any of its kind, comes from somebody who means harm.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_memory.domain.errors import GitFailed
+
+MAX_BYTES = 1 << 20
+MAX_INCLUDES = 20
+
+_SMALL = ("HEAD", "config", "config.worktree", "commondir", "gitdir")
+_LONG = ("packed-refs", "shallow", "objects/info/alternates")  # these grow with the repository
+_SECTION = re.compile(r"\s*\[\s*(?P<name>[A-Za-z0-9.-]*)[^\]]*\]?(?P<rest>.*)", re.DOTALL)
+_PATH = re.compile(r"\s*path\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE | re.DOTALL)
+
+
+def check(folder: Path) -> None:
+    """Raise GitFailed where a control file of the repository at `folder` is not one."""
+    pointer = folder / ".git"
+    if pointer.is_file():
+        folder /= read(pointer).removeprefix("gitdir:").strip()
+    elif pointer.is_dir():
+        folder = pointer
+    for each in dict.fromkeys((folder, named_common_folder(folder))):
+        for name in _SMALL:
+            if _check(f"{each}/{name}", MAX_BYTES) and name.startswith("config"):
+                _check_includes(each / name)
+        for name in _LONG:
+            _check(f"{each}/{name}")
+
+
+def read(path: Path) -> str:
+    """Read a small control file."""
+    _check(str(path), MAX_BYTES)
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).decode("utf-8", "surrogateescape")
+    except OSError as exc:
+        raise GitFailed(f"{path} cannot be read: {exc.strerror}") from exc
+
+
+def common_folder(own: Path) -> Path:
+    """Where refs and objects are: a worktree has only its HEAD and index of its own."""
+    return named_common_folder(own).resolve()
+
+
+def named_common_folder(own: Path) -> Path:
+    """The same as it is written: to resolve it takes a look at every folder on the way."""
+    pointer = own / "commondir"
+    return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own
+
+
+def _check(path: str, limit: int | None = None) -> bool:
+    """Whether a file is there. Text, not a Path: this is done for every hook."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return False  # where it cannot be read, opening the repository says so
+    if stat.S_ISDIR(found.st_mode):
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        raise GitFailed(f"{path} is not a regular file: it is not read")
+    if limit is not None and found.st_size > limit:
+        raise GitFailed(f"{path} is longer than {limit} bytes: it is not read")
+    return True
+
+
+def _check_includes(config: Path) -> None:
+    """Follow what a config includes, as the library will."""
+    waiting, seen = [config], set[Path]()
+    while waiting and len(seen) < MAX_INCLUDES:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for value in _includes(read(path)):
+            if "\\" in value:
+                raise GitFailed(f"{path} includes {value!r}, which is not supported")
+            included = path.parent / Path(value.strip('"')).expanduser()
+            if _check(str(included), MAX_BYTES):
+                waiting.append(included)
+    if waiting:
+        raise GitFailed(f"{config} includes more than {MAX_INCLUDES} files")
+
+
+def _includes(text: str) -> Iterator[str]:
+    section = ""
+    for line in text.split("\n"):
+        rest = line
+        while header := _SECTION.fullmatch(rest):
+            section, rest = header["name"].lower(), header["rest"]
+        if section.startswith("include") and (found := _PATH.fullmatch(rest)):
+            yield found["value"]

@@ -1,0 +1,65 @@
+"""Isolation: a git directory with our own configuration over the objects and refs of a repository.
+
+A `git` process that works in it reads the configuration of the user and of the machine. It reads
+nothing else that the repository brings along: no config file and nothing that it includes, no
+worktree config, hooks, attributes, grafts or legacy remotes. So a key that a later version of git
+invents is as powerless as those that are known today.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+# Where a repository keeps what it holds. All else in it says how git is to behave.
+_DATA = ("objects", "refs", "packed-refs", "logs", "shallow", "worktrees")
+# Ours win over the user's: no hooks, no upkeep, no look at the config of an alternate repository.
+SETTINGS = (
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.alternateRefsCommand", "true"),  # a program of that name: it lists nothing
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("receive.autogc", "false"),
+    ("fetch.writeCommitGraph", "false"),
+    ("repack.writeBitmaps", "false"),  # the default of a repository with a worktree
+)
+_NOWHERE = "/dev/null/none"
+
+
+@contextlib.contextmanager
+def isolate(home: Path, address: str = "") -> Iterator[Path]:
+    """Give such a directory over the repository at `home` while the block runs.
+
+    `address` is that of the remote in use: the user's configuration may hold settings for it
+    (`includeIf "hasconfig:remote.*.url:..."`).
+    """
+    with tempfile.TemporaryDirectory(prefix="agent-memory-git-") as folder:
+        isolated = Path(folder)
+        for name in _DATA:
+            (isolated / name).symlink_to(home / name)
+        (isolated / "HEAD").write_text("ref: refs/heads/none\n")
+        (isolated / "config").write_text(
+            _config(home, address), encoding="utf-8", errors="surrogateescape"
+        )
+        yield isolated
+
+
+def _config(home: Path, address: str) -> str:
+    partial = any(home.glob("objects/pack/*.promisor"))
+    lines = ["[core]", f"repositoryformatversion = {int(partial)}", "bare = true"]
+    if partial:
+        # Objects may be missing, and git must not ask anybody for them.
+        lines += ["[extensions]", "partialClone = none"]
+        lines += ['[remote "none"]', f"url = {_NOWHERE}", "promisor = true"]
+    if address:
+        lines += ['[remote "memories"]', f"url = {_quoted(address)}"]
+    for key, value in SETTINGS:
+        section, _, name = key.partition(".")
+        lines += [f"[{section}]", f"{name} = {value}"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,344 @@
+"""Repositories of strangers: whatever their config says, no git of ours does it."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agent_memory.adapters.git import programs
+from agent_memory.adapters.git.notebook import GitNotebook
+from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.domain.errors import GitFailed, RemoteUnavailable
+from tests import hostile_repositories as hostile
+from tests.git_repositories import (
+    DOMAIN,
+    GIT,
+    SECONDS,
+    Repository,
+    cloned,
+    environment,
+    made,
+    memory,
+    over_ssh,
+)
+from tests.hostile_repositories import ATTACKS, Trap
+from tests.inline_worker import InlineWorker
+
+# With plain git these succeed; the others are for versions of git that are yet to come.
+DANGEROUS = (
+    *("core.sshCommand", "core.gitProxy", "core.askPass", "core.fsmonitor", "credential.helper"),
+    *("credential.url.helper", "remote.uploadpack", "remote.receivepack", "remote.vcs"),
+    *("remote.url-ext", "remote.pushurl-ext", "url.insteadOf-ext", "url.pushInsteadOf-ext"),
+    *("url.insteadOf", "remote.pushurl", "http.proxy", "remote.proxy", "http.extraHeader"),
+    *("hooks_path", "alias", "include_path", "worktree_config", "hooks", "signed_push"),
+    *("alternates", "promisor", "legacy_remotes", "attributes", "dot_git_is_a_file"),
+    "local_program",
+)
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def module_trap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
+    with hostile.trapped(tmp_path_factory.mktemp("hostile") / "trap") as trap:
+        yield trap
+
+
+@pytest.fixture
+def trap(module_trap: Trap) -> Trap:
+    module_trap.reset()
+    return module_trap
+
+
+def plainly(repository: Repository) -> None:
+    """Do with git what we do, and what a user would."""
+    environ = {**repository.environ, "PATH": f":{repository.environ['PATH']}"}
+    for words in (
+        ("status",),
+        ("add", "."),
+        ("fetch", "origin", "refs/notes/mem/*:refs/notes/origin/mem/*"),
+        ("push", "origin", "refs/notes/mem/decisions"),
+        ("repack", "-A", "-d", "-q"),
+        ("x",),
+    ):
+        subprocess.run(
+            [GIT, *words],
+            cwd=repository.folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+
+class TestAttacks:
+    @pytest.mark.parametrize("name", ATTACKS)
+    def test_nothing_is_run_and_nothing_asked_elsewhere(self, trap: Trap, name: str) -> None:
+        calls, sprung = hostile.tried(trap, name)
+        assert calls == 7
+        assert sprung == set()
+
+    @pytest.mark.parametrize("address", ["local", "ssh", "git", "http", "ext"])
+    def test_nor_by_all_of_it_at_once(self, trap: Trap, address: str) -> None:
+        repository = hostile.victim(trap, trap.folder / f"all-{address}")
+        hostile.everything(repository, trap, address)
+        hostile.attempt(repository, repository.environ)
+        assert trap.sprung() == set()
+
+    @pytest.mark.parametrize("name", DANGEROUS)
+    def test_the_trap_notices_plain_git(self, trap: Trap, name: str) -> None:
+        repository = hostile.victim(trap, trap.folder / f"plain-{name}-{next(_numbers)}")
+        ATTACKS[name](repository, trap)
+        plainly(repository)
+        assert trap.sprung()
+
+    def test_a_folder_that_is_a_bare_repository(self, trap: Trap, tmp_path: Path) -> None:
+        outer = made(tmp_path / "outer")
+        outer.git("remote", "add", "origin", str(trap.remote().folder))
+        inner = hostile.embedded(outer.folder, trap)
+        before = inner.refs()
+        assert hostile.attempt(inner, inner.environ)
+        assert trap.sprung() == set()
+        assert inner.refs() == before
+        assert "refs/notes/mem/decisions" in outer.refs()
+
+    def test_nor_where_it_is_named(self, trap: Trap, tmp_path: Path) -> None:
+        inner = hostile.embedded(tmp_path, trap)
+        hostile.attempt(inner, {**inner.environ, "GIT_DIR": str(inner.folder)})
+        assert trap.sprung() == set()
+
+    def test_a_config_that_no_program_may_open(self, trap: Trap, tmp_path: Path) -> None:
+        """Seen from below: the file is not even read by what runs here."""
+        repository = hostile.victim(trap, tmp_path / "app")
+        home = Path(repository.home)
+        (home / "config").write_text("[broken\n")
+        ended = programs.git(home, ["count-objects"], repository.environ, seconds=SECONDS)
+        assert ended.code == 0, ended
+        assert not repository.succeeds("count-objects")
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "ext::sh -c true",
+            "-oProxyCommand=x:y",
+            "ssh://-oProxyCommand=x/y",
+            "ssh://user@-oProxyCommand=x/y",
+            "git@-oProxyCommand=x:y",
+            "host:-x",
+            "--upload-pack=x",
+            "https://host/\nurl = x",
+            "gopher://host/x",
+            "x::https://host/y",
+            "::x",
+        ],
+    )
+    def test_no_such_address_is_used(self, tmp_path: Path, address: str) -> None:
+        app = made(tmp_path / "app")
+        app.git("config", "remote.origin.url", address)
+        notebook = opened(app)
+        notebook.keep([memory("x")])
+        for call in (notebook.fetch, notebook.push):
+            with pytest.raises(RemoteUnavailable, match="address that is not used"):
+                call("origin", app.environ)
+
+    def test_links_in_the_place_of_refs_are_not_followed(self, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        mine = tmp_path / "mine"
+        mine.mkdir()
+        for root in (Path(app.home), Path(app.home) / "logs"):
+            for name in ("notes", "notes/mem", "notes/mem/decisions"):
+                link = root / "refs" / name
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(mine / "made" if name.endswith("decisions") else mine)
+                with pytest.raises(GitFailed, match="is a link"):
+                    opened(app).keep([memory("x")])
+                link.unlink()
+        assert list(mine.iterdir()) == []
+        opened(app).keep([memory("x")])
+
+
+def opened(repository: Repository, remotes: str = "data") -> GitNotebook:
+    return GitRepositories(repository.folder.parent / remotes, InlineWorker()).notebook(
+        repository.home, DOMAIN
+    )
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Repository:
+    return cloned(made(tmp_path / "source"), tmp_path / "remote.git", "--bare")
+
+
+@pytest.fixture
+def clone(remote: Repository, tmp_path: Path) -> Repository:
+    return cloned(remote, tmp_path / "clone")
+
+
+class TestTheUsersOwnConfiguration:
+    """It is trusted, and goes on to work."""
+
+    @pytest.mark.parametrize(
+        "condition", ["gitdir:{git}", "gitdir:{folder}/", "hasconfig:remote.*.url:ssh://host/**"]
+    )
+    def test_conditions_mean_the_users_repository(
+        self, clone: Repository, remote: Repository, tmp_path: Path, condition: str
+    ) -> None:
+        ssh = over_ssh(clone, remote)["GIT_SSH_COMMAND"]
+        (tmp_path / "keys").write_text(f"[core]\nsshCommand = {ssh}\n[ssh]\nvariant = simple\n")
+        wanted = condition.format(git=clone.home, folder=clone.folder)
+        (tmp_path / "gitconfig").write_text(f'[includeIf "{wanted}"]\npath = {tmp_path}/keys\n')
+        environ = {**clone.environ, "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
+        notebook = opened(clone)
+        notebook.keep([memory("x")])
+        assert notebook.push("origin", environ)
+        assert "refs/notes/mem/decisions" in remote.refs()
+
+    def test_what_is_not_used_is_named_where_it_may_be_missed(
+        self, clone: Repository, remote: Repository, tmp_path: Path
+    ) -> None:
+        over_ssh(clone, remote)
+        refusing = tmp_path / "refusing"
+        refusing.write_text("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n")
+        refusing.chmod(0o755)
+        clone.git("config", "core.sshCommand", "ssh -i ~/.ssh/deploy")
+        clone.git("config", "credential.https://ada:hunter2222@host.helper", "store")
+        clone.git("config", "remote.upstream.proxy", "http://proxy")
+        environ = {**clone.environ, "GIT_SSH_COMMAND": str(refusing)}
+        with pytest.raises(RemoteUnavailable) as caught:
+            opened(clone).fetch("origin", environ)
+        said = str(caught.value)
+        assert f"core.sshcommand, credential.https://host.helper in {clone.home}/config" in said
+        assert "git config --global" in said
+        assert "hunter" not in said
+        assert "upstream" not in said
+
+    def test_another_way_to_the_same_repository_is_pushed_by(
+        self, clone: Repository, remote: Repository
+    ) -> None:
+        clone.git("remote", "set-url", "--push", "origin", f"file://{remote.folder}/")
+        notebook = opened(clone)
+        notebook.keep([memory("x")])
+        assert notebook.push("origin", clone.environ)
+
+    def test_another_repository_is_not_pushed_to_unless_it_is_named(
+        self, clone: Repository, remote: Repository, tmp_path: Path
+    ) -> None:
+        fork = cloned(remote, tmp_path / "fork.git", "--bare")
+        clone.git("remote", "set-url", "--push", "origin", str(fork.folder))
+        clone.git("remote", "add", "fork", str(fork.folder))
+        notebook = opened(clone)
+        notebook.keep([memory("x")])
+        with pytest.raises(RemoteUnavailable, match=r"memory config set memories\.remote"):
+            notebook.push("origin", clone.environ)
+        assert "refs/notes/mem/decisions" not in {**fork.refs(), **remote.refs()}
+        assert notebook.push("fork", clone.environ)
+        assert "refs/notes/mem/decisions" in fork.refs()
+
+    @pytest.mark.parametrize("kind", ["worktree", "linked worktree", "without its suffix"])
+    def test_a_remote_on_this_machine_may_be_of_any_kind(
+        self, clone: Repository, tmp_path: Path, kind: str
+    ) -> None:
+        other = cloned(clone, tmp_path / "other")
+        other.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+        address = {
+            "worktree": other.folder,
+            "linked worktree": tmp_path / "linked",
+            "without its suffix": tmp_path / "remote",
+        }[kind]
+        clone.git("config", "remote.origin.url", str(address))
+        notebook = opened(clone)
+        notebook.keep([memory("x")])
+        assert notebook.push("origin", clone.environ)
+        assert not notebook.fetch("origin", clone.environ)
+        there = Repository(address, environment(tmp_path)) if address.exists() else None
+        assert there is None or "refs/notes/mem/decisions" in there.refs()
+
+
+class TestErasing:
+    """Git is to see all that holds an object, through what we let it see."""
+
+    def test_in_a_partial_clone(
+        self, clone: Repository, remote: Repository, tmp_path: Path
+    ) -> None:
+        remote.git("config", "uploadpack.allowFilter", "true")
+        (clone.folder / "file").write_text("text\n")
+        clone.git("add", "file")
+        clone.commit()
+        clone.git("push", "--quiet", "origin", "main")
+        outside = Repository(tmp_path, environment(tmp_path))
+        url = f"file://{remote.folder}"
+        outside.git("clone", "--quiet", "--no-checkout", "--filter=blob:none", url, "partial")
+        partial = Repository(tmp_path / "partial", environment(tmp_path))
+        notebook = opened(partial)
+        notebook.keep([memory("x", "to be erased")])
+        partial.git("gc", "--quiet")
+        assert notebook.erase([memory("x", "to be erased").key]) == 1
+        assert not notebook.read().memories
+
+    def test_with_a_split_index_and_linked_worktrees(
+        self, clone: Repository, tmp_path: Path
+    ) -> None:
+        notebook = opened(clone)
+        notebook.keep([memory("x", "held by an index"), memory("y", "held by a worktree")])
+        clone.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+        linked = Repository(tmp_path / "linked", clone.environ)
+        clone.git("update-index", "--split-index")
+        tree = clone.git("ls-tree", "-r", "refs/notes/mem/decisions").split()[2]
+        clone.git("update-index", "--add", "--cacheinfo", f"100644,{tree},staged")
+        linked.git("checkout", "--quiet", "--detach", "refs/notes/mem/decisions")
+        clone.git("gc", "--quiet")
+        notebook.erase([memory("x", "held by an index").key])
+        assert clone.raw("cat-file", "blob", tree)
+        assert linked.succeeds("fsck", "--connectivity-only")
+
+
+class TestControlFiles:
+    """What libgit2 reads whole, with all of the process waiting for it, is looked at first."""
+
+    def located(self, repository: Repository) -> None:
+        data = repository.folder.parent / "data"
+        GitRepositories(data).locate(str(repository.folder), {})
+
+    @pytest.mark.parametrize("name", ["config", "packed-refs", "commondir", "shallow"])
+    def test_a_fifo_is_not_waited_for(self, tmp_path: Path, name: str) -> None:
+        app = made(tmp_path / "app")
+        path = Path(app.home) / name
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        with pytest.raises(GitFailed, match="is not a regular file"):
+            self.located(app)
+
+    @pytest.mark.parametrize(
+        "text", ["[include]\npath = fifo\n", '[includeIf "gitdir:/"] path = "fifo"\n', "{file}"]
+    )
+    def test_nor_one_that_is_included(self, tmp_path: Path, text: str) -> None:
+        app = made(tmp_path / "app")
+        home = Path(app.home)
+        os.mkfifo(home / "fifo")
+        (home / "more").write_text("[include]\n  PATH=fifo\n")
+        with (home / "config").open("a") as file:
+            file.write(text.format(file="[include]\npath = more\n"))
+        with pytest.raises(GitFailed, match="is not a regular file"):
+            self.located(app)
+
+    def test_what_a_config_includes_counts(self, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        (app.folder / "shared").write_text('[remote "origin"]\nurl = https://example.org/a/b\n')
+        app.git("config", "include.path", "../shared")
+        located = GitRepositories(tmp_path / "data").locate(str(app.folder), {})
+        assert located is not None
+        assert located.origin == "example.org/a/b"
+
+    @pytest.mark.parametrize("name", [".git", ".git/config", ".git/HEAD", ".git/commondir"])
+    def test_two_gibibytes_are_not_read(self, tmp_path: Path, name: str) -> None:
+        folder = tmp_path / "app"
+        if name == ".git":
+            folder.mkdir()
+        else:
+            made(folder)
+        with (folder / name).open("ab") as file:
+            file.truncate(2 << 30)
+        with pytest.raises(GitFailed, match="is longer than"):
+            GitRepositories(tmp_path / "data").locate(str(folder), {})
