@@ -308,7 +308,8 @@ class _Daemon:
             events=stats.entries("events"),
             db_bytes=stats.size_bytes,
             indexes=built.services.indexes.status(),
-            warnings=tuple(self._warnings),
+            warnings=(*self._warnings, *built.services.backups.warnings()),
+            backup=built.services.backups.status(),
             sources=self._loaded.sources,
         )
 

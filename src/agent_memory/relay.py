@@ -73,7 +73,8 @@ PIECE = 4096  # what a pipe that has any room takes at once
 
 START_DAEMON = "start-daemon"  # in place of a hook's name: what no hook waits for
 
-# What is answered without a daemon when none runs, by first word; and what is always done here.
+# What is answered without a daemon when none runs, by first word; and what is always done here, by
+# the first word or two.
 WITHOUT_DAEMON = {
     "memory": ("completion",),
     "memory-daemon": ("status", "completion"),
@@ -81,13 +82,13 @@ WITHOUT_DAEMON = {
 }
 NEVER_RELAYED = {
     "memory": ("doctor",),
-    "memory-daemon": ("start", "stop", "service"),
+    "memory-daemon": ("start", "stop", "service", "admin restore"),
     "kontekst": ("start", "stop"),
 }
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
     "--input", "--output", "--agent", "-a", "--transport", "--host", "--port", "--session", "-s",
-    "--dir",
+    "--dir", "--to",
 )  # fmt: skip
 
 
@@ -147,7 +148,7 @@ def run(program: str, arguments: list[str]) -> int:
     remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
     if program == "memory" and first == "hook" and flags.isdisjoint(("-h", "--help")):
         return hook(arguments)
-    if first in NEVER_RELAYED[program] or remote:
+    if first in NEVER_RELAYED[program] or " ".join(words[:2]) in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
     if (
         program == "memory"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agent_memory.domain.backups import BackupStatus
 from agent_memory.domain.events import Millis
 
 
@@ -94,4 +95,5 @@ class DaemonStatus:
     db_bytes: int
     indexes: IndexesStatus
     warnings: tuple[str, ...] = ()
+    backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)

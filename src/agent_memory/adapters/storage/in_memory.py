@@ -2,10 +2,11 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from agent_memory.adapters.storage import families
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageClosed, StorageFailed
+from agent_memory.domain.errors import FeatureUnavailable, StorageClosed, StorageFailed
 from agent_memory.domain.status import FamilyStats, StoreStats
 
 
@@ -67,6 +68,9 @@ class MemoryEngine:
     def compact(self, family: str, /) -> None:
         """What is removed is gone at once."""
         self._family(family)
+
+    def checkpoint(self, path: Path, /) -> None:
+        raise FeatureUnavailable(f"a store in memory has no files to copy to {path}")
 
     def close(self) -> None:
         self._families = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agent_memory.domain.backups import Restored
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Millis, Page, Position
 from agent_memory.domain.halting import Halt
@@ -18,6 +19,7 @@ from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
 from agent_memory.services.backfill import Backfill
+from agent_memory.services.backups import Backups
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
@@ -117,6 +119,14 @@ class StartOptions:
     replace: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOptions:
+    backup: Path
+    config: Path | None
+    to: Path | None = None  # None: the user's data folder
+    force: bool = False
+
+
 class Control(Protocol):
     """Starting and stopping a daemon, and looking for one, from outside it."""
 
@@ -126,6 +136,10 @@ class Control(Protocol):
 
     def state(self) -> str:
         """What there is to say about a daemon that does not serve; mostly nothing."""
+        ...
+
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+        """Bring a backup into a data folder that no daemon uses."""
         ...
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
@@ -158,6 +172,7 @@ class Services:
 
     timeline: Events
     admin: Admin
+    backups: Backups
     access: Access
     contents: Contents
     jobs: Jobs
