@@ -129,6 +129,7 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.archiving import Archiving, Stores
 from agent_memory.services.backfill import Backfill
 from agent_memory.services.backups import UPGRADES_KEPT, Backups, Plan
 from agent_memory.services.briefing import Briefing
@@ -429,6 +430,8 @@ def build(
         ),
     )
 
+    for left in db_path.parent.glob(f"{_copy_name(db_path)}*"):  # an export was killed
+        shutil.rmtree(left, ignore_errors=True)
     backups = _backups(settings.backup, maintenance, scheduler, clock, data, db_path)
 
     def recorded() -> None:
@@ -561,6 +564,20 @@ def build(
         timeline=timeline,
         admin=Admin(store=maintenance),
         backups=backups,
+        archiving=Archiving(
+            view=lambda: _copied(maintenance, db_path),
+            stores=replace(
+                _stores(store),
+                log=events,
+                uses=uses,
+                knowledge=known,
+                checkpoints=graphs.checkpoints,
+            ),
+            ingest=ingest,
+            secrets=secrets_filter,
+            home_of=workplaces.home_of,
+            changed=remembered,
+        ),
         access=access,
         contents=contents,
         jobs=jobs,
@@ -817,6 +834,37 @@ def _backups(
     except InvalidInput as exc:
         raise ConfigError(f"backup.schedule: {exc}") from exc
     return made
+
+
+@contextmanager
+def _copied(maintenance: StoreMaintenance, db_path: Path) -> Iterator[Stores]:
+    """The store as it is now, opened beside itself; it is removed at the end."""
+    folder = db_path.with_name(f"{_copy_name(db_path)}{secrets.token_hex(4)}")
+    try:
+        maintenance.checkpoint(folder)
+        store = CommittedStore(RocksEngine(folder), _log_failed_flush)
+        try:
+            yield _stores(store)
+        finally:
+            store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy_name(db_path: Path) -> str:
+    return f".{db_path.name}-export-"
+
+
+def _stores(store: OrderedStore) -> Stores:
+    return Stores(
+        log=StoredEventLog(store),
+        memories=StoredMemories(store),
+        uses=StoredUses(store),
+        knowledge=StoredKnowledge(store),
+        checkpoints=StoredGraphs(store, GraphTally(store)),
+        toc=StoredToc(store),
+        projects=StoredProjects(store),
+    )
 
 
 def _forgotten(report: Report) -> None:

@@ -355,6 +355,10 @@ class MemoryUses(Protocol):
         """Remember which tier each was found in."""
         ...
 
+    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+        """These take the place of what is known of them."""
+        ...
+
     def forget(self, key: MemoryKey, /) -> None: ...
 
 

@@ -129,6 +129,12 @@ class StoredUses:
             self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
             self._settled()
 
+    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+        with self._counting:
+            self._settled()
+            self._put(uses)
+            self._settled()
+
     def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
         puts = [
             Put(

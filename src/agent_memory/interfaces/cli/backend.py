@@ -18,6 +18,7 @@ from agent_memory.domain.status import DaemonStatus, Finding
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.archiving import Archiving
 from agent_memory.services.backfill import Backfill
 from agent_memory.services.backups import Backups
 from agent_memory.services.capture import Capture
@@ -173,6 +174,7 @@ class Services:
     timeline: Events
     admin: Admin
     backups: Backups
+    archiving: Archiving
     access: Access
     contents: Contents
     jobs: Jobs
