@@ -340,7 +340,38 @@ def test_killed_at_any_step_it_leaves_what_was_there_or_all_of_the_new(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 40
+    assert int(done.stdout) > 20
+
+
+def test_a_restore_that_was_cut_off_is_finished_by_the_next_daemon(home: Home) -> None:
+    ingest(home, 5)
+    made = backed_up(home, home.folder / "backups")["path"]
+    ingest(home, 2, "later")
+    home.stop()
+    subprocess.run(
+        [sys.executable, "-m", "tests.backup_kills", "cut-off", str(home.data), made],
+        cwd=LAUNCHER.parents[2],
+        check=True,
+        capture_output=True,
+    )
+    assert len(event_ids(home)) == 5
+    assert "restore.finished" in home.log()
+    assert len(list(home.data.glob("replaced-*/db"))) == 1
+    assert not list(home.data.glob(".restore-*"))
+
+
+def test_a_folder_with_backups_of_several_stores_does_not_say_which_is_meant(home: Home) -> None:
+    folder = home.folder / "backups"
+    ingest(home, 1)
+    first = backed_up(home, folder)["path"]
+    with Home() as other:
+        ingest(other, 2)
+        second = backed_up(other, folder, "--keep", "1")["path"]
+    home.stop()
+    answer = home.run("memory-daemon", "admin", "restore", str(folder), "--force")
+    assert answer.code == 11
+    assert all(Path(each).name in answer.errors for each in (first, second))
+    assert restored(home, Path(second), "--force")["events"] == 2
 
 
 def test_scheduled_backups_run_as_a_job_keep_what_they_should_and_are_told_of(home: Home) -> None:

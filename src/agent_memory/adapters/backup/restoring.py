@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,7 +96,11 @@ def restore(
         for root in set(staged.values()):
             files.sync_folders(root)
         aside = _aside(data)
-        moves = [_move(staged, part, data, db_path, aside) for part in manifest.parts]
+        moves = [
+            move
+            for part in manifest.parts
+            for move in _moves(staged[part] / part, part, data, db_path, aside)
+        ]
         moves.append(_Move(staged="", target=str(index), aside=str(aside / "index")))
         _write_down(data, moves)
     except BaseException:
@@ -144,6 +148,7 @@ def _do(move: _Move) -> None:
         aside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _rename(target, aside)
     if move.staged:
+        target.parent.mkdir(mode=0o700, exist_ok=True)
         staged.rename(target)
 
 
@@ -154,10 +159,19 @@ def _rename(target: Path, aside: Path) -> None:
     target.rename(aside)
 
 
-def _move(staged: dict[str, Path], part: str, data: Path, db_path: Path, aside: Path) -> _Move:
-    found = staged[part] / part
-    return _Move(
-        staged=str(found) if found.exists() else "",
+def _moves(staged: Path, part: str, data: Path, db_path: Path, aside: Path) -> Iterator[_Move]:
+    """What takes the place of a part. The spool is added to: what hooks left there is in no store
+    yet, and recorded twice it is the same."""
+    if part == backups.SPOOL:
+        for each in sorted(staged.glob("*.json")):
+            yield _Move(
+                staged=str(each),
+                target=str(data / part / each.name),
+                aside=str(aside / part / each.name),
+            )
+        return
+    yield _Move(
+        staged=str(staged) if staged.exists() else "",
         target=str(db_path if part == backups.DB else data / part),
         aside=str(aside / part),
     )

@@ -102,6 +102,8 @@ class DataSnapshots:
 
     def _make_folder(self, folder: Path, done: Callable[[int], None]) -> Snapshot:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid not in (0, os.getuid()):
+            raise InvalidInput(f"{folder} belongs to another user, who could change what is in it")
         with self._staged(done) as (staged, store):
             mark = f"{INCOMPLETE}{store[:8]}-"
             for each in folder.glob(f"{mark}*"):  # of a backup that was killed

@@ -94,8 +94,13 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest snapshot in a folder of snapshots."""
-    return max(named(folder), key=lambda each: each.name, default=None)
+    """The newest snapshot in a folder of snapshots. Raises InvalidInput where it has those of
+    several stores: nobody can tell which is meant."""
+    found = {each.name.rpartition("-")[2]: each for each in named(folder)}
+    if len(found) > 1:
+        names = ", ".join(sorted(each.name for each in found.values()))
+        raise InvalidInput(f"{folder} has backups of several stores; name one: {names}")
+    return next(iter(found.values()), None)
 
 
 def named(folder: Path) -> list[Path]:
