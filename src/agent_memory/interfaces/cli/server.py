@@ -84,6 +84,7 @@ class CommandServer:
         self._version = version
         self._on_newer = on_newer
         self._busy = busy
+        self._served: set[_Connection] = set()  # not those that have only said hello
         self._outdated = False
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -128,10 +129,11 @@ class CommandServer:
             writer.close()
             self._connections.discard(connection)
             self._pipes.pop(connection, None)
+            self._served.discard(connection)
             if not self._connections:
                 self._idle.set()
-                if self._outdated and not self._busy():
-                    self._on_newer()
+            if self._outdated and not self._served and not self._busy():
+                self._on_newer()
 
     async def _answer(
         self,
@@ -145,8 +147,8 @@ class CommandServer:
         call = frames.call(payload)
         if _release(call.version) > _release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            others = len(self._connections) > 1 or self._busy()
-            if not others or call.protocol != frames.PROTOCOL.decode():
+            busy = bool(self._served) or self._busy()
+            if not busy or call.protocol != frames.PROTOCOL.decode():
                 await connection.send(frames.encode(frames.UPGRADE))
                 self._on_newer()
                 return
@@ -162,6 +164,7 @@ class CommandServer:
                 " they do not understand each other: install one of them again"
             )
             return
+        self._served.add(connection)
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
