@@ -23,6 +23,9 @@ from agent_memory.adapters.agents.codex import Codex as CodexSetup
 from agent_memory.adapters.agents.cursor import Cursor as CursorSetup
 from agent_memory.adapters.agents.files import DiskFiles
 from agent_memory.adapters.agents.gemini import Gemini as GeminiSetup
+from agent_memory.adapters.backup import restoring
+from agent_memory.adapters.backup.record import BackupRecord
+from agent_memory.adapters.backup.snapshots import DataSnapshots
 from agent_memory.adapters.children.programs import WardedPrograms
 from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.crew.folder import CrewFolder
@@ -31,6 +34,7 @@ from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.models.external import ExternalServer
 from agent_memory.adapters.models.llama import LlamaServer, Setup
+from agent_memory.adapters.scheduler import cron
 from agent_memory.adapters.scheduler.cron import CronScheduler, Job
 from agent_memory.adapters.secrets import choice
 from agent_memory.adapters.spool.folder import SpoolFolder
@@ -68,14 +72,17 @@ from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.adapters.workspaces.folders import GuardedFolders
 from agent_memory.adapters.workspaces.patterns import Re2Patterns
-from agent_memory.config import Http, Settings, Toc
+from agent_memory.config import Backup, Http, Settings, Toc
 from agent_memory.domain import agents, promises, ulids
+from agent_memory.domain import backups as domain_backups
+from agent_memory.domain.backups import Retention
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
     AgentMemoryError,
     ConfigError,
     FeatureUnavailable,
     GitFailed,
+    InvalidInput,
 )
 from agent_memory.domain.forgetting import Report
 from agent_memory.domain.identities import KnowledgeId
@@ -126,7 +133,9 @@ from agent_memory.interfaces.observing import Observer
 from agent_memory.services import jobs as job_names
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.archiving import Archiving, Stores
 from agent_memory.services.backfill import Backfill
+from agent_memory.services.backups import UPGRADES_KEPT, Backups, Plan
 from agent_memory.services.briefing import Briefing
 from agent_memory.services.capture import Capture
 from agent_memory.services.changes import Changes
@@ -174,6 +183,8 @@ from agent_memory.services.vitals import Vitals
 from agent_memory.services.workplaces import Caller, Shared, Workplaces
 
 log = structlog.get_logger()
+
+BACKUP_SECONDS = 6 * 3600.0
 
 LeasedServer = ExternalServer | LlamaServer
 
@@ -325,6 +336,8 @@ def build(
     which users write; `private` is what else agents must keep out of."""
     if settings.storage.url:
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
+    if restoring.finish(data):
+        log.warning("restore.finished", data=str(data))
     secrets_filter = choice.made(settings.security.secrets, settings.security.allow, _account)
     clock = SystemClock()
 
@@ -334,7 +347,7 @@ def build(
         for each in watchers:
             each(health)
 
-    store, engine, maintenance = _open(db_path, watch, clock)
+    store, engine, maintenance = _open(db_path, watch, clock, BackupRecord(data))
     events = StoredEventLog(store)
     bridge = Bridge()
     spans = _spans(settings)
@@ -442,6 +455,10 @@ def build(
             changes=changes,
         ),
     )
+
+    for left in db_path.parent.glob(f"{_copy_name(db_path)}*"):  # an export was killed
+        shutil.rmtree(left, ignore_errors=True)
+    backups = _backups(settings.backup, maintenance, scheduler, clock, data, db_path)
 
     def recorded() -> None:
         changes.wake()
@@ -603,6 +620,21 @@ def build(
     services = Services(
         timeline=timeline,
         admin=Admin(store=maintenance),
+        backups=backups,
+        archiving=Archiving(
+            view=lambda: _copied(maintenance, db_path),
+            stores=replace(
+                _stores(store),
+                log=events,
+                uses=uses,
+                knowledge=known,
+                checkpoints=graphs.checkpoints,
+            ),
+            ingest=ingest,
+            secrets=secrets_filter,
+            home_of=workplaces.home_of,
+            changed=remembered,
+        ),
         access=access,
         contents=contents,
         jobs=jobs,
@@ -810,6 +842,90 @@ def _scheduler(
     return scheduler
 
 
+def _backups(
+    chosen: Backup,
+    maintenance: StoreMaintenance,
+    scheduler: CronScheduler,
+    clock: Clock,
+    data: Path,
+    db_path: Path,
+) -> Backups:
+    """What takes backups, and the job that does so by schedule."""
+
+    def schedule(expression: str) -> None:
+        if expression:
+            scheduler.put(
+                Job(
+                    name=job_names.BACKUP,
+                    cron=expression,
+                    work=made.run,
+                    timeout_seconds=BACKUP_SECONDS,
+                )
+            )
+        else:
+            scheduler.remove(job_names.BACKUP)
+
+    snapshots = DataSnapshots(
+        checkpoint=maintenance.checkpoint,
+        db_path=db_path,
+        data=data,
+        version=__version__,
+        now=clock.now,
+    )
+    snapshots.clean()
+    plan = Plan(
+        folder=str(Path(chosen.path).expanduser()) if chosen.path else "",
+        schedule=chosen.schedule if chosen.path else "",
+        retention=Retention(newest=chosen.keep, weekly=chosen.keep_weekly),
+    )
+    made = Backups(
+        snapshots=snapshots,
+        history=BackupRecord(data),
+        clock=clock,
+        plan=plan,
+        schedule=schedule,
+        passed=cron.passed,
+    )
+    try:
+        if plan.schedule and not Path(plan.folder).is_absolute():
+            raise ConfigError(f"backup.path is {plan.folder!r}: give an absolute path")
+        made.follow(plan)
+    except InvalidInput as exc:
+        raise ConfigError(f"backup.schedule: {exc}") from exc
+    return made
+
+
+@contextmanager
+def _copied(maintenance: StoreMaintenance, db_path: Path) -> Iterator[Stores]:
+    """The store as it is now, opened beside itself; it is removed at the end."""
+    folder = db_path.with_name(f"{_copy_name(db_path)}{secrets.token_hex(4)}")
+    try:
+        maintenance.checkpoint(folder)
+        store = CommittedStore(RocksEngine(folder), _log_failing)
+        try:
+            yield _stores(store)
+        finally:
+            store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy_name(db_path: Path) -> str:
+    return f".{db_path.name}-export-"
+
+
+def _stores(store: OrderedStore) -> Stores:
+    return Stores(
+        log=StoredEventLog(store),
+        memories=StoredMemories(store),
+        uses=StoredUses(store),
+        knowledge=StoredKnowledge(store),
+        checkpoints=StoredGraphs(store, GraphTally(store)),
+        toc=StoredToc(store),
+        projects=StoredProjects(store),
+    )
+
+
 def _forgotten(report: Report) -> None:
     """Nobody else is there to be told how it ended."""
     tell = log.warning if report.proof.found_in else log.info
@@ -861,7 +977,7 @@ def _embedding(
 
 def _index_folder(store: OrderedStore, db_path: Path) -> Path:
     """Beside the database that they are made from. Those of another one are removed."""
-    folder = db_path.with_name("index" if db_path.name == "db" else f"{db_path.name}-index")
+    folder = _beside(db_path, "index")
     mark, identity = folder / "store", schema.identity(store).encode()
     if _holds(mark, identity):
         return folder
@@ -899,6 +1015,11 @@ def _empty(folder: Path) -> None:
             shutil.rmtree(each)
         else:
             each.unlink()
+
+
+def _beside(db_path: Path, name: str) -> Path:
+    """A folder that belongs to a database."""
+    return db_path.with_name(name if db_path.name == "db" else f"{db_path.name}-{name}")
 
 
 def _model_server(settings: Settings) -> LeasedServer:
@@ -992,12 +1113,26 @@ def _rules(chosen: Toc) -> Rules:
     )
 
 
+def restore(
+    backup: Path,
+    *,
+    data: Path,
+    db_path: Path,
+    force: bool,
+    done: Callable[[int], None],
+) -> domain_backups.Restored:
+    """Bring a backup back, into a data folder that the caller has locked."""
+    return restoring.restore(
+        backup, data=data, db_path=db_path, index=_beside(db_path, "index"), force=force, done=done
+    )
+
+
 @contextmanager
 def offline_admin(db_path: Path) -> Iterator[Admin]:
     """Another store, that no daemon uses."""
     if not (db_path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {db_path}")
-    store, _, maintenance = _open(db_path, _log_failing, SystemClock())
+    store, _, maintenance = _open(db_path, _log_failing, SystemClock(), None)
     try:
         yield Admin(store=maintenance)
     finally:
@@ -1005,16 +1140,22 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
 
 
 def _open(
-    db_path: Path, watch: Callable[[StoreHealth], None], clock: Clock
+    db_path: Path,
+    watch: Callable[[StoreHealth], None],
+    clock: Clock,
+    history: BackupRecord | None,
 ) -> tuple[CommittedStore, RocksEngine, StoreMaintenance]:
     engine = RocksEngine(db_path, lambda path: _mend(path, clock))
     store = CommittedStore(engine, watch)
+    maintenance = GuardedMaintenance(engine, store)
     try:
-        schema.prepare(store)
+        schema.prepare(
+            store, before=lambda found: _back_up_before(db_path, found, maintenance, history)
+        )
     except BaseException:
         store.close()
         raise
-    return store, engine, GuardedMaintenance(engine, store)
+    return store, engine, maintenance
 
 
 def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
@@ -1026,6 +1167,28 @@ def _mend(db_path: Path, clock: Clock) -> None:
     found = damage.mend_logs(db_path, clock.now())
     if found is not None:
         log.critical("store.damaged", **asdict(found))
+
+
+def _back_up_before(
+    db_path: Path, found: int, maintenance: StoreMaintenance, history: BackupRecord | None
+) -> None:
+    """Keep the store as it is before a migration changes it; the last ones of these stay."""
+    snapshots = DataSnapshots(
+        checkpoint=maintenance.checkpoint,
+        db_path=db_path,
+        data=None,
+        version=__version__,
+        now=SystemClock().now,
+    )
+    folder = str(_beside(db_path, "upgrades"))
+    made = snapshots.make(folder, done=lambda _: None)
+    for each in domain_backups.outdated(
+        snapshots.complete(folder), made.manifest.store, Retention(newest=UPGRADES_KEPT)
+    ):
+        snapshots.remove(each)
+    if history is not None:
+        history.save(replace(history.load(), before_upgrade=made.path))
+    log.info("store.backed_up_before_upgrade", path=made.path, schema=found)
 
 
 def _new_secret() -> str:

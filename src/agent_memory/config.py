@@ -140,6 +140,18 @@ class Scheduler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    path: str = setting("", "Folder of the scheduled backups; on another disk if you can.")
+    schedule: str = setting(
+        "", "When to take one, as cron with seconds, in UTC: `0 0 3 * * *`; empty: never."
+    )
+    keep: int = setting(7, "How many of the newest stay.", minimum=1, maximum=10_000)
+    keep_weekly: int = setting(
+        4, "For how many weeks the newest of each week stays too.", minimum=0, maximum=10_000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     secrets: str = setting(
         "redact",
@@ -346,6 +358,7 @@ class Settings:
     llama: Llama = field(default_factory=Llama)
     runs: Runs = field(default_factory=Runs)
     scheduler: Scheduler = field(default_factory=Scheduler)
+    backup: Backup = field(default_factory=Backup)
     telemetry: Telemetry = field(default_factory=Telemetry)
     security: Security = field(default_factory=Security)
     memories: Memories = field(default_factory=Memories)

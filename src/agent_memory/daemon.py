@@ -157,6 +157,7 @@ class _Daemon:
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
+            busy=lambda: bool(built.services.runs.going_on()),
             pipe=built.pipe,
         )
         http = server()
@@ -332,7 +333,8 @@ class _Daemon:
             store=built.store.health,
             damages=tuple(built.damages()),
             indexes=indexes,
-            warnings=tuple(self._warnings),
+            warnings=(*self._warnings, *built.services.backups.warnings()),
+            backup=built.services.backups.status(),
             sources=self._loaded.sources,
         )
 

@@ -6,13 +6,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from agent_memory import __version__, config, places, relay
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.domain.backups import Restored
+from agent_memory.domain.errors import AgentMemoryError, StorageLocked
 from agent_memory.domain.halting import Halt
 from agent_memory.domain.status import Finding, StoreRepair
-from agent_memory.interfaces.cli.backend import Backend, StartOptions
+from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOptions
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
@@ -79,6 +81,33 @@ class ProcessControl:
         lock = places.lock(folders, 0.0, lambda: True)  # a daemon that starts now waits for it
         try:
             return app.repair(folders.data / Path(settings.storage.path or "db").expanduser(), done)
+        finally:
+            places.unlock(lock)
+
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+        folders = config.folders(os.environ)
+        name = "db"
+        if options.to is None:
+            name = config.load(os.environ, file=options.config).settings.storage.path or name
+        else:
+            folders = replace(folders, data=options.to)
+        pid = places.holder(folders)
+        if pid is not None:
+            raise StorageLocked(
+                f"a daemon (PID {pid}) is running on {folders.data}: `memory-daemon stop` first"
+            )
+        from agent_memory import app
+
+        places.prepare(folders.data)
+        lock = places.lock(folders, 0.0, lambda: False)
+        try:
+            return app.restore(
+                options.backup,
+                data=folders.data,
+                db_path=folders.data / Path(name).expanduser(),
+                force=options.force,
+                done=done,
+            )
         finally:
             places.unlock(lock)
 

@@ -53,6 +53,7 @@ BROKEN_PIPE = 141
 CONFIG_ERROR = 3
 STORAGE_ERROR = 4
 LONGEST_WAIT = 60
+OUTDATED = "an older one is replaced by the next command once it is idle"
 
 # Hooks: how many seconds one waits for its input; for an answer, and then for the spool. Some have
 # their own, by a word in the input: agents allow a second for the end of a session, and ten and
@@ -77,7 +78,8 @@ PIECE = 4096  # what a pipe that has any room takes at once
 
 START_DAEMON = "start-daemon"  # in place of a hook's name: what no hook waits for
 
-# What is answered without a daemon when none runs, by first word; and what is always done here.
+# What is answered without a daemon when none runs, by first word; and what is always done here, by
+# the first word or two.
 WITHOUT_DAEMON = {
     "memory": ("completion",),
     "memory-daemon": ("status", "completion"),
@@ -85,13 +87,13 @@ WITHOUT_DAEMON = {
 }
 NEVER_RELAYED = {
     "memory": ("doctor",),
-    "memory-daemon": ("start", "stop", "service"),
+    "memory-daemon": ("start", "stop", "service", "admin restore"),
     "kontekst": ("start", "stop"),
 }
 OPTIONS_WITH_VALUE = (
     "-c", "--config", "-l", "--log-level", "-e", "--endpoint", "--format", "--db-path",
     "--input", "--output", "--agent", "-a", "--transport", "--host", "--port", "--session", "-s",
-    "--dir",
+    "--dir", "--to",
 )  # fmt: skip
 
 
@@ -208,12 +210,14 @@ def command(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def run(program: str, arguments: list[str]) -> int:
+    if asks_version(arguments) and not completing(program):
+        return tell_version(program)
     words, flags = outline(arguments)
     first = words[0] if words else ""
     remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
     if program == "memory" and first == "hook" and flags.isdisjoint(("-h", "--help")):
         return hook(arguments)
-    if first in NEVER_RELAYED[program] or remote:
+    if first in NEVER_RELAYED[program] or " ".join(words[:2]) in NEVER_RELAYED[program] or remote:
         run_here(program, arguments)
     if (
         program == "memory"
@@ -237,6 +241,41 @@ def run(program: str, arguments: list[str]) -> int:
 
     call = hello(program, arguments)
     return converse(arguments, lambda connection: relay(connection, call), alone)
+
+
+def asks_version(arguments: list[str]) -> bool:
+    """Whether the first option of the program itself is that for its version."""
+    for argument in arguments:
+        if argument in ("-V", "--version"):
+            return True
+        if not argument.startswith("-") or argument in ("--", *OPTIONS_WITH_VALUE):
+            break
+    return False
+
+
+def tell_version(program: str) -> int:
+    """Say our version, and that of a daemon where it differs. No daemon is started or replaced."""
+    folder = data_folder()
+    connection = connect(folder)
+    told = f"{program} {VERSION}"
+    if connection is not None:
+        connection.close()
+        running = daemon_version(folder)
+        if running and running != VERSION:
+            told += f" (daemon {running} is running; {OUTDATED})"
+    write(1, f"{told}\n".encode())
+    return 0
+
+
+def daemon_version(folder: str) -> str:
+    """The version that the daemon has announced; empty where that cannot be read."""
+    import json
+
+    try:
+        with open(os.path.join(folder, "daemon.json"), encoding="utf-8") as file:
+            return str(json.load(file)["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def converse(

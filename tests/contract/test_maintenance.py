@@ -39,6 +39,9 @@ class HeldMaintenance:
         self._entered.set()
         wait_for(self._released)
 
+    def checkpoint(self, _path: Path, /) -> None:
+        self.compact("")
+
     def wait_until_busy(self) -> None:
         wait_for(self._entered)
 
@@ -52,12 +55,17 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-@pytest.mark.parametrize("what", ["stats", "compact"])
+@pytest.mark.parametrize("what", ["stats", "compact", "checkpoint"])
 def test_a_close_waits_for_it(pool: ThreadPoolExecutor, what: str) -> None:
     held = HeldMaintenance()
     store = CommittedStore(MemoryEngine(), unexpected)
     guarded = GuardedMaintenance(held, store)
-    working = pool.submit(lambda: guarded.stats() if what == "stats" else guarded.compact(A))
+    work = {
+        "stats": guarded.stats,
+        "compact": lambda: guarded.compact(A),
+        "checkpoint": lambda: guarded.checkpoint(Path("unused")),
+    }
+    working = pool.submit(work[what])
     held.wait_until_busy()
     closing = pool.submit(store.close)
     try:

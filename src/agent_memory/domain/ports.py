@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import NamedTuple, NewType, Protocol, TypeVar
 
 from agent_memory.domain.access import AccessKey, Address, SocketOwner
 from agent_memory.domain.agents import Change as ConfigChange
 from agent_memory.domain.agents import ConfigFile, Edited, Ours, Seat, Wanted
+from agent_memory.domain.backups import BackupStatus, Snapshot
 from agent_memory.domain.batches import Batch, Outcome, Row
 from agent_memory.domain.chats import Request, Said
 from agent_memory.domain.commands import Ran
@@ -355,6 +357,10 @@ class MemoryUses(Protocol):
 
     def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
         """Remember which tier each was found in."""
+        ...
+
+    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+        """These take the place of what is known of them."""
         ...
 
     def forget(self, key: MemoryKey, /) -> None: ...
@@ -877,6 +883,35 @@ class StoreMaintenance(Protocol):
     def compact(self, family: str, /) -> None:
         """Rewrite a family's files without what was deleted or overwritten."""
         ...
+
+    def checkpoint(self, path: Path, /) -> None:
+        """Copy the store as it is now to a path that does not exist, with everything that was
+        durable when this was called."""
+        ...
+
+
+class Snapshots(Protocol):
+    """Copies of the data folder, made while it is in use."""
+
+    def make(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
+        """A snapshot in a folder of snapshots, or one archive where the name is that of one.
+        `done` is called with the number of files; it may raise to stop. Raises InvalidInput and
+        StorageFailed; nothing that looks complete is left then."""
+        ...
+
+    def complete(self, folder: str, /) -> list[Snapshot]:
+        """The complete snapshots in a folder, of any store, oldest first."""
+        ...
+
+    def remove(self, snapshot: Snapshot, /) -> None: ...
+
+
+class BackupHistory(Protocol):
+    """What is known of the last backups, without asking the disk that they are on."""
+
+    def load(self) -> BackupStatus: ...
+
+    def save(self, status: BackupStatus, /) -> None: ...
 
 
 class KeyRing(Protocol):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agent_memory.domain.backups import BackupStatus
 from agent_memory.domain.events import Millis
 
 
@@ -135,4 +136,5 @@ class DaemonStatus:
     damages: tuple[Damage, ...]
     indexes: IndexesStatus | None  # None while the store cannot be read
     warnings: tuple[str, ...] = ()
+    backup: BackupStatus = field(default_factory=BackupStatus)
     sources: Mapping[str, str] = field(default_factory=dict)

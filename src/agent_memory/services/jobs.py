@@ -26,6 +26,7 @@ from agent_memory.services.segmenting import Segmenting
 SEGMENTS = "segment-summarizer"
 ROLLUP = "hourly-rollup"
 OUTBOX = "outbox-processor"
+BACKUP = "backup"
 
 CRONS = {
     ROLLUP: "0 0 * * * *",

@@ -15,6 +15,7 @@ INDEXES, COMPACTING, SEARCHING = "indexes", "compacting", "searching"
 
 UNREACHABLE = (
     "copies elsewhere: backups, snapshots, exports, other machines, the agent's own transcripts",
+    "older stores that a restore or an upgrade left: `replaced-*`, `upgrades` in the data folder",
     "checkpoints that agents keep of their own state: delete their threads",
     "what was sent to a summarizer, an embedder or a model that is not on this machine",
     "blocks of the disk that deleted files have left behind, until they are overwritten",

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from zlib import crc32
 
 import structlog
-from cronsim import CronSim
+from cronsim import CronSim, CronSimError
 
 from agent_memory.adapters import priority
-from agent_memory.domain.errors import AgentMemoryError, NotFound
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.domain.events import Millis
 from agent_memory.domain.jobs import JobState, JobStatus, Result
 from agent_memory.domain.ports import Clock, JobStore
@@ -58,6 +58,24 @@ class _Running:
     woken: bool = False
     not_before: float = 0.0
     thread: threading.Thread | None = field(default=None)
+
+
+def check(expression: str) -> None:
+    """Raise InvalidInput unless it is cron with seconds, and has a next time."""
+    try:
+        next(CronSim(expression, datetime.now(UTC)))
+    except (CronSimError, StopIteration) as exc:
+        raise InvalidInput(f"{expression!r} is no schedule: use cron as `0 0 3 * * *`") from exc
+
+
+def passed(expression: str, start: Millis, end: Millis, *, most: int = 10) -> int:
+    """How many of its times lie after the start and not after the end, up to `most`."""
+    count = 0
+    for moment in CronSim(expression, datetime.fromtimestamp(start / 1000, UTC)):
+        if moment.timestamp() * 1000 > end or count == most:
+            break
+        count += 1
+    return count
 
 
 class CronScheduler:
@@ -104,6 +122,23 @@ class CronScheduler:
                 )
                 for each in self._jobs.values()
             ]
+
+    def put(self, job: Job, /) -> None:
+        """Add a job, or change one that is there. Raises InvalidInput for a bad expression."""
+        check(job.cron)
+        state = self._store.load(job.name)
+        with self._changed:
+            found = self._jobs.get(job.name)
+            if found is None:
+                found = self._jobs[job.name] = _Running(job=job, state=state, due=Millis(0))
+            found.job = job
+            found.due = self._first(job, found.state)
+            self._changed.notify_all()
+
+    def remove(self, name: str, /) -> None:
+        """A run that goes on is finished."""
+        with self._changed:
+            self._jobs.pop(name, None)
 
     def pause(self, name: str, /) -> None:
         self._set_paused(name, True)

@@ -2,11 +2,12 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.committer import UnknownFamily
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageClosed
+from agent_memory.domain.errors import FeatureUnavailable, StorageClosed
 from agent_memory.domain.status import FamilyStats, StoreStats
 
 
@@ -71,6 +72,9 @@ class MemoryEngine:
     def compact(self, family: str, /) -> None:
         """What is removed is gone at once."""
         self._family(family)
+
+    def checkpoint(self, path: Path, /) -> None:
+        raise FeatureUnavailable(f"a store in memory has no files to copy to {path}")
 
     def close(self) -> None:
         self._families = None

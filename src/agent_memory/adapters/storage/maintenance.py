@@ -1,5 +1,7 @@
 """Maintenance of a store in use: done on its engine, while the store keeps it open."""
 
+from pathlib import Path
+
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.domain.ports import StoreMaintenance
 from agent_memory.domain.status import StoreStats
@@ -19,3 +21,7 @@ class GuardedMaintenance:
     def compact(self, family: str, /) -> None:
         with self._store.maintaining():
             self._engine.compact(family)
+
+    def checkpoint(self, path: Path, /) -> None:
+        with self._store.maintaining():
+            self._engine.checkpoint(path)

@@ -131,6 +131,13 @@ class StoredUses:
             if self._pending is not None:
                 self._pending.result()
 
+    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+        with self._counting:
+            self._await_counts()
+            self._put(uses)
+            if self._pending is not None:
+                self._pending.result()
+
     def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
         puts = [
             Put(

@@ -20,25 +20,46 @@ MIGRATIONS: Mapping[int, Migration] = {}
 
 
 def prepare(
-    store: OrderedStore, *, version: int = VERSION, migrations: Mapping[int, Migration] = MIGRATIONS
+    store: OrderedStore,
+    *,
+    version: int | None = None,
+    migrations: Mapping[int, Migration] = MIGRATIONS,
+    before: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Make the store's schema ours, or raise StorageTooNew."""
+    """Make the store's schema ours, or raise StorageTooNew. Call `before` with the schema that is
+    there before anything is migrated; where it raises, nothing is."""
+    version = VERSION if version is None else version
     raw = store.get(families.META, _KEY)
     if raw is None:
         _record(store, Absent(families.META, _KEY), version)
         return
-    if not raw.isdigit():
-        raise StorageFailed("the schema version of the store is damaged")
-    found = int(raw)
+    found = _number(raw)
     if found > version:
         raise StorageTooNew(
             f"the store has schema {found}, this version of Agent Memory knows {version}: upgrade"
         )
+    if found < version:
+        before(found)
     for step in range(found + 1, version + 1):
         if step not in migrations:
             raise StorageFailed(f"no migration leads to schema {step}")
         migrations[step](store)
         _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
+
+
+def recorded(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
+    """The schema and the identity that a store has, read with its `get`; the identity may be
+    empty in one that was never used."""
+    raw, name = get(families.META, _KEY), get(families.META, _IDENTITY)
+    if raw is None:
+        raise StorageFailed("the store has no schema version")
+    return _number(raw), (name or b"").decode("ascii", "replace")
+
+
+def _number(raw: bytes) -> int:
+    if not raw.isdigit():
+        raise StorageFailed("the schema version of the store is damaged")
+    return int(raw)
 
 
 def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> None:

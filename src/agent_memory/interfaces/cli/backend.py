@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agent_memory.domain.backups import Restored
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Millis, Page, Position
 from agent_memory.domain.halting import Halt
@@ -17,7 +18,9 @@ from agent_memory.domain.status import DaemonStatus, Finding, StoreRepair
 from agent_memory.domain.toc import TocNode
 from agent_memory.services.access import Access
 from agent_memory.services.admin import Admin
+from agent_memory.services.archiving import Archiving
 from agent_memory.services.backfill import Backfill
+from agent_memory.services.backups import Backups
 from agent_memory.services.capture import Capture
 from agent_memory.services.consolidation import Consolidation
 from agent_memory.services.contents import Children, Contents, Expansion
@@ -118,6 +121,14 @@ class StartOptions:
     replace: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOptions:
+    backup: Path
+    config: Path | None
+    to: Path | None = None  # None: the user's data folder
+    force: bool = False
+
+
 class Control(Protocol):
     """Starting and stopping a daemon, and looking for one, from outside it."""
 
@@ -131,6 +142,10 @@ class Control(Protocol):
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
         """Save what can be read of the store, which no daemon may have open."""
+        ...
+
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+        """Bring a backup into a data folder that no daemon uses."""
         ...
 
     def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
@@ -163,6 +178,8 @@ class Services:
 
     timeline: Events
     admin: Admin
+    backups: Backups
+    archiving: Archiving
     access: Access
     contents: Contents
     jobs: Jobs

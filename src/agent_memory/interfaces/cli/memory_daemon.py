@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from agent_memory import config
+from agent_memory.domain.backups import BackupStatus
 from agent_memory.domain.errors import FeatureUnavailable
 from agent_memory.domain.events import Page
 from agent_memory.domain.status import DaemonStatus, IndexesStatus, StoreStats
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.cli import query_toc, rendering, service_unit
+from agent_memory.interfaces.cli import backup, query_toc, rendering, service_unit
 from agent_memory.interfaces.cli.backend import Events, StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
@@ -135,6 +136,7 @@ def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
         f"  Database size: {rendering.size(found.db_bytes)}",
         *(f"  {line}" for line in store_lines(found)),
         *(f"  {line}" for line in ([] if found.indexes is None else _index_lines(found.indexes))),
+        *(f"  {line}" for line in _backup_lines(found.backup)),
         *(f"  Warning: {warning}" for warning in found.warnings),
     ]
     if verbose:
@@ -166,6 +168,13 @@ def store_lines(found: DaemonStatus) -> Iterator[str]:
         )
     for damage in found.damages:
         yield f"DAMAGE: {rendering.plain(wire.damage_text(damage))}"
+
+
+def _backup_lines(found: BackupStatus) -> Iterator[str]:
+    if found.path:
+        yield f"Last backup: {rendering.moment(found.made_ms)} in {rendering.plain(found.path)}"
+    if found.before_upgrade:
+        yield f"Backup before the last upgrade: {rendering.plain(found.before_upgrade)}"
 
 
 def _urls(found: DaemonStatus) -> Iterator[str]:
@@ -428,6 +437,9 @@ def _stats_text(found: StoreStats) -> str:
             f"    WAL: {rendering.size(found.wal_bytes)}",
         ]
     )
+
+
+backup.register(admin)
 
 
 @memory_daemon.group(examples=("memory-daemon token create dashboard", "memory-daemon token list"))

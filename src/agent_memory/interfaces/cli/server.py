@@ -59,8 +59,12 @@ class Pipe(Protocol):
 
 class CommandServer:
     """Runs `run` for every command, and `hook` for every call of a hook: that gets all of its input
-    at once, and asks for nothing. `pipe` gets the connections of MCP clients. `on_newer` is told
-    when a launcher of a newer version calls."""
+    at once, and asks for nothing. `pipe` gets the connections of MCP clients.
+
+    `on_newer` is called when a launcher of a newer version calls and nothing else is going on. A
+    daemon that is `busy`, or serves others, serves that launcher too, and calls it once all have
+    gone: an upgrade must not cut off what runs.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class CommandServer:
         *,
         version: str,
         on_newer: Callable[[], None],
+        busy: Callable[[], bool] = lambda: False,
         pipe: Pipe | None = None,
         beat_seconds: float = BEAT_SECONDS,
     ) -> None:
@@ -81,6 +86,9 @@ class CommandServer:
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
         self._on_newer = on_newer
+        self._busy = busy
+        self._served: set[_Connection] = set()  # not those that have only said hello
+        self._outdated = False
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
         self._calls: set[_Connection] = set()  # those that have said what they want
@@ -129,8 +137,11 @@ class CommandServer:
             self._connections.discard(connection)
             self._pipes.pop(connection, None)
             self._calls.discard(connection)
+            self._served.discard(connection)
             if not self._connections:
                 self._idle.set()
+            if self._outdated and not self._served and not self._busy():
+                self._on_newer()
 
     async def _answer(
         self,
@@ -144,15 +155,24 @@ class CommandServer:
         call = frames.call(payload)
         if _release(call.version) > _release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            await connection.send(frames.encode(frames.UPGRADE))
-            self._on_newer()
-            return
+            busy = bool(self._served) or self._busy()
+            if not busy or call.protocol != frames.PROTOCOL.decode():
+                await connection.send(frames.encode(frames.UPGRADE))
+                self._on_newer()
+                return
+            self._outdated = True
+            if call.program not in (HOOK, MCP):
+                await connection.warn(
+                    f"note: daemon {self._version} is busy and answers; {call.version} takes its"
+                    " place once it is idle"
+                )
         if call.protocol != frames.PROTOCOL.decode():
             await connection.refuse(
                 f"this command is of version {call.version}, the daemon of {self._version}, and"
                 " they do not understand each other: install one of them again"
             )
             return
+        self._served.add(connection)
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
@@ -333,8 +353,11 @@ class _Connection:
         if self._next_beat is not None:
             self._next_beat.cancel()
 
+    async def warn(self, text: str) -> None:
+        await self.send(frames.encode(frames.ERR, f"{text}\n".encode()))
+
     async def refuse(self, reason: str) -> None:
-        await self.send(frames.encode(frames.ERR, f"error: {reason}\n".encode()))
+        await self.warn(f"error: {reason}")
         await self.send(frames.encode(frames.EXIT, bytes([REFUSED])))
 
     async def send(self, part: bytes) -> None:

@@ -16,7 +16,7 @@ from agent_memory.domain.memories import (
     family,
 )
 from agent_memory.interfaces import records
-from agent_memory.interfaces.cli import backfill, rendering
+from agent_memory.interfaces.cli import archive, backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.services.transfer import Brought
@@ -35,6 +35,7 @@ SECONDS = 300.0
         "memory import notes.md --namespace learnings --dry-run",
         "memory import --from claude-code",
         "memory import --from codex ~/.codex/sessions/2026",
+        "memory import everything.jsonl.gz",
     ),
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
@@ -75,11 +76,17 @@ def import_memories(
 ) -> None:
     """Capture the memories of FILE, or of standard input. What is there already is skipped.
 
-    With --from, record the events of transcripts instead.
+    With --from, record the events of transcripts instead. A FILE of `memory export --all` is taken
+    over whole: events, memories of all domains, knowledge and checkpoints.
     """
     run.format = output
     if agent is not None:
         backfill.bring(run, agent, file, dry_run=dry_run)
+        return
+    if file is not None and archive.is_archive(run.path(file)):
+        if format_ or namespace or domain:
+            raise click.UsageError("an archive says itself what each record is: give FILE alone")
+        archive.import_all(run, run.path(file), dry_run=dry_run)
         return
     services = run.backend.here()
     data = _read(run, file)
@@ -164,7 +171,16 @@ def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: boo
         "memory export > memories.yaml",
         "memory export --format jsonl --domain user -o user.jsonl",
         "memory export --namespace decisions --format markdown",
+        "memory export --all everything.jsonl.gz",
     ),
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--all",
+    "all_",
+    is_flag=True,
+    help="Everything, not only memories, as JSON lines: to FILE (.gz: compressed) or standard"
+    " output.",
 )
 @click.option(
     "--format",
@@ -179,13 +195,26 @@ def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: boo
 @invocation
 def export(
     run: Invocation,
+    file: Path | None,
+    all_: bool,
     format_: str | None,
     output: Path | None,
     namespace: str | None,
     domain: str,
     include_archived: bool,
 ) -> None:
-    """Write memories out, so that `memory import` can read them."""
+    """Write memories out, so that `memory import` can read them.
+
+    With --all, write everything that is kept, as it is at one moment; docs/reference/archive.md
+    describes it.
+    """
+    if all_:
+        if format_ or namespace or domain != "all" or (file and output):
+            raise click.UsageError("--all stands alone, with a FILE or without")
+        archive.export_all(run, file or output)
+        return
+    if file is not None:
+        raise click.UsageError("memories go to -o FILE; with --all, everything goes to FILE")
     found = [
         memory
         for memory in run.backend.here().curation.all(domains(run, domain))
@@ -200,8 +229,8 @@ def export(
         return
     path = run.path(output)
     try:
-        with path.open("x", encoding="utf-8", newline="") as file:
-            file.writelines(records.dump(found, chosen))
+        with path.open("x", encoding="utf-8", newline="") as target:
+            target.writelines(records.dump(found, chosen))
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
     run.terminal.warn(f"{len(found)} memories written to {path}\n")

@@ -1,0 +1,190 @@
+"""The archive of `memory export --all`: one JSON object a line, the first a header.
+
+docs/reference/archive.md describes every field. Times are milliseconds since 1970, bytes are
+base64, sets are sorted. A later version may add fields and types; it changes none.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from agent_memory.domain import graphs
+from agent_memory.domain.episodes import Episode
+from agent_memory.domain.errors import AgentMemoryError, InvalidInput
+from agent_memory.domain.events import Event, EventRole, EventType, Millis
+from agent_memory.domain.facts import Fact, Former
+from agent_memory.domain.graphs import GraphCheckpoint, PendingWrite
+from agent_memory.domain.memories import Memory
+from agent_memory.domain.periods import Level
+from agent_memory.domain.procedures import Chain, Procedure
+from agent_memory.domain.projects import Project
+from agent_memory.domain.sessions import Session
+from agent_memory.domain.tiers import Use
+from agent_memory.domain.toc import TocNode
+from agent_memory.domain.users import User
+from agent_memory.domain.work import Run, RunSession
+from agent_memory.services.archiving import Kept, KeptMemory, KeptWrite
+
+FORMAT = "agent-memory-export"
+VERSION = 1
+MAX_LINE_BYTES = 64 << 20  # a checkpoint's state in base64
+
+TYPES: Mapping[str, type[Any]] = {
+    "project": Project,
+    "memory": KeptMemory,
+    "user": User,
+    "fact": Fact,
+    "former_fact": Former,
+    "procedure": Procedure,
+    "tool_chain": Chain,
+    "episode": Episode,
+    "session": Session,
+    "run": Run,
+    "run_session": RunSession,
+    "checkpoint": GraphCheckpoint,
+    "checkpoint_write": KeptWrite,
+    "event": Event,
+    "toc_node": TocNode,
+}
+_SERIALIZED = "serialized_as"
+# Ends of lines to some readers; in JSON they stand inside texts only.
+_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+_NAMES = {kind: name for name, kind in TYPES.items()}
+
+
+def is_archive(start: bytes) -> bool:
+    """Whether a file that begins so is one."""
+    first = start.lstrip()[:200]
+    return first.startswith(b"{") and f'"{FORMAT}"'.encode() in first
+
+
+def header(version: str, made_ms: Millis) -> str:
+    found = {"format": FORMAT, "format_version": VERSION, "version": version, "made_ms": made_ms}
+    return json.dumps(found) + "\n"
+
+
+def line(record: Kept) -> str:
+    text = json.dumps({"type": _NAMES[type(record)], **_fields(record)}, ensure_ascii=False)
+    return text.translate(_BREAKS) + "\n"
+
+
+def _fields(record: Kept) -> dict[str, Any]:
+    match record:
+        case Event():
+            return {
+                "event_id": record.event_id,
+                "session_id": record.session_id,
+                "timestamp_ms": record.at_ms,
+                "event_type": record.type.name.lower(),
+                "role": record.role.name.lower(),
+                "text": record.text,
+                "metadata": dict(record.metadata),
+            }
+        case KeptMemory(memory=memory, use=use):
+            return {**_plain(memory), "use": _plain(use)}
+        case GraphCheckpoint():
+            return _located(record.place, record)
+        case KeptWrite(place=place, write=write):
+            return _located(place, write)
+        case TocNode():
+            return {**_plain(record), "level": record.level.name.lower()}
+        case _:
+            return _plain(record)
+
+
+def _located(place: graphs.Place, value: GraphCheckpoint | PendingWrite) -> dict[str, Any]:
+    """The type of the record is that of the line: that of its bytes gets a name of its own."""
+    fields = _without(_plain(value), "place", "type")
+    return {**place._asdict(), _SERIALIZED: value.type, **fields}
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
+    return found
+
+
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def read(lines: Iterable[bytes]) -> Iterator[tuple[str, Kept | InvalidInput]]:
+    """Each record with the number of its line; what cannot be read is an InvalidInput there.
+    Raises InvalidInput where it is no archive, or of a later format."""
+    numbered = enumerate(lines, 1)
+    _, first = next(numbered, (0, b""))
+    _check_header(first)
+    for number, each in numbered:
+        if each.strip():
+            place = f"line {number}"
+            try:
+                yield place, _record(each)
+            except InvalidInput as exc:
+                yield place, exc
+
+
+def _check_header(first: bytes) -> None:
+    found = _object(first)
+    if found.get("format") != FORMAT:
+        raise InvalidInput("it is no archive of `memory export --all`")
+    if found.get("format_version") != VERSION:
+        raise InvalidInput(
+            f"the archive has format {found.get('format_version')!r}, this version of Agent Memory"
+            f" knows {VERSION}: upgrade"
+        )
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput(f"no JSON: {exc}") from exc
+    if not isinstance(found, dict):
+        raise InvalidInput("no JSON object")
+    return found
+
+
+def _record(text: bytes) -> Kept:
+    found = _object(text)
+    name = found.pop("type", None)
+    if name not in TYPES:
+        raise InvalidInput(f"a record of the unknown type {name!r}")
+    try:
+        record: Kept = _built(TYPES[name], found)
+    except RecursionError as exc:
+        raise InvalidInput(f"no {name}: it is nested too deeply") from exc
+    except (msgspec.ValidationError, KeyError, TypeError, ValueError, AgentMemoryError) as exc:
+        raise InvalidInput(f"no {name}: {exc}") from exc
+    return record
+
+
+def _built(kind: type[Any], found: dict[str, Any]) -> Any:
+    if kind is Event:
+        return msgspec.convert(
+            {
+                **_without(found, "timestamp_ms", "event_type"),
+                "at_ms": found["timestamp_ms"],
+                "type": EventType[str(found["event_type"]).upper()],
+                "role": EventRole[str(found["role"]).upper()],
+            },
+            Event,
+        )
+    if kind is KeptMemory:
+        return KeptMemory(
+            memory=msgspec.convert(_without(found, "use"), Memory),
+            use=msgspec.convert(found.get("use", {}), Use),
+        )
+    if kind is KeptWrite:
+        fields = {**found, "type": found[_SERIALIZED]}
+        return KeptWrite(place=_place(found), write=msgspec.convert(fields, PendingWrite))
+    if kind is GraphCheckpoint:
+        fields = {**found, "type": found[_SERIALIZED], "place": list(_place(found))}
+        return msgspec.convert(fields, GraphCheckpoint)
+    if kind is TocNode:
+        return msgspec.convert({**found, "level": Level[str(found["level"]).upper()]}, TocNode)
+    return msgspec.convert(found, kind)
+
+
+def _place(found: dict[str, Any]) -> graphs.Place:
+    return msgspec.convert([found[name] for name in graphs.Place._fields], graphs.Place)

@@ -1,0 +1,146 @@
+"""`memory export --all`, and `memory import` of what it wrote."""
+
+import contextlib
+import gzip
+import io
+import os
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from agent_memory.domain.errors import InvalidInput, StorageFailed
+from agent_memory.interfaces import archive
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.commands import Invocation
+from agent_memory.services.archiving import Kept
+
+MAX_REFUSED = 100  # that are told of one by one
+
+
+def export_all(run: Invocation, file: Path | None) -> None:
+    """Write everything to standard output, or to a file that is not there yet."""
+    services = run.backend.here()
+    counted: Counter[str] = Counter()
+
+    def lines() -> Iterator[str]:
+        yield archive.header(run.version, services.clock.now())
+        with run.terminal.progress("Exporting", None) as advance:
+            for record in services.archiving.everything():
+                counted["records"] += 1
+                if counted["records"] % 100 == 0:
+                    advance(counted["records"])
+                yield archive.line(record)
+
+    if file is None or str(file) == "-":
+        for each in lines():
+            run.terminal.write(each)
+        return
+    path = run.path(file)
+    try:
+        _write(path, lines())
+    except OSError as exc:
+        raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
+    run.terminal.warn(f"{counted['records']:,} records written to {path}\n")
+
+
+def _write(path: Path, lines: Iterator[str]) -> None:
+    if path.exists():
+        raise InvalidInput(f"{path} is there already: give another name")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file, contextlib.ExitStack() as opened:
+            out: IO[bytes] | gzip.GzipFile = file
+            if path.name.endswith(".gz"):
+                out = opened.enter_context(
+                    gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6)
+                )
+            for each in lines:
+                out.write(each.encode(errors="surrogatepass"))
+            opened.close()
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def is_archive(path: Path) -> bool:
+    try:
+        with _opened(path) as file:
+            return archive.is_archive(file.read(256))
+    except (OSError, EOFError, gzip.BadGzipFile):
+        return False
+
+
+def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
+    """Take over every record that is not there yet."""
+    services = run.backend.here()
+    unread: list[str] = []
+    counted: Counter[str] = Counter()
+
+    def records() -> Iterator[tuple[str, Kept]]:
+        with _opened(path) as file:
+            for place, record in archive.read(_lines(file)):
+                if isinstance(record, InvalidInput):
+                    counted["refused"] += 1
+                    if len(unread) < MAX_REFUSED:
+                        unread.append(f"{place}: {record}")
+                else:
+                    yield place, record
+
+    try:
+        if dry_run:
+            for _ in records():
+                run.terminal.check_cancelled()
+                counted["readable"] += 1
+            told: dict[str, Any] = {"readable": counted["readable"], "taken": {}, "known": 0}
+        else:
+            with run.terminal.progress("Importing", None) as advance:
+                done = services.archiving.bring(records(), advance)
+            counted["refused"] += len(done.refused)
+            unread += done.refused[: MAX_REFUSED - len(unread)]
+            told = {"taken": dict(done.taken), "known": done.known, "derived": done.derived}
+    except (EOFError, gzip.BadGzipFile) as exc:
+        raise StorageFailed(f"{path} is damaged: {exc}") from exc
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
+    for each in unread:
+        run.terminal.warn(f"warning: {rendering.plain(each)}\n")
+    refused = counted["refused"]
+    run.show(
+        {"success": not refused, "dry_run": dry_run, **told, "refused": refused},
+        lambda: _told_text(told, refused, dry_run),
+    )
+    if refused:
+        raise InvalidInput(f"{refused:,} of the records could not be taken over")
+
+
+def _told_text(told: dict[str, Any], refused: int, dry_run: bool) -> str:
+    if dry_run:
+        text = f"{told['readable']:,} records can be read"
+    else:
+        count = sum(told["taken"].values())
+        text = f"\N{CHECK MARK} Took over {count:,} records, {told['known']:,} were there already"
+        if told["derived"]:
+            text += f"; {told['derived']:,} are derived and made anew"
+    return text + (f"; refused {refused:,}" if refused else "")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(fileobj=file) as inner:
+                yield io.BufferedReader(inner)
+        else:
+            yield file
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    while each := file.readline(archive.MAX_LINE_BYTES + 1):
+        if len(each) > archive.MAX_LINE_BYTES:
+            raise InvalidInput(f"a line has more than {archive.MAX_LINE_BYTES:,} bytes")
+        yield each

@@ -1,0 +1,104 @@
+"""Backups: taken on request, by schedule, and before an upgrade; old ones are removed."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent_memory.domain import backups
+from agent_memory.domain.backups import BackupStatus, Retention, Snapshot, Taken
+from agent_memory.domain.errors import Overloaded
+from agent_memory.domain.events import Millis
+from agent_memory.domain.ports import BackupHistory, Clock, Snapshots
+
+UPGRADES_KEPT = 2
+MISSED = 2  # scheduled times that may pass without a good backup
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Backups by schedule. An empty schedule: none."""
+
+    folder: str
+    schedule: str
+    retention: Retention
+
+
+class Backups:
+    def __init__(
+        self,
+        *,
+        snapshots: Snapshots,
+        history: BackupHistory,
+        clock: Clock,
+        plan: Plan,
+        schedule: Callable[[str], None],
+        passed: Callable[[str, Millis, Millis], int],
+    ) -> None:
+        """`schedule` puts the job under a cron expression, or removes it for an empty one, and
+        raises InvalidInput; `passed` counts the times of one between two moments."""
+        self._snapshots = snapshots
+        self._history = history
+        self._clock = clock
+        self._plan = plan
+        self._schedule = schedule
+        self._passed = passed
+        self._turn = threading.Lock()
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    def take(self, target: str, retention: Retention | None, done: Callable[[int], None]) -> Taken:
+        """Back up to a folder of snapshots or to an archive. Where a retention is given, remove
+        what it does not keep: only once the new one is complete, and only our own snapshots."""
+        if not self._turn.acquire(blocking=False):
+            raise Overloaded("a backup is being taken already; try again when it is done")
+        try:
+            made = self._snapshots.make(target, done=done)
+            self._history.save(
+                replace(self._history.load(), path=made.path, made_ms=made.manifest.made_ms)
+            )
+            removed = () if retention is None else self._prune(target, made, retention)
+        finally:
+            self._turn.release()
+        return Taken(
+            path=made.path,
+            made_ms=made.manifest.made_ms,
+            events=made.manifest.events,
+            files=len(made.manifest.files),
+            size_bytes=made.manifest.size_bytes,
+            new_bytes=made.new_bytes,
+            removed=removed,
+        )
+
+    def run(self, check: Callable[[], None]) -> None:
+        """The scheduled backup."""
+        self.take(self._plan.folder, self._plan.retention, lambda _: check())
+
+    def follow(self, plan: Plan) -> None:
+        """Take backups by this plan from now on. Raises InvalidInput."""
+        self._schedule(plan.schedule)
+        self._plan = plan
+
+    def status(self) -> BackupStatus:
+        return self._history.load()
+
+    def warnings(self) -> list[str]:
+        """What is wrong with the scheduled backups."""
+        if not self._plan.schedule or not self._plan.folder:
+            return []
+        last, now = self._history.load(), self._clock.now()
+        if not last.path:
+            return [f"no backup has been taken yet to {self._plan.folder}"]
+        if self._passed(self._plan.schedule, last.made_ms, now) < MISSED:
+            return []
+        days = (now - last.made_ms) // DAY_MS
+        return [f"the last good backup is {days} days old: {last.path}"]
+
+    def _prune(self, folder: str, made: Snapshot, retention: Retention) -> tuple[str, ...]:
+        found = self._snapshots.complete(folder)
+        old = backups.outdated(found, made.manifest.store, retention)
+        for each in old:
+            self._snapshots.remove(each)
+        return tuple(each.path for each in old)

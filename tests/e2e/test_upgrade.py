@@ -1,0 +1,122 @@
+"""Two versions on one machine: a copy of the package with another version and another schema."""
+
+import json
+import os
+import shutil
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+import agent_memory
+from tests.launching import Answer, Home, until
+
+NEWER = "9.9.9"
+PACKAGE = Path(agent_memory.__file__).parent
+MIGRATIONS = "MIGRATIONS: Mapping[int, Migration] = {}"
+
+
+class Newer:
+    """A newer installation: a virtual environment that finds the copy, then what it needs."""
+
+    def __init__(self, folder: Path) -> None:
+        package = folder / "tree/agent_memory"
+        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+        self._change(package / "__init__.py", '"0.1.0"', f'"{NEWER}"')
+        self._change(package / "relay.py", 'VERSION = "0.1.0"', f'VERSION = "{NEWER}"')
+        schema = package / "adapters/storage/schema.py"
+        self._change(schema, "VERSION = 1", "VERSION = 2")
+        self._change(schema, MIGRATIONS, MIGRATIONS.replace("{}", "{2: lambda store: None}"))
+        venv.create(folder / "venv", with_pip=False, symlinks=True)
+        self._python = folder / "venv/bin/python"
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        places = folder / "venv/lib" / version / "site-packages/newer.pth"
+        places.write_text(f"{folder / 'tree'}\n{sysconfig.get_paths()['purelib']}\n")
+        self._launcher = package / "launch.py"
+
+    @staticmethod
+    def _change(path: Path, old: str, new: str) -> None:
+        text = path.read_text()
+        assert text.count(old) == 1, (path, old)
+        path.write_text(text.replace(old, new))
+
+    def run(self, home: Home, *words: str) -> Answer:
+        return home.run_words([str(self._python), "-I", "-S", str(self._launcher), *words])
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Newer:
+    return Newer(tmp_path_factory.mktemp("newer"))
+
+
+def test_the_version_is_told_without_a_daemon_and_without_touching_one(
+    newer: Newer,
+) -> None:
+    with Home() as home:
+        assert newer.run(home, "memory", "--version") == Answer(
+            0, f"memory {NEWER}\n".encode(), b""
+        )
+        assert not home.data.exists()
+        pid = home.serve()
+        told = newer.run(home, "memory", "--version")
+        assert told.text == (
+            f"memory {NEWER} (daemon {agent_memory.__version__} is running;"
+            " an older one is replaced by the next command once it is idle)\n"
+        )
+        same = home.run("memory-daemon", "-V")
+        assert same.text == f"memory-daemon {agent_memory.__version__}\n"
+        assert home.pid() == pid
+
+
+def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_migrated(
+    newer: Newer,
+) -> None:
+    with Home() as home:
+        pid = home.serve()
+        home.run("memory", "capture", "decisions", "Use RocksDB", "--domain", "user")
+        status = json.loads(newer.run(home, "memory-daemon", "status", "--format", "json").out)
+        assert status["version"] == NEWER
+        assert home.pid() != pid
+        place = Path(status["backup"]["before_upgrade"])
+        assert place.parent == home.data / "upgrades"
+        manifest = json.loads((place / "manifest.json").read_text())
+        assert (manifest["schema"], manifest["parts"]) == (1, ["db"])
+        assert "store.backed_up_before_upgrade" in home.log()
+        home.stop()
+        # The older version does not open it any more, and comes back by the backup.
+        answer = home.run("memory-daemon", "start")
+        assert (answer.code, "upgrade" in answer.errors) == (4, True)
+        answer = home.run("memory-daemon", "admin", "restore", str(place), "--force")
+        assert answer.code == 0, answer.errors
+        home.started()
+        found = home.run("memory", "recall", "RocksDB", "--domain", "user").text
+        assert "Use RocksDB" in found
+        assert os.listdir(home.data / "upgrades") == [place.name]  # noqa: PTH208
+        # Only the last two of them stay.
+        for _ in range(2):
+            home.stop()
+            assert newer.run(home, "memory", "recall", "RocksDB", "--domain", "user").code == 0
+            home.stop()
+            latest = json.loads((home.data / "backup.json").read_text())["before_upgrade"]
+            home.run("memory-daemon", "admin", "restore", latest, "--force")
+        assert len(os.listdir(home.data / "upgrades")) == 2  # noqa: PTH208
+
+
+def test_a_busy_older_daemon_goes_on_until_it_is_idle(newer: Newer) -> None:
+    with Home() as home:
+        pid = home.serve()
+        with home.on_terminal("memory-daemon", "token", "revoke", "default") as screen:
+            screen.read_until("Revoke the key")
+            answer = newer.run(home, "memory-daemon", "status", "--format", "json")
+            assert answer.json()["version"] == agent_memory.__version__
+            assert "is busy and answers" in answer.errors
+            assert home.pid() == pid
+            screen.type("n\n")
+            assert screen.finish() == 1
+        until(lambda: home.pid() != pid, "it has made way")
+        assert newer.run(home, "memory-daemon", "status").code == 1
+        assert newer.run(home, "memory", "recall", "anything").code == 0
+        status = newer.run(home, "memory-daemon", "status", "--format", "json").json()
+        assert status["version"] == NEWER
