@@ -1,4 +1,4 @@
-"""How many secrets are found, how many look-alikes are touched, and how fast.
+"""How many secrets are found, plain and wrapped, how many look-alikes are touched, and how fast.
 
 python -m bench.secrets [examples.json] [--show N]
 
@@ -10,11 +10,14 @@ An innocent of one rule may hold the secret of another: such figures stand apart
 import argparse
 import base64
 import hashlib
+import html
 import json
+import quopri
 import random
 import string
 import sys
 import sysconfig
+import textwrap
 import time
 import uuid
 from collections import Counter, defaultdict
@@ -26,10 +29,11 @@ from typing import Any
 from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.domain import secrets
 from agent_memory.domain.errors import ContentBlocked
-from bench import tables
+from bench import secret_values, tables
 
 PER_KIND = 50
-GOAL_FOUND, GOAL_TOUCHED, GOAL_SPEED = 0.95, 0.02, 20.0
+GOAL_FOUND, GOAL_TOUCHED, GOAL_SPEED = 0.95, 0.0, 20.0
+GOAL_WRAPPED = 0.98
 SIZES = (128 << 10, 256 << 10, 512 << 10, 1 << 20)
 
 LOWER, HEXDIGITS = string.ascii_lowercase, "0123456789abcdef"
@@ -160,6 +164,106 @@ CODE = (
     "PasswordResetTokenExpiredExceptionHandlerFactoryBean",
 )
 
+DOCUMENTS = (
+    "Passwort ist erforderlich. Das Passwort war falsch. Kennwort ist abgelaufen.",
+    "Das Passwort für den Server ist im Tresor.",
+    "Le mot de passe est obligatoire. Mot de passe : minimum 12 caractères",
+    "La contraseña es obligatoria. contraseña: mínimo 8 caracteres",
+    "A senha é obrigatória; la password è obbligatoria.",
+    "密码是必填项。密码\uff1a不能为空",
+    "パスワードは必須です。パスワード\uff1a半角英数字",
+    "the password for the staging server is in the vault",
+    "The token for this is rotated every week; the secret of success is work.",
+    "echo $PASSWORD | docker login --username me --password-stdin",
+    'echo "$DOCKER_TOKEN" | docker login -u "$USER" --password-stdin ghcr.io',
+    "docker login -u <user> -p <password> registry.example",
+    "docker run -p 8080:80 -it nginx; docker compose -p project up",
+    "mkdir -p src/components && cp -p a b; ssh -p 2222 host; nmap -p 80,443 host",
+    "mysql -u root -p app < dump.sql; mysqldump -p --all-databases",
+    "zip -r backup.zip docs; unzip -P ${ZIP_PASSWORD} a.zip; sqlcmd -S host -P $PW",
+    "redis-cli -h localhost -p 6379 ping; ldapsearch -x -W -b dc=example",
+    "aws configure set region eu-central-1; aws configure set output json",
+    "git config set user.name Jane; npm config set registry https://host.example/",
+    "ENV NODE_ENV production\nENV PATH /usr/local/bin\nARG TOKEN\nARG API_KEY",
+    "set password policy to strong; set the token as described above",
+    "CREATE USER bob IDENTIFIED BY '<password>'; ALTER USER bob WITH PASSWORD '${PW}';",
+    "src/app.py:5432:def:foo:bar\nREADME.md:12:a:b:c",
+    "hostname:port:database:username:password",
+    "htpasswd -c .htpasswd me; htpasswd -B -C 12 .htpasswd me",
+    "hash = bcrypt.hashpw(pw, bcrypt.gensalt())  # $2b$12$...",
+    "curl -u $USER:$TOKEN https://host.example/; curl --user me https://host.example/",
+    "kubectl create secret generic db --from-literal=password=$PW",
+    "gh secret set NPM_TOKEN --body $NPM_TOKEN",
+    "openssl rsa -passin env:PW; openssl enc -pass file:pw.txt",
+)
+
+
+def _coloured(rng: random.Random) -> str:
+    level, colour = rng.choice((("INFO", 32), ("WARN", 33), ("ERROR", 31)))
+    return (
+        f"\x1b[2m2024-05-0{rng.randrange(1, 9)}T08:09:10Z\x1b[0m \x1b[{colour}m{level}\x1b[0m "
+        f"\x1b[1m{'.'.join(_some(rng, 3))}\x1b[0m: {_sentence(rng)} \x1b[36mid\x1b[0m="
+        f"{uuid.UUID(int=rng.getrandbits(128), version=4)}"
+    )
+
+
+def _diff(rng: random.Random) -> str:
+    old, new = _of(rng, HEXDIGITS, 7), _of(rng, HEXDIGITS, 7)
+    name = "/".join(_some(rng, 3))
+    return (
+        f"\x1b[1mdiff --git a/{name}.py b/{name}.py\x1b[m\n\x1b[1mindex {old}..{new} 100644\x1b[m\n"
+        f"\x1b[36m@@ -1,7 +1,7 @@\x1b[m\n\x1b[31m-{_camel(rng, 2)} = {_camel(rng, 3)}()\x1b[m\n"
+        f"\x1b[32m+\x1b[m\x1b[32m{_camel(rng, 2)} = {_camel(rng, 4)}({_of(rng, '0123456789', 4)})"
+    )
+
+
+def _encoded_url(rng: random.Random) -> str:
+    words = "%20".join(_some(rng, 4))
+    target = f"https%3A%2F%2F{rng.choice(WORDS)}.example%2F{'%2F'.join(_some(rng, 3))}%3Fpage%3D2"
+    return f"https://host.example/search?q={words}&redirect_uri={target}&state={_of(rng, LOWER, 6)}"
+
+
+def _hex_dump(rng: random.Random) -> str:
+    data = _sentence(rng).encode()[:48]
+    return "\n".join(
+        f"{at:08x}  {data[at : at + 16].hex(' ')}  |{data[at : at + 16].decode()}|"
+        for at in range(0, len(data), 16)
+    )
+
+
+def _certificate(rng: random.Random) -> str:
+    body = "MIID" + _encoded(rng, 700)
+    lines = "\n".join(body[at : at + 64] for at in range(0, len(body), 64))
+    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----"
+
+
+def _requirements(rng: random.Random) -> str:
+    return "\n".join(
+        f"{'-'.join(_some(rng, 3))}=={rng.randrange(9)}.{rng.randrange(30)}.{rng.randrange(9)}"
+        for _ in range(6)
+    )
+
+
+def _wrapped_prose(rng: random.Random) -> str:
+    return textwrap.fill(" ".join(_sentence(rng) for _ in range(4)), rng.choice((40, 60, 80)))
+
+
+def _tree(rng: random.Random) -> str:
+    return "\n".join(
+        f"src/{'/'.join(_some(rng, 3))}/{'_'.join(_some(rng, 3))}.py" for _ in range(8)
+    )
+
+
+def _escaped_json(rng: random.Random) -> str:
+    return json.dumps(json.dumps({"text": f"{_sentence(rng)} — ünïcödé \u2028", "token": None}))
+
+
+def _page(rng: random.Random) -> str:
+    return (
+        f"<p class=&quot;{rng.choice(WORDS)}&quot;>{html.escape(_sentence(rng) + ' <&>')}"
+        f"</p>&nbsp;&#8212;&#x2019; <code>password&nbsp;=&nbsp;&lt;your password&gt;</code>"
+    )
+
 
 def innocents(rng: random.Random) -> Iterator[tuple[str, str]]:
     """Kinds of look-alikes, each with a text."""
@@ -203,6 +307,24 @@ def innocents(rng: random.Random) -> Iterator[tuple[str, str]]:
         "cache key": lambda r: f"cache_key: {_of(r, HEXDIGITS, 40)}",
         "named id": lambda r: f"user_id = {_of(r, ALNUM, 22)}; trace_id: {_of(r, HEXDIGITS, 32)}",
         "prose": _sentence,
+        "documents": lambda r: r.choice(DOCUMENTS),
+        "coloured log": _coloured,
+        "coloured diff": _diff,
+        "percent-encoded": _encoded_url,
+        "hex dump": _hex_dump,
+        "certificate": _certificate,
+        "base64, 76 wide": lambda r: base64.encodebytes(r.randbytes(400)).decode(),
+        "base64 of a page": lambda r: base64.encodebytes(_page(r).encode() * 3).decode(),
+        "requirements": _requirements,
+        "wrapped prose": _wrapped_prose,
+        "list of files": _tree,
+        "JSON in JSON": _escaped_json,
+        "HTML": _page,
+        "mail": lambda r: quopri.encodestring((_wrapped_prose(r) + " é = ü").encode()).decode(),
+        "list of hashes": lambda r: "\n".join(_of(r, HEXDIGITS, 40) for _ in range(4)),
+        "list of ids": lambda r: "\n".join(_of(r, ALNUM, 21) for _ in range(4)),
+        "escaped bytes": lambda r: "".join(f"\\x{b:02x}" for b in r.randbytes(40)),
+        "emoji": lambda r: f"{r.choice(WORDS)} 👩\u200d💻 ❤\ufe0f {_sentence(r)} 全角ＡＢＣ１２３",
     }
     for kind, make in kinds.items():
         for _ in range(PER_KIND):
@@ -278,6 +400,13 @@ def hostile(size: int) -> Iterator[tuple[str, str]]:
     yield "kind: Secret", "kind: Secret\n" * (size // 13)
     yield "quotes", "key='\"`" * (size // 7)
     yield "eyJ.eyJ", "eyJhbGciOi.eyJ" * (size // 14)
+    yield "percent signs", "%25" * (size // 3)
+    yield "colours", "x\x1b[31m" * (size // 6)
+    yield "nulls", "a\0" * (size // 2)
+    yield "backspaces", "a" * (size // 2) + "\b" * (size // 2)
+    yield "lines of runs", "".join(f"{_of(rng, ALNUM, 40)}\n" for _ in range(size // 41))
+    yield "base64 of names", base64.b64encode(b"token: ab " * (size // 14)).decode()
+    yield "hex of names", (b"password=" * (size // 18)).hex()
 
 
 def main() -> None:
@@ -290,6 +419,8 @@ def main() -> None:
     building = time.perf_counter() - started
     if options.examples:
         _examples(cleaner, json.loads(options.examples.read_text()), options.show)
+    _wrapped(cleaner, options.show)
+    _placed(cleaner, options.show)
     _innocents(cleaner, options.show)
     _speed(cleaner, building)
     _linear(cleaner)
@@ -327,6 +458,59 @@ def _examples(cleaner: Re2Filter, rows: list[dict[str, Any]], show: int) -> None
         for rule, texts in sorted(failed.items(), key=lambda item: -len(item[1])):
             for text in texts[:show]:
                 _out(f"{title} {rule} ({len(texts)}): {text[:200]!r}")
+
+
+def _wrapped(cleaner: Re2Filter, show: int) -> None:
+    """Every kind of token in every wrapping. A kind counts where it is seen through all of them."""
+    samples = list(secret_values.tokens(random.Random(5)))
+    left: dict[str, list[str]] = defaultdict(list)
+    unseen: set[str] = set()
+    for name, wrap in secret_values.WRAPPINGS.items():
+        for sample in samples:
+            text = f"see {wrap(sample.text)} there"
+            cleaned = _cleaned(cleaner, text)
+            if cleaned == text or secret_values.remains(sample.secret, cleaned):
+                left[name].append(text)
+                unseen.add(sample.text)
+    count, forms = len(samples), len(secret_values.WRAPPINGS)
+    missed = sum(map(len, left.values()))
+    share = 1 - missed / (count * forms)
+    whole = 1 - len(unseen) / count
+    plain = 1 - len(left["plain"]) / count
+    lines: list[tables.Row] = [
+        (name, f"{count - len(left[name])}/{count}") for name in secret_values.WRAPPINGS
+    ]
+    lines += [
+        (),
+        ("plain", f"{plain:.1%} {_verdict(plain >= GOAL_WRAPPED)}"),
+        ("all forms together", f"{share:.2%} {_verdict(share >= GOAL_WRAPPED)}"),
+        ("kinds seen in all forms", f"{whole:.1%} {_verdict(whole >= GOAL_WRAPPED)}"),
+    ]
+    _out(tables.render("Tokens in wrappings", ("wrapping", "kinds found"), lines))
+    for name, texts in left.items():
+        for text in texts[:show]:
+            _out(f"left {name}: {text[:200]!r}")
+
+
+def _placed(cleaner: Re2Filter, show: int) -> None:
+    samples = secret_values.passwords(random.Random(3))
+    left = [s.text for s in samples if secret_values.remains(s.secret, _cleaned(cleaner, s.text))]
+    keys = secret_values.private_keys(random.Random(4))
+    kept = [key for key in keys if _cleaned(cleaner, key)]
+    lines = [
+        ("passwords by their place", f"{len(samples) - len(left)}/{len(samples)}"),
+        ("keys without a header", f"{len(keys) - len(kept)}/{len(keys)}"),
+    ]
+    _out(tables.render("Forms", ("", "found"), lines))
+    for text in (*left, *kept)[:show]:
+        _out(f"left: {text[:200]!r}")
+
+
+def _cleaned(cleaner: Re2Filter, text: str) -> str:
+    """Nothing, where it is refused."""
+    with suppress(ContentBlocked):
+        return cleaner.clean(text)
+    return ""
 
 
 def _innocents(cleaner: Re2Filter, show: int) -> None:

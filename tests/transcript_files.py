@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.project_store import StoredProjects
 from agent_memory.adapters.transcripts.claude_code import ClaudeCode
@@ -197,7 +198,10 @@ class Importing:
             transcripts={name: TranscriptFiles(here, made) for name, made in READERS.items()},
             ingest=Ingest(log=self.log, secrets=_secrets(), recorded=self._recorded),
             workplaces=Workplaces(
-                repositories=repositories, projects=StoredProjects(store), shared=Shared()
+                repositories=repositories,
+                projects=StoredProjects(store),
+                shared=Shared(),
+                secrets=PassThrough(),
             ),
             give_way=lambda: None,
         )

@@ -72,7 +72,7 @@ from agent_memory.adapters.transcripts.plain import Plain
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.adapters.workspaces.folders import GuardedFolders
 from agent_memory.adapters.workspaces.patterns import Re2Patterns
-from agent_memory.config import Backup, Http, Settings, Toc
+from agent_memory.config import Backup, Http, Security, Settings, Toc
 from agent_memory.domain import agents, promises, ulids
 from agent_memory.domain import backups as domain_backups
 from agent_memory.domain.backups import Retention
@@ -80,11 +80,13 @@ from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
     AgentMemoryError,
     ConfigError,
+    ContentBlocked,
     FeatureUnavailable,
     GitFailed,
     InvalidInput,
 )
 from agent_memory.domain.forgetting import Report
+from agent_memory.domain.hooks import WITHHELD
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.memories import Home
 from agent_memory.domain.ports import (
@@ -474,6 +476,7 @@ def build(
         repositories=repositories,
         projects=projects,
         shared=Shared(org=settings.memories.org, repository=settings.memories.org_repository),
+        secrets=secrets_filter,
     )
     capture = Capture(
         memories=memories, log=events, secrets=secrets_filter, clock=clock, captured=remembered
@@ -533,7 +536,9 @@ def build(
     watchers.append(resume)
     tally = GraphTally(store)
     graphs = Graphs(
-        checkpoints=StoredGraphs(store, tally), threads=StoredGraphThreads(store, tally)
+        checkpoints=StoredGraphs(store, tally),
+        threads=StoredGraphThreads(store, tally),
+        secrets=secrets_filter,
     )
     closing = ExitStack()
     uid = os.geteuid()
@@ -930,6 +935,20 @@ def _forgotten(report: Report) -> None:
     """Nobody else is there to be told how it ended."""
     tell = log.warning if report.proof.found_in else log.info
     tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
+
+
+def log_cleaner(chosen: Security) -> Callable[[str], str]:
+    """What takes secrets out of a line for the log: it has none, whatever the store may hold."""
+    mode = chosen.secrets if chosen.secrets == choice.OFF else "redact"
+    secrets_filter = choice.made(mode, chosen.allow)
+
+    def clean(text: str) -> str:
+        try:
+            return secrets_filter.clean(text)
+        except ContentBlocked:
+            return WITHHELD
+
+    return clean
 
 
 def _account(incident: Incident) -> None:

@@ -213,6 +213,7 @@ class _Daemon:
             max_bytes=chosen.max_bytes,
             files=chosen.files,
             also_stderr=self._start.ready_fd is None,
+            clean=app.log_cleaner(self._settings.security),
         )
 
     async def _listen(self, built: app.App, commands: CommandServer, http: HttpServer) -> None:

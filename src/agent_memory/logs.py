@@ -3,7 +3,8 @@
 import logging
 import logging.handlers
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,17 @@ LEVELS = {
 }
 
 
-def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr: bool) -> None:
-    """Send what we and the libraries log to the file, and to a person in the foreground."""
+def configure(
+    path: Path,
+    *,
+    level: str,
+    max_bytes: int,
+    files: int,
+    also_stderr: bool,
+    clean: Callable[[str], str],
+) -> None:
+    """Send what we and the libraries log to the file, and to a person in the foreground. `clean`
+    takes secrets out of every text: an error may quote what was sent to us."""
     logging.raiseExceptions = False  # a full disk: nobody wants a traceback per line then
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handlers: list[logging.Handler] = [
@@ -32,6 +42,7 @@ def configure(path: Path, *, level: str, max_bytes: int, files: int, also_stderr
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
+            partial(_cleaned, clean),
             structlog.processors.JSONRenderer(),
         ],
         foreign_pre_chain=[structlog.stdlib.add_log_level, _timestamp],
@@ -66,6 +77,20 @@ _stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
 def _timestamp(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     return _stamp(logger, name, event)
+
+
+def _cleaned(
+    clean: Callable[[str], str], _logger: Any, _name: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    return {name: _clean_value(clean, value) for name, value in event.items()}
+
+
+def _clean_value(clean: Callable[[str], str], value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_clean_value(clean, each) for each in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return clean(value if isinstance(value, str) else repr(value))
 
 
 def _discreet(record: logging.LogRecord) -> bool:

@@ -535,3 +535,11 @@ class TestSessions:
         office.learns()
         (found,) = office.memory.sessions(10)
         assert (found.runs, found.outcome) == (2, "")
+
+
+def test_a_session_whose_name_holds_a_secret_goes_on(store: OrderedStore) -> None:
+    secret = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+    office = Office(store, Re2Filter(mode="redact"))
+    office.keeps([Prompted("Hello")], replace(about(), session_id=SessionId(secret)))
+    assert office.chat(secret)[0].content == "Hello"
+    assert office.events(secret) == []

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.spool import folder as spool_folder
 from agent_memory.adapters.spool.folder import SpoolFolder
-from agent_memory.domain import transcripts
+from agent_memory.domain import hooks, transcripts
 from agent_memory.domain.errors import (
     AgentMemoryError,
     ContentBlocked,
@@ -281,6 +281,28 @@ class TestKeeping:
         (found,) = kept(spool)
         assert found is not None
         assert found.text.startswith("the key is ")
+
+    def test_no_secret_gets_to_the_disk_as_a_name(
+        self, spool: Spool, place: Path, secrets: Re2Filter
+    ) -> None:
+        named = replace(
+            WHOLE,
+            session=f"of-{TOKEN}",
+            given=TOKEN,
+            folder=f"/work/{TOKEN}",
+            branch=f"feature/{TOKEN}",
+            use=Use(name=f"mcp__x__{TOKEN}"),
+            about={TOKEN: "x"},
+        )
+        for mode in ("redact", "block"):
+            Spooling(spool=spool, secrets=Re2Filter(mode=mode)).keep(replace(named, nonce=mode))
+        assert [each for each in place.iterdir() if TOKEN.encode() in each.read_bytes()] == []
+        (found, _) = kept(spool)
+        assert found is not None
+        # Recorded by a daemon, it is the same event.
+        direct = hooks.renamed(named, lambda name: secrets.clean_name(name, limit=256))
+        assert found.prompt_event == direct.prompt_event
+        assert hooks.renamed(found, lambda name: secrets.clean_name(name, limit=256)) == found
 
     def test_what_may_not_be_kept_is_not(self, spool: Spool) -> None:
         Spooling(spool=spool, secrets=Re2Filter(mode="block")).keep(told(TOKEN))

@@ -4,7 +4,7 @@ import string
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.adapters.secrets.filter import Re2Filter
@@ -17,6 +17,7 @@ from agent_memory.domain.events import Event, EventId, EventRole, EventType, Mil
 from agent_memory.domain.ports import EventLog
 from agent_memory.domain.secrets import Incident
 from agent_memory.services.ingest import Ingest
+from bench.secret_values import WRAPPINGS, remains
 from tests.contract.stores import unexpected
 
 CLEANER = Re2Filter(mode="redact")
@@ -40,6 +41,31 @@ PARTS = [
     ),
     *("Authorization: Bearer ", "://", "curl -u a:", "kind: Secret\n", "hunter2", "S3cr3t!x"),
     *("ghp_", "AKIA", "eyJ", ".eyJ", "sk-", "xoxb-", "dapi", "-----BEGIN ", "PRIVATE KEY-----"),
+    *(
+        "\x1b[31m",
+        "\x1b[0m",
+        "%3D",
+        "%22",
+        "\\u003d",
+        "\\x3d",
+        "&quot;",
+        "&#61;",
+        "\u200b",
+        "\u00ad",
+    ),
+    *(
+        "=\n",
+        "\\\n",
+        "\b",
+        "\0",
+        "=3D",
+        "Z2hwXzEy",
+        "6768705f",
+        "\uff1d",
+        "\u00a0",
+        "\\\\n",
+        "\x1b]0;x\x07",
+    ),
     *("4111111111111111", "123-45-6789", "[REDACTED:", "[REDACTED:token]", "é", "🔑"),
 ]
 pieces = st.one_of(
@@ -170,3 +196,73 @@ def test_one_digit_makes_luhns_sum_right(digits: str) -> None:
 @given(text=st.text(string.ascii_letters + " .,\n", max_size=300))
 def test_letters_and_blanks_alone_are_no_secret(text: str) -> None:
     assert CLEANER.clean(text) == text
+
+
+# Those that keep a text on one line and in one piece, and so can be wrapped again.
+CHAINED = (
+    "colour",
+    "bold, glued",
+    "colour inside",
+    "title",
+    "after %3D",
+    "after %22",
+    "after \\u003d",
+    "after &#61;",
+    "zero-width around",
+    "zero-width inside",
+    "soft hyphens",
+    "base64",
+    "base64 of a line",
+    "hex",
+)
+
+
+def _is_encoded_as_bytes(chain: list[str]) -> bool:
+    """Whether base64 or hex is of more than ASCII all through: nothing tells it from an image."""
+    marked = [at for at, name in enumerate(chain) if name in ("zero-width inside", "soft hyphens")]
+    return any(name.startswith(("base64", "hex")) for at in marked for name in chain[at:])
+
+
+@unhurried
+@given(
+    body=alnum,
+    chain=st.lists(st.sampled_from(CHAINED), min_size=1, max_size=3),
+    before=st.sampled_from(["", "a ", "x: ", "(", "\n"]),
+    after=st.sampled_from(["", " z", ")", "\nnext line", ", and more"]),
+)
+def test_nothing_of_a_secret_is_left_in_any_chain_of_wrappings(
+    body: str, chain: list[str], before: str, after: str
+) -> None:
+    token = f"ghp_{body}"
+    assume(not _is_encoded_as_bytes(chain))
+    if secrets.is_dummy(token):
+        return
+    wrapped = token
+    for name in chain:
+        wrapped = WRAPPINGS[name](wrapped)
+    found = CLEANER.find(f"{before}{wrapped}{after}")
+    assert found
+    cleaned = CLEANER.clean(f"{before}{wrapped}{after}")
+    assert not remains(token, cleaned)
+    assert cleaned.startswith(before)
+    assert cleaned.endswith(after)
+    assert CLEANER.clean(cleaned) == cleaned
+
+
+@unhurried
+@given(name=texts)
+def test_a_clean_name_is_stable_and_clean(name: str) -> None:
+    clean = CLEANER.clean_name(name, limit=256)
+    assert clean == CLEANER.clean_name(name, limit=256)
+    assert clean == name or len(clean) <= 256
+    assert CLEANER.clean_name(clean, limit=256) == clean
+
+
+@unhurried
+@given(one=alnum, other=alnum)
+def test_names_with_different_secrets_stay_different(one: str, other: str) -> None:
+    first, second = (CLEANER.clean_name(f"of-ghp_{each}", limit=256) for each in (one, other))
+    assert (first == second) is (one == other)
+    for each in (one, other):
+        if not secrets.is_dummy(f"ghp_{each}"):
+            assert each not in first + second

@@ -133,7 +133,10 @@ class DyingStore:
 def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
     repositories = GitRepositories(folder)
     workplaces = Workplaces(
-        repositories=repositories, projects=StoredProjects(store), shared=Shared()
+        repositories=repositories,
+        projects=StoredProjects(store),
+        shared=Shared(),
+        secrets=PassThrough(),
     )
     uses = StoredUses(store)
     capture = Capture(

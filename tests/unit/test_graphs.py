@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage.graph_store import StoredGraphs
 from agent_memory.adapters.storage.graph_tally import GraphTally
 from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
@@ -27,7 +29,11 @@ T = ThreadId("t")
 def graphs() -> Iterator[Graphs]:
     store = memory(Path())
     tally = GraphTally(store)
-    yield Graphs(checkpoints=StoredGraphs(store, tally), threads=StoredGraphThreads(store, tally))
+    yield Graphs(
+        checkpoints=StoredGraphs(store, tally),
+        threads=StoredGraphThreads(store, tally),
+        secrets=PassThrough(),
+    )
     store.close()
 
 
@@ -121,7 +127,9 @@ class TestPruning:
 class TestPages:
     def test_rows_and_their_number(self, graphs: Graphs) -> None:
         for number in range(5):
-            graphs.put(checkpoint("tu"[number % 2], f"c{number}", step=number)).result(TIMEOUT)
+            graphs.put(
+                graphs.clean(checkpoint("tu"[number % 2], f"c{number}", step=number))
+            ).result(TIMEOUT)
         rows, total = graphs.listed(None, limit=2, offset=1)
         assert [row.step for row in rows] == [3, 2]
         assert total == 5
@@ -139,7 +147,7 @@ class TestPages:
         for thread in "tuv":
             for name in ("c1", "c2"):
                 made = checkpoint(thread, name, run_id=f"{thread}{name}")
-                graphs.put(made).result(TIMEOUT)
+                graphs.put(graphs.clean(made)).result(TIMEOUT)
         graphs.delete_threads(["t", "nobody"])
         graphs.delete_for_runs(["uc1", "none"])
         assert [row.place for row in graphs.listed(None, limit=9, offset=0)[0]] == [
@@ -156,7 +164,9 @@ class TestPages:
     def test_a_search_that_finds_little_is_answered_in_pieces(self, graphs: Graphs) -> None:
         graphs = replace(graphs, read_at_most=3)
         for number in range(10):
-            graphs.put(checkpoint(checkpoint=f"c{number}", step=number)).result(TIMEOUT)
+            graphs.put(graphs.clean(checkpoint(checkpoint=f"c{number}", step=number))).result(
+                TIMEOUT
+            )
         found: list[str] = []
         after: rules.Place | None = None
         for _ in range(4):
@@ -173,3 +183,46 @@ class TestPages:
             graphs.get(T, "", CheckpointId(""))
         with pytest.raises(InvalidInput, match="1000"):
             graphs.put_writes(place(), [write()] * 1_001)
+
+
+class TestSecrets:
+    SECRET = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+
+    @pytest.fixture
+    def careful(self, graphs: Graphs) -> Graphs:
+        return replace(graphs, secrets=Re2Filter(mode="redact"))
+
+    def test_ids_are_kept_without_them_and_found_with_them(self, careful: Graphs) -> None:
+        made = checkpoint(self.SECRET, "c1", run_id=self.SECRET)
+        careful.put(careful.clean(made)).result(TIMEOUT)
+        found = careful.get(ThreadId(self.SECRET), made.place.checkpoint_ns)
+        assert found is not None
+        assert self.SECRET not in repr(found)
+        assert found.checkpoint.blob == made.blob
+        assert careful.get(ThreadId(self.SECRET + "9"), made.place.checkpoint_ns) is None
+        (listed,), _ = careful.list(
+            Scope(ThreadId(self.SECRET)),
+            wanted={"run_id": self.SECRET},
+            only=None,
+            before=None,
+            after=None,
+            limit=5,
+        )
+        assert listed == found
+        careful.delete_for_runs([self.SECRET])
+        assert careful.get(ThreadId(self.SECRET), made.place.checkpoint_ns) is None
+
+    def test_metadata_is_cleaned_by_its_names_too(self, careful: Graphs) -> None:
+        told: dict[str, Any] = {
+            "writes": {"password": "hunter2x"},
+            "n": [1, None, f"use {self.SECRET}"],
+        }
+        clean = json.loads(careful.clean(checkpoint(**told)).metadata)
+        assert clean == {
+            "writes": {"password": "[REDACTED:password]"},
+            "n": [1, None, "use [REDACTED:github-token]"],
+        }
+
+    def test_what_holds_none_stays_as_it_was(self, careful: Graphs) -> None:
+        made = replace(checkpoint(), metadata='{"a":  "é", "b": 1.0}')
+        assert careful.clean(made) == made

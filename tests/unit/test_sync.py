@@ -10,6 +10,7 @@ import pytest
 from agent_memory.adapters.git import records
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.in_memory import MemoryEngine
@@ -60,7 +61,9 @@ class Machine:
         self.queue = StoredNoteQueue(store)
         projects = StoredProjects(store)
         repositories = GitRepositories(repository.folder.parent / f"{repository.folder.name}.data")
-        self.workplaces = Workplaces(repositories=repositories, projects=projects, shared=Shared())
+        self.workplaces = Workplaces(
+            repositories=repositories, projects=projects, shared=Shared(), secrets=PassThrough()
+        )
         self.trouble: list[tuple[Home, AgentMemoryError]] = []
         self.notes = NoteWriting(
             memories=self.memories,

@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent_memory.adapters.git.repositories import GitRepositories
+from agent_memory.adapters.secrets.filter import Re2Filter
+from agent_memory.adapters.secrets.pass_through import PassThrough
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.in_memory import MemoryEngine
 from agent_memory.adapters.storage.project_store import StoredProjects
@@ -27,7 +30,10 @@ class Machine:
         self.home.mkdir(exist_ok=True)
         self.data = folder / "data"
         self.workplaces = Workplaces(
-            repositories=GitRepositories(self.data), projects=projects, shared=shared
+            repositories=GitRepositories(self.data),
+            projects=projects,
+            shared=shared,
+            secrets=PassThrough(),
         )
 
     def caller(self, folder: Path) -> Caller:
@@ -380,3 +386,16 @@ class TestEnvironment:
         place = machine.here(folder)
         assert place.domain == "project:caf"
         assert place.commit == made.head
+
+
+def test_a_folder_whose_name_holds_a_secret_is_no_project(
+    tmp_path: Path, projects: StoredProjects
+) -> None:
+    secret = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
+    machine = Machine(tmp_path, projects, Shared())
+    careful = replace(machine.workplaces, secrets=Re2Filter(mode="redact"))
+    caller = machine.caller(machine.made(secret).folder)
+    with pytest.raises(InvalidInput, match="holds a secret"):
+        careful.here(caller)
+    assert projects.all() == []
+    assert careful.named(caller).home == ""

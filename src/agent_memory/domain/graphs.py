@@ -4,7 +4,7 @@ They are a program's own data: kept as they came, byte for byte, and given back 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, NewType
@@ -27,6 +27,7 @@ MAX_FILTER_BYTES = 64 << 10
 MAX_NAMED = 1_000  # threads, runs or checkpoints of one call
 MAX_PAGE = 500
 _MAX_INDEX = (1 << 31) - 1
+RUN_ID = "run_id"
 _DELTAS = "counters_since_delta_snapshot"
 
 
@@ -73,7 +74,7 @@ class GraphCheckpoint:
     def info(self) -> CheckpointInfo:
         """Raises InvalidInput where the metadata is not a JSON object."""
         found = read_object("metadata", self.metadata)
-        step, source, run_id = found.get("step"), found.get("source"), found.get("run_id")
+        step, source, run_id = found.get("step"), found.get("source"), found.get(RUN_ID)
         return CheckpointInfo(
             place=self.place,
             parent_checkpoint_id=self.parent_checkpoint_id,
@@ -269,6 +270,38 @@ def read_object(name: str, text: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput(f"{name} must be a JSON object")
     return found
+
+
+def replace_texts(
+    document: str, change: Callable[[str], str], change_id: Callable[[str], str]
+) -> str:
+    """Return a JSON object with every string of it changed, names included. One that is none comes
+    back as it is: it is refused later."""
+    try:
+        found = read_object("metadata", document)
+        changed = _replaced(found, change)
+        if isinstance(found.get(RUN_ID), str):  # runs are looked for by it
+            changed[RUN_ID] = change_id(found[RUN_ID])
+        return document if changed == found else json.dumps(changed, ensure_ascii=False)
+    except (InvalidInput, RecursionError):
+        return document
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(name): _paired(name, each, change) for name, each in value.items()}
+    return [_replaced(each, change) for each in value] if isinstance(value, list) else value
+
+
+def _paired(name: str, value: Any, change: Callable[[str], str]) -> Any:
+    """A name may be what tells that a value is a secret."""
+    if not isinstance(value, str):
+        return _replaced(value, change)
+    lead = f"{name}="
+    both = change(lead + value)
+    return both[len(lead) :] if both.startswith(lead) else change(value)
 
 
 def _encoded(name: str, text: str) -> bytes:

@@ -1,6 +1,6 @@
 """Hooks: what an agent tells of its session as it happens, and the events that this becomes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -60,6 +60,12 @@ class Told:
     def said(self) -> str:
         """The text, without what we put into it ourselves."""
         return transcripts.own_words(self.text)
+
+
+def renamed(told: Told, clean: Callable[[str], str]) -> Told:
+    """Return the same with clean ids. Ids of events are made of them: every way that a call of a
+    hook may take has to begin with this."""
+    return replace(told, session=clean(told.session), given=clean(told.given))
 
 
 def withheld(told: Told) -> Told:

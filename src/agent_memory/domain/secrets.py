@@ -5,6 +5,7 @@ Nothing here searches: an adapter finds candidates, these rules judge them.
 
 import base64
 import binascii
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ CARD = "card-number"
 SSN = "us-ssn"
 
 _MARK, _MARK_END = "[REDACTED:", "]"
+_SALT, _ROUNDS = b"agent-memory/name", 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,26 @@ def outcome(kind: str, mode: Mode) -> Outcome:
 def marker(kind: str) -> str:
     """What stands where the secret was."""
     return f"{_MARK}{kind}{_MARK_END}"
+
+
+def name_marker(kind: str, secret: str) -> str:
+    """Return what stands for a secret in a name: the same for the same one, so that what is named
+    by it stays one thing. The hash is slow to make: it tells nothing to who would guess."""
+    digest = hashlib.pbkdf2_hmac("sha256", secret.encode("utf-8", "replace"), _SALT, _ROUNDS, 8)
+    return f"{_MARK}{kind}:{digest.hex()}{_MARK_END}"
+
+
+def redact_name(name: str, findings: Sequence[Finding], limit: int) -> str:
+    """Return a name of at most `limit` characters without its secrets."""
+    pieces, end = [], 0
+    for finding in findings:
+        pieces += [
+            name[end : finding.start],
+            name_marker(finding.kind, name[finding.start : finding.end]),
+        ]
+        end = finding.end
+    redacted = "".join([*pieces, name[end:]])
+    return redacted if len(redacted) <= limit else name_marker(findings[0].kind, name)
 
 
 def is_marked(text: str) -> bool:
@@ -155,6 +177,7 @@ _PAIRS = frozenset(
 
 _READ = 256  # what is longer is judged by its beginning
 
+_EAST_ASIAN = "\u2e80"  # and whatever comes after: their letters are no password's first
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
 _FOREIGN = frozenset("()[]{}<>^|,;\"'`\u2026")  # no token has these; code and patterns do
@@ -345,10 +368,12 @@ def is_password(value: str, *, quoted: bool) -> bool:
         return False
     if quoted:
         return not value.startswith(_EXPRESSIONS) and not (
-            _is_label(value) or value.endswith(("(", ":")) or "()" in value
+            _is_label(value.removeprefix("&")) or value.endswith(("(", ":")) or "()" in value
         )
     if _DIGITS.issuperset(value):
         return True
+    if value[0] >= _EAST_ASIAN:  # a sentence: it has no blanks
+        return False
     bare = value.rstrip(".!?:*")
     if _is_phrase(bare) or is_path(value):
         return False
@@ -385,6 +410,17 @@ def is_random(value: str, *, quoted: bool = True) -> bool:
         and not is_digest(value)
         and is_token(value)
         and entropy(value) >= 3.2
+    )
+
+
+def is_scrap(value: str) -> bool:
+    """Whether it may be the rest of a token: letters at random, and neither a word nor a hash."""
+    mixed = any(c.isdigit() for c in value) or not (value.islower() or value.isupper())
+    return (
+        len(value) >= 6
+        and mixed
+        and any(c.isalpha() for c in value)
+        and not (is_hex(value) or is_uuid(value) or is_readable(value) or value.istitle())
     )
 
 

@@ -180,7 +180,7 @@ class _Run:
                 continue
             if recorded.session not in caught_up:
                 caught_up.add(recorded.session)
-                self._catch_up(recorded.session, others)
+                self._catch_up(clean.session_id, others)
             if others.claim(clean):
                 self.known += 1
                 twins.append((clean.event_id, clean.at_ms))

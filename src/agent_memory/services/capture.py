@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from agent_memory.domain import documents, memories
 from agent_memory.domain.errors import InvalidInput, Overloaded
-from agent_memory.domain.events import EventId
+from agent_memory.domain.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, EventId
 from agent_memory.domain.memories import (
+    MAX_NAME_CHARS,
     MAX_SUMMARY_CHARS,
     MAX_TAG_CHARS,
     Draft,
@@ -72,7 +73,13 @@ class Capture:
             tags=frozenset(
                 self._line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
             ),
+            relates_to=tuple(self._name(name, MAX_NAME_CHARS) for name in draft.relates_to),
+            event_id=self._name(draft.event_id, MAX_EVENT_ID_CHARS),
+            session_id=self._name(draft.session_id, MAX_SESSION_ID_CHARS),
         )
+
+    def _name(self, name: str, limit: int) -> str:
+        return self.secrets.clean_name(name, limit=limit, where="memory/ids") if name else name
 
     def _line(self, text: str, where: str, limit: int) -> str:
         """What stands in place of a secret may be longer than it was."""

@@ -10,6 +10,7 @@ from typing import Any
 from agent_memory.domain import facts
 from agent_memory.domain.errors import NotFound, Overloaded
 from agent_memory.domain.facts import Claim, Fact, Former
+from agent_memory.domain.limits import NAME_CHARS
 from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
 
 TRIES = 100  # to write what someone else writes at the same time
@@ -46,7 +47,7 @@ class Facts:
     def claim(self, claim: Claim) -> Fact:
         """Hold it for true. Raises ContentBlocked and InvalidInput."""
         names: dict[str, Any] = {
-            field: self._clean(value)
+            field: self.secrets.clean_name(value, limit=NAME_CHARS, where="fact")
             for field in ("scope", "agent_id", "user_id", "key", "fact_type")
             if (value := getattr(claim, field))
         }

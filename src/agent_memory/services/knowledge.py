@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from agent_memory.domain import procedures, users
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import InvalidInput, NotFound, Overloaded
+from agent_memory.domain.events import MAX_SESSION_ID_CHARS
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
 from agent_memory.domain.procedures import Chain, Procedure
@@ -73,7 +74,7 @@ class Shelf(Generic[K]):
         return self.kept.commit(changes)
 
     def _clean(self, record: K) -> K:
-        """Whatever in it is text, its ids aside."""
+        """Whatever in it is text, its own id aside."""
         where = self.kind.__name__.lower()
 
         def clean(value: Any) -> Any:
@@ -86,6 +87,10 @@ class Shelf(Generic[K]):
             for each in dataclasses.fields(record)
             if each.name not in ("id", "session_id")
         }
+        if session_id := getattr(record, "session_id", None):
+            words["session_id"] = self.secrets.clean_name(
+                session_id, limit=MAX_SESSION_ID_CHARS, where=where
+            )
         return replace(record, **words)
 
 

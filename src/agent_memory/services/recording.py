@@ -18,6 +18,10 @@ class Recording:
     ingest: Ingest
     workplaces: Workplaces
 
+    def renamed(self, told: Told) -> Told:
+        """Return the call with the ids that its events are stored under."""
+        return hooks.renamed(told, self.ingest.clean_session)
+
     def place(self, told: Told, caller: Caller) -> Place:
         """Where it happened."""
         folder = told.folder or caller.folder

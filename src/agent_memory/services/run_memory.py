@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.domain import diaries, history
 from agent_memory.domain.diaries import About
@@ -84,10 +84,12 @@ class RunMemory:
     max_chars: int = history.MAX_CHARS
 
     def diary(self, about: About) -> Diary:
-        return Diary(about, self.ingest, self.clock)
+        session_id = self.ingest.clean_session(about.session_id)
+        return Diary(replace(about, session_id=session_id), self.ingest, self.clock)
 
     def history(self, session_id: SessionId) -> list[Exchange]:
         """What was said in this session, the oldest first; of a long one its end."""
+        session_id = self.ingest.clean_session(session_id)
         events = self._newest(session_id)
         missing = (self.log.get(each) for each in history.missing_prompts(events))
         prompts = [each for each in missing if each is not None and each.session_id == session_id]

@@ -4,8 +4,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from agent_memory.domain import transcripts
+from agent_memory.domain import hooks, transcripts
 from agent_memory.domain.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
+from agent_memory.domain.events import MAX_SESSION_ID_CHARS
 from agent_memory.domain.hooks import Told, withheld
 from agent_memory.domain.ports import SecretsFilter, Spool
 
@@ -57,17 +58,28 @@ class Spooling:
     def _cleaned(self, told: Told) -> Told:
         use = told.use
         return replace(
-            told,
+            hooks.renamed(told, self._clean_name),
+            nonce=self._clean_name(told.nonce),
+            folder=self._clean_name(told.folder),
+            branch=self._clean_name(told.branch),
             text=self._clean(transcripts.fitting(told.said)),
             use=replace(
                 use,
+                name=self._clean_name(use.name),
                 asked=self._clean(use.asked),
                 written=self._clean(use.written),
                 file=self._clean(use.file),
             ),
             decisions=tuple(self._clean(each) for each in told.decisions),
-            about={name: self._clean(value) for name, value in told.about.items()},
+            about={
+                self._clean_name(name): self._clean(value) for name, value in told.about.items()
+            },
         )
+
+    def _clean_name(self, name: str) -> str:
+        if not name:
+            return name
+        return self.secrets.clean_name(name, limit=MAX_SESSION_ID_CHARS, where="spool")
 
     def _clean(self, text: str) -> str:
         return self.secrets.clean(text, where="spool") if text else text

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from agent_memory.domain import memories, projects
 from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.domain.memories import ORG, PROJECT, USER, Domain, Home
-from agent_memory.domain.ports import Projects, Repositories
+from agent_memory.domain.ports import Projects, Repositories, SecretsFilter
 from agent_memory.domain.projects import NOWHERE, Located, Place, Project
 
 USER_REPOSITORY = "user.git"
@@ -38,6 +38,7 @@ class Workplaces:
     repositories: Repositories
     projects: Projects
     shared: Shared
+    secrets: SecretsFilter
     registering: threading.Lock = field(default_factory=threading.Lock)
 
     def place(self, domain: str, caller: Caller) -> Place:
@@ -204,8 +205,18 @@ class Workplaces:
                 homes[waiting] = None
             updated = replace(known, homes=tuple(homes))
             if updated != self.projects.get(updated.id):
+                self._check_names(updated)
                 self.projects.save(updated)
             return updated
+
+    def _check_names(self, project: Project) -> None:
+        """A path is of use only as it is, so one with a secret in it is not kept at all."""
+        for name in (project.id, project.origin, *project.homes):
+            if name and self.secrets.clean_name(name, limit=len(name), where="project") != name:
+                raise InvalidInput(
+                    "the path or remote of this project holds a secret: rename the folder, or take"
+                    " the password out of the address"
+                )
 
     def _joined(self, located: Located) -> Project:
         """The project that a repository we have not met belongs to, or a new one."""

@@ -1,6 +1,7 @@
 """The secrets filter: finds secrets with RE2, and redacts, blocks or reports them."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Protocol
 
 import re2
@@ -15,7 +16,8 @@ SHORTEST = 6  # no secret is shorter, with what it takes to know it as one
 GLANCE = 16 << 10  # characters; longer texts seldom pass, and then the glance comes on top
 
 _MARKED = b"[REDACTED:"
-_MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+\]")
+_MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+(?::[0-9a-f]{16})?\]")
+_TANGLED = "tangled"  # more than can be told apart
 
 
 class _Allowed(Protocol):
@@ -41,7 +43,7 @@ class Re2Filter:
         self._patterns: list[_Allowed] = [
             _compiled(entry) for entry in allowed if _is_pattern(entry)
         ]
-        self._scanner = Scanner()
+        self._scanner = _scanner()
 
     def clean(self, text: str, /, *, where: str = "") -> str:
         """The text without its secrets. Raises ContentBlocked where it may not be kept at all, and
@@ -65,10 +67,30 @@ class Re2Filter:
             raise ContentBlocked(f"it holds a secret ({', '.join(sorted(kinds))}); not stored")
         return text if self._mode == "warn" else secrets.redact(text, findings)
 
+    def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:
+        """Return a name without its secrets. Raises ContentBlocked where the filter fails."""
+        try:
+            findings = self.find(name)
+        except ContentBlocked:
+            findings = [Finding(kind=_TANGLED, start=0, end=len(name))]
+        except Exception as exc:
+            raise _failed() from exc
+        kept = self._mode == "warn"
+        for finding in findings:
+            self._report(
+                Incident(
+                    kind=finding.kind,
+                    length=finding.length,
+                    where=where,
+                    outcome="kept" if kept else "redacted",
+                )
+            )
+        return name if kept or not findings else secrets.redact_name(name, findings, limit)
+
     def passes(self, texts: Sequence[str], /) -> bool:
         """Whether a glance at all of them together tells that `clean` finds nothing in any one.
         Raises ContentBlocked where the filter itself fails."""
-        lines = "\n".join(texts)
+        lines = "\n\n".join(texts)
         try:
             return len(lines) <= GLANCE and not self.suspects(lines)
         except Exception as exc:
@@ -105,7 +127,7 @@ class Re2Filter:
         while work:
             start, end, depth = work.pop()
             part = data[start:end] if end - start < len(data) else data
-            spans = [s for s in self._scanner.scan(part) if not self._is_allowed(part, s)]
+            spans = self._scanner.scan(part, self._is_allowed)
             if not spans:
                 continue
             if depth == ROUNDS:
@@ -121,6 +143,12 @@ class Re2Filter:
             return False
         value = data[span.start : span.end].decode("utf-8", "replace")
         return value in self._literals or any(p.fullmatch(value) for p in self._patterns)
+
+
+@cache
+def _scanner() -> Scanner:
+    """One for all filters: what it knows of texts takes room."""
+    return Scanner()
 
 
 def _failed() -> ContentBlocked:

@@ -7,5 +7,8 @@ class PassThrough:
     def clean(self, text: str, /, *, where: str = "") -> str:  # noqa: ARG002
         return text
 
+    def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:  # noqa: ARG002
+        return name
+
     def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
         return True

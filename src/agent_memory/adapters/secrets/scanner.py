@@ -6,15 +6,17 @@ and at a bounded piece of text around it.
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import re2
 
-from agent_memory.adapters.secrets import patterns
+from agent_memory.adapters.secrets import patterns, wrappings
 from agent_memory.adapters.secrets.patterns import Rule
+from agent_memory.adapters.secrets.wrappings import Edit, View
 from agent_memory.domain import secrets
+from agent_memory.domain.errors import ContentBlocked
 
 MEMORY = (
     64 << 20
@@ -27,6 +29,14 @@ DOCUMENT_REACH = 16 << 10
 KEY_REACH = 32 << 10
 KEY_MATERIAL = 40  # base64 characters; with fewer it is a text about keys
 SHORT_KEY_MATERIAL = 16  # of what begins as keys do: the rest may have been cut off
+DEPTH = 4  # how many wrappings around one another are seen through
+VIEWED = 16  # so many times its size may be looked at of a text; more is an attack, and blocked
+VIEWED_AT_LEAST = 1 << 20
+BLOCK = 4 << 10  # a long text is looked at in blocks of lines; rules run where their leads are
+MARGIN = 1 << 10  # before and after a block: what a rule may look at beside its lead
+SHORT = 1 << 10
+LINES = 64  # that a token is broken over
+NARROWEST = 20  # characters of a line that is broken
 
 _QUOTES = b"\"'`"
 _STOP = frozenset(b" \t\r\n\"'`,;&<>()[]{}|")
@@ -94,6 +104,60 @@ class Value:
 
 
 Run = Callable[[bytes], Iterator[Span]]
+Spare = Callable[[bytes, Span], bool]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many bytes of views may still be looked at for one text."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """`spare` is what is no secret; `depth` is how many wrappings may follow."""
+
+    budget: _Budget
+    spare: Spare
+    depth: int = DEPTH
+
+    def within(self, view: View) -> "Search":
+        """The same search in a view. Raises ContentBlocked."""
+        self.budget.left -= len(view.data)
+        if self.budget.left < 0:
+            raise ContentBlocked("it is wrapped in more than can be seen through; not stored")
+        return Search(self.budget, self.spare, self.depth - 1)
+
+
+Look = Callable[[bytes, Search], Iterator[Span]]
+
+
+_Part = tuple[int, int, bytes]
+
+
+class _Stage(NamedTuple):
+    """Rules that apply and views that are looked at where their leads occur. The first rules are
+    `wide`: what they look for goes on over many lines."""
+
+    leads: re2.Set
+    runs: list[Run]
+    looks: list[Look]
+    wide: int
+
+    def parts(self, data: bytes) -> Sequence[_Part]:
+        """Which rules and views to try, each on which part of a text, and where that begins."""
+        if len(data) <= BLOCK:
+            return [(index, 0, data) for index in self.leads.Match(data) or ()]
+        regions: dict[int, list[tuple[int, int]]] = {}
+        for start, end in _blocks(data):
+            for index in self.leads.Match(data[start : end + MARGIN]) or ():
+                _add(regions.setdefault(index, []), _lines_around(data, start, end))
+        return [
+            (index, start, data[start:end])
+            for index, found in regions.items()
+            for start, end in ([(0, len(data))] if index < self.wide else found)
+        ]
 
 
 def _options() -> re2.Options:
@@ -104,6 +168,10 @@ def _options() -> re2.Options:
     return options
 
 
+def _keep(_data: bytes, _span: Span) -> bool:
+    return False
+
+
 class Scanner:
     """Safe to use from many threads: what is made on first use is the same for all."""
 
@@ -111,15 +179,25 @@ class Scanner:
         self._options = _options()
         self._compiled: dict[str, Pattern] = {}
         self._leads: list[str] = []
-        self._glance: re2.Set | None = None
+        self._glances: list[re2.Set] = []
+        # Which leads share a set is measured: some together have too many states.
+        self._shapes = self._stage(
+            [(rule.lead, self._provider(rule)) for rule in patterns.PROVIDERS],
+            [(wrappings.BASE64_LEAD, self._base64), (wrappings.HEX_LEAD, self._hex)],
+        )
+        wide: list[tuple[str, Run]] = [
+            (patterns.PEM_HEADER, self._pem_blocks),
+            (patterns.PEM_BASE64, self._encoded_pem),
+            (patterns.PEM_FOOTER_LEAD, self._key_material(patterns.PEM_FOOTER)),
+            (patterns.KEY_BODY_LEAD, self._key_material(patterns.KEY_BODY)),
+            (patterns.PUTTY, self._key_material(patterns.PUTTY)),
+            (patterns.KUBERNETES_KIND, self._kubernetes),
+        ]
         self._stages = [
-            self._stage([(rule.lead, self._provider(rule)) for rule in patterns.PROVIDERS]),
+            self._shapes,
             self._stage(
                 [
-                    (patterns.PEM_HEADER, self._pem_blocks),
-                    (patterns.PEM_BASE64, self._encoded_pem),
-                    (patterns.PUTTY, self._putty),
-                    (patterns.KUBERNETES_KIND, self._kubernetes),
+                    *wide,
                     (patterns.URL_PASSWORD.lead, self._rule(patterns.URL_PASSWORD, rank=2)),
                     *((rule.lead, self._rule(rule, rank=3)) for rule in patterns.PLACED),
                     (patterns.AUTHORIZATION, self._authorization),
@@ -127,47 +205,252 @@ class Scanner:
                     (patterns.ASSIGNED, self._named(patterns.ASSIGNED)),
                     (patterns.SET_BY_CALL, self._named(patterns.SET_BY_CALL, back=1)),
                     (patterns.SET_BY_FLAG, self._named(patterns.SET_BY_FLAG, back=1)),
+                    (patterns.SET_BY_WORD, self._named(patterns.SET_BY_WORD)),
                     (patterns.SAID, self._named(patterns.SAID)),
                     (patterns.XML_VALUE, self._named(patterns.XML_VALUE)),
                     (patterns.HINTED, self._hinted),
                     (patterns.CARD_LEAD, self._cards),
                     (patterns.SSN, self._ssns(patterns.SSN)),
                     (patterns.SSN_NAMED, self._ssns(patterns.SSN_NAMED)),
-                ]
+                ],
+                [(wrappings.WRAPPING, self._unwrapped)],
+                wide=len(wide),
             ),
         ]
+        self._broken = self._stage([], [(wrappings.BROKEN, self._joined)]).leads
+        self._quick = (*(stage.leads for stage in self._stages), self._broken)
+        self._begins = "|".join(f"(?:{rule.begins})" for rule in patterns.PROVIDERS if rule.begins)
 
     def suspects(self, lines: bytes) -> bool:
         """Whether a rule may apply to any of these lines, or to all of them as one text. Texts
-        joined by line ends are thus looked at together: what a rule needs within a text it finds
+        joined by empty lines are thus looked at together: what a rule needs within a text it finds
         here too. No word goes on across a line end, and where a text begins or ends a line does."""
-        if self._glance is None:  # on first use: who cleans single texts needs none
-            self._glance = self._any_lead()
-        return self._glance.Match(lines) is not None
+        if not self._glances:  # on first use: who cleans single texts needs none
+            self._glances = self._any_lead()
+        return any(glance.Match(lines) is not None for glance in self._glances)
 
-    def scan(self, data: bytes) -> list[Span]:
-        """All that is found, in order, without overlaps."""
+    def scan(self, data: bytes, spare: Spare = _keep) -> list[Span]:
+        """All that is found, in order, without overlaps. `spare`: what is no secret, given the text
+        that it stands in. Raises ContentBlocked where too much is wrapped in one another."""
+        if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
+            return []  # as for most texts: this is quick
+        parts = self._parts(data)
+        search = Search(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
+        found = self._tried(data, parts, search)
+        return [span for span in _merged(found) if not spare(data, span)] if found else found
+
+    def _parts(self, data: bytes) -> list[tuple[_Stage, Sequence[_Part]]]:
+        """What to try on which parts of a text, by stage."""
+        return [(stage, parts) for stage in self._stages if (parts := stage.parts(data))]
+
+    def _is_broken(self, data: bytes) -> bool:
+        """Whether a run may go on over lines. In a long text it takes as long to look at once."""
+        return len(data) > SHORT or self._broken.Match(data) is not None
+
+    def _tried(
+        self, data: bytes, by_stage: Sequence[tuple[_Stage, Sequence[_Part]]], search: Search
+    ) -> list[Span]:
         found: list[Span] = []
-        for leads, runs in self._stages:
-            for index in leads.Match(data) or ():
-                found.extend(runs[index](data))
-        return _merged(found) if found else found
+        for stage, parts in by_stage:
+            for index, at, part in parts:
+                if index < len(stage.runs):
+                    spans = stage.runs[index](part)
+                elif search.depth:
+                    spans = stage.looks[index - len(stage.runs)](part, search)
+                else:
+                    continue
+                found.extend(_moved(spans, at) if at else spans)
+        if search.depth and self._is_broken(data):
+            found.extend(self._joined(data, search))
+        return found
 
-    def _stage(self, runs: list[tuple[str, Run]]) -> tuple[re2.Set, list[Run]]:
+    def _stage(
+        self, runs: list[tuple[str, Run]], looks: list[tuple[str, Look]], *, wide: int = 0
+    ) -> _Stage:
         leads = re2.Set.SearchSet(self._options)
-        for lead, _ in runs:
+        for lead in (*(lead for lead, _ in runs), *(lead for lead, _ in looks)):
             leads.Add(lead.encode())
-            self._leads.append(lead)
+        self._leads += [lead for lead, _ in runs]
         leads.Compile()
-        return leads, [run for _, run in runs]
+        return _Stage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
-    def _any_lead(self) -> re2.Set:
-        """All leads as one: quicker to look for than two sets, and told in one call."""
-        either = "|".join(f"(?:{lead})" for lead in self._leads)
-        glance = re2.Set.SearchSet(self._options)
-        glance.Add(f"(?m:{either})".encode())
-        glance.Compile()
-        return glance
+    def _any_lead(self) -> list[re2.Set]:
+        """All leads of rules as one: quicker to look for than two sets, and told in one call. Those
+        of views likewise."""
+        views = (
+            wrappings.WRAPPING,
+            wrappings.BROKEN,
+            wrappings.BASE64_LEAD,
+            wrappings.HEX_LEAD,
+        )
+        glances = []
+        for leads in (self._leads, views):
+            either = "|".join(f"(?:{lead})" for lead in leads)
+            glance = re2.Set.SearchSet(self._options)
+            glance.Add(f"(?m:{either})".encode())
+            glance.Compile()
+            glances.append(glance)
+        return glances
+
+    # ---- views ----
+
+    def _unwrapped(self, data: bytes, search: Search) -> Iterator[Span]:
+        edits = [
+            Edit(*match.span(), b"" if removed else wrappings.read(data, *match.span()))
+            for match in self._matches(wrappings.WRAPPING, data)
+            for removed in [match.span(1) != (-1, -1)]
+        ]
+        if not edits:
+            return
+        shown = wrappings.around(data, edits)
+        view = View(data, shown)
+        yield from self._seen(view, search)
+        # Between two words, what was removed may also stand before a token, or after one.
+        glued = [edits[index] for index in wrappings.glued(data, edits)]
+        if not glued:
+            return
+        begins = self._pattern(self._begins)
+        starts = frozenset(
+            edit.start
+            for edit in glued
+            for at in [view.find(edit.end)]
+            if begins.match(view.data, at, at + NAME_REACH)
+        )
+        if starts:
+            yield from self._seen(View(data, _parted(shown, starts)), search)
+        ends = frozenset(edit.start for edit in glued)
+        if ends != starts:
+            yield from self._seen(View(data, _parted(shown, ends)), search, deeper=False)
+
+    def _base64(self, data: bytes, search: Search) -> Iterator[Span]:
+        return self._decoded(data, search, wrappings.BASE64, wrappings.from_base64)
+
+    def _hex(self, data: bytes, search: Search) -> Iterator[Span]:
+        return self._decoded(data, search, wrappings.HEX, wrappings.from_hex)
+
+    def _decoded(
+        self,
+        data: bytes,
+        search: Search,
+        pattern: str,
+        decode: Callable[[bytes, int, int, int], tuple[int, int, list[Edit]]],
+    ) -> Iterator[Span]:
+        pieces: list[tuple[int, int, list[Edit]]] = []
+        done = 0
+        for match in self._matches(pattern, data):
+            if match.start() >= done:
+                pieces.append(decode(data, *match.span(), done))
+                done = pieces[-1][1]
+        yield from self._seen(View(data, wrappings.only(len(data), pieces)), search)
+
+    def _joined(self, data: bytes, search: Search) -> Iterator[Span]:
+        """Tokens, and what is encoded, broken over lines."""
+        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
+        glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
+        if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
+            return
+        pieces = [
+            (start, end, [Edit(first, last, b"") for first, last in self._breaks(data, start, end)])
+            for start, end in spans
+        ]
+        view = View(data, wrappings.only(len(data), pieces))
+        inner = search.within(view)
+        for span in self._placed(view, self._unwrapped(view.data, inner), search, joined=True):
+            if self._is_continued(data, span):
+                yield span
+        for index in self._shapes.leads.Match(view.data) or ():
+            if index >= len(self._shapes.runs):
+                found = self._shapes.looks[index - len(self._shapes.runs)](view.data, inner)
+                find_end = self._encoded_end
+            else:
+                found, find_end = self._shapes.runs[index](view.data), self._token_end
+            for span in self._placed(view, found, search, joined=True):
+                if end := find_end(data, span):
+                    yield Span(span.start, end, span.kind, span.rank)
+
+    def _seen(self, view: View, search: Search, *, deeper: bool = True) -> Iterator[Span]:
+        inner = search.within(view)
+        inner = inner if deeper else replace(inner, depth=0)
+        found = self._tried(view.data, self._parts(view.data), inner)
+        return self._placed(view, found, search)
+
+    def _placed(
+        self, view: View, found: Iterable[Span], search: Search, *, joined: bool = False
+    ) -> Iterator[Span]:
+        """What was found in a view, where it stands in the text."""
+        for span in found:
+            if (
+                span.end > span.start
+                and not view.has_gap(span.start, span.end)
+                and (not joined or view.joins(span.start, span.end))
+                and not search.spare(view.data, span)
+            ):
+                yield Span(*view.locate(span.start, span.end), span.kind, span.rank)
+
+    def _breaks(self, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+        text = data[start:end]
+        return [
+            (start + match.start(), start + match.end())
+            for match in self._matches(wrappings.LINE_BREAK, text)
+        ]
+
+    def _token_end(self, data: bytes, span: Span) -> int | None:
+        """Where a token ends that begins on one line and goes on over others. A rule may take more
+        lines than are its own: what is a token already goes on only in what looks like the rest of
+        one."""
+        breaks = self._breaks(data, span.start, span.end)[:LINES]
+        token, at, end = b"", span.start, None
+        for first, after in (*breaks, (span.end, span.end)):
+            if end is not None and not self._continues(data, at):
+                break
+            token += data[at:first]
+            if end is not None or self._is_begun(token):
+                end = first
+            at = after
+        return end if breaks and end is not None and end > breaks[0][0] else None
+
+    def _encoded_end(self, data: bytes, span: Span) -> int | None:
+        """Where what is encoded ends that goes on over lines; `=` is the end of it."""
+        breaks = self._breaks(data, span.start, span.end)
+        for first, after in breaks:
+            if data[first : first + 1] == b"=" or not self._continues(data, after):
+                return first if first > breaks[0][0] else None
+        return span.end
+
+    def _is_continued(self, data: bytes, span: Span) -> bool:
+        """Whether each line but the last says that it goes on."""
+        return all(
+            data[first : first + 1] in (b"=", b"\\")
+            for first, _ in self._breaks(data, span.start, span.end)
+        )
+
+    def _is_wrapped(self, data: bytes) -> bool:
+        return next(self._matches(wrappings.WRAPPING, data), None) is not None
+
+    def _is_begun(self, token: bytes) -> bool:
+        shapes = self._shapes
+        return any(
+            found.start == 0
+            for index in shapes.leads.Match(token) or ()
+            if index < len(shapes.runs)
+            for found in shapes.runs[index](token)
+        )
+
+    def _continues(self, data: bytes, at: int) -> bool:
+        """Whether the line here is the rest of one that was broken."""
+        if data[max(0, at - 3) : at].rstrip(b"\r\n")[-1:] in (b"=", b"\\"):
+            return True
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        start = data.rfind(b"\n", 0, at - 1) + 1
+        run = self._pattern(wrappings.RUN).match(data, at, end)
+        rest = _text(data, at, min(run.end(), at + VALUE_REACH)) if run else ""
+        return (
+            end - at <= at - 1 - start  # a line is broken where it is full
+            and at - 1 - start >= NARROWEST
+            and not self._pattern(self._begins).match(data, at, at + NAME_REACH)
+            and secrets.is_scrap(rest)
+        )
 
     def _pattern(self, pattern: str) -> Pattern:
         compiled = self._compiled.get(pattern)
@@ -210,9 +493,12 @@ class Scanner:
             if secrets.holds_private_key(match.group().decode()):
                 yield Span(*match.span(), secrets.PRIVATE_KEY, 0)
 
-    def _putty(self, data: bytes) -> Iterator[Span]:
-        for match in self._matches(patterns.PUTTY, data):
-            yield Span(*match.span(1), secrets.PRIVATE_KEY, 0)
+    def _key_material(self, pattern: str) -> Run:
+        def run(data: bytes) -> Iterator[Span]:
+            for match in self._matches(pattern, data):
+                yield Span(*match.span(1), secrets.PRIVATE_KEY, 0)
+
+        return run
 
     def _kubernetes(self, data: bytes) -> Iterator[Span]:
         done = 0
@@ -282,8 +568,8 @@ class Scanner:
                 # Names within a name's value: after some, each value ends where the next begins.
                 limit = at + VALUE_REACH if nested < NESTED else max(at, following)
                 name = _Name.at(data, match)
-                if at < taken or not name.may_hold():
-                    continue
+                if at < taken or data[at : at + 1] == b"=" or not name.may_hold():
+                    continue  # `==` compares, or pins a version
                 value = self._value(data, at, min(limit, len(data)), name)
                 if value is None:
                     continue
@@ -421,6 +707,40 @@ class _Name:
         if word == b"secret" and quoted and any(c.isdigit() for c in text):
             return secrets.is_password(text, quoted=True)
         return secrets.is_token(text)
+
+
+def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """A text in blocks of whole lines."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + BLOCK) + 1 or len(data)
+        yield start, end
+        start = end
+
+
+def _lines_around(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """A block with the lines beside it."""
+    first = data.rfind(b"\n", 0, max(0, start - MARGIN)) + 1
+    return first, data.find(b"\n", end + MARGIN) + 1 or len(data)
+
+
+def _add(regions: list[tuple[int, int]], region: tuple[int, int]) -> None:
+    if regions and region[0] <= regions[-1][1]:
+        regions[-1] = regions[-1][0], max(regions[-1][1], region[1])
+    else:
+        regions.append(region)
+
+
+def _moved(spans: Iterable[Span], by: int) -> Iterator[Span]:
+    return (Span(span.start + by, span.end + by, span.kind, span.rank) for span in spans)
+
+
+def _parted(edits: Sequence[Edit], starts: frozenset[int]) -> list[Edit]:
+    """The edits, with a blank instead of what is removed at these places."""
+    return [
+        Edit(edit.start, edit.end, b" ") if edit.instead == b"" and edit.start in starts else edit
+        for edit in edits
+    ]
 
 
 def _with_next(matches: Iterator[Match], end: int) -> Iterator[tuple[Match, int]]:

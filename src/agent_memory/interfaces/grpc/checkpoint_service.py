@@ -55,7 +55,12 @@ class CheckpointService:
     async def put_checkpoint(self, request: pb.PutCheckpointRequest) -> pb.PutCheckpointResponse:
         if not request.HasField("checkpoint"):
             raise InvalidInput("checkpoint is required")
-        await self.bridge.settled(self.graphs.put(_checkpoint_in(request.checkpoint)))
+        checkpoint = _checkpoint_in(request.checkpoint)
+        if len(checkpoint.metadata) <= handlers.READ_AT_ONCE:
+            clean = self.graphs.clean(checkpoint)
+        else:
+            clean = await self.bridge.run(lambda: self.graphs.clean(checkpoint))
+        await self.bridge.settled(self.graphs.put(clean))
         return pb.PutCheckpointResponse()
 
     async def put_writes(self, request: pb.PutWritesRequest) -> pb.PutWritesResponse:

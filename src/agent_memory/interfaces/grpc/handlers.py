@@ -18,6 +18,8 @@ from agent_memory.interfaces.observing import Observer
 
 log = structlog.get_logger()
 
+READ_AT_ONCE = 16 << 10  # characters that are searched for secrets on the event loop itself
+
 M = TypeVar("M", bound=Message)
 Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
 Handler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"

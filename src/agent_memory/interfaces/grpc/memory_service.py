@@ -21,7 +21,6 @@ from agent_memory.services.timeline import Timeline
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 MAX_EVENTS_PER_MESSAGE = 1_000
-READ_AT_ONCE = 16 << 10  # characters that are searched for secrets on the event loop itself
 MESSAGES_IN_FLIGHT = 8  # of one stream: enough to keep the committer busy, and bounded
 
 
@@ -66,7 +65,7 @@ class MemoryService:
         event = wire.event_in(request.event)
         clean = await self._aside(event.text, work=lambda: self.ingest.clean(event))
         (created,) = await self.bridge.settled(self.ingest.submit([clean]))
-        return pb.IngestEventResponse(event_id=event.event_id, created=created)
+        return pb.IngestEventResponse(event_id=clean.event_id, created=created)
 
     async def ingest_events(
         self, requests: AsyncIterator[pb.IngestEventsRequest]
@@ -195,7 +194,7 @@ class MemoryService:
 
     async def _aside(self, *texts: str, work: Callable[[], T]) -> T:
         """Off the event loop where there is much to read."""
-        if sum(map(len, texts)) <= READ_AT_ONCE:
+        if sum(map(len, texts)) <= handlers.READ_AT_ONCE:
             return work()
         return await self.bridge.run(work)
 

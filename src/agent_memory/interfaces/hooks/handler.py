@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -83,6 +83,7 @@ class HookHandler:
         contract = inputs.contract_of(delivery.data)
         try:
             question = inputs.read(delivery)
+            question = replace(question, told=self.recording.renamed(question.told))
             contract, told = question.contract, question.told
             if question.event == inputs.CHECK:
                 return outputs.checked(self.version), "", told
