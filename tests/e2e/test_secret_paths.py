@@ -45,6 +45,10 @@ class Ways:
     web: Web
     folder: Path
 
+    def capture_of(self, event_id: str) -> None:
+        self.event("linked", event_id=event_id)
+        self.memory("capture", "decisions", "Linked", "--event", event_id)
+
     def event(self, name: str, **fields: Any) -> None:
         given = {
             "event_id": f"e-{name}",
@@ -116,11 +120,6 @@ def _in_a_folder(ways: Ways, secret: str) -> Path:
     return folder
 
 
-def _captured_of(ways: Ways, event_id: str) -> None:
-    ways.event("linked", event_id=event_id)
-    ways.memory("capture", "decisions", "Linked", "--event", event_id)
-
-
 def _captured_in(ways: Ways, folder: Path) -> None:
     answer = Memory(ways.home, folder)("capture", "decisions", "One that is refused")
     assert (answer.code, "holds a secret" in answer.errors) == (INVALID, True), answer
@@ -151,7 +150,7 @@ WAYS: dict[str, Way] = {
     "capture tag": lambda w, s: w.memory("capture", "decisions", "Tagged", "--tags", s),
     "capture spec": lambda w, s: w.memory("capture", "decisions", "Specified", "--spec", s),
     "capture in a folder": lambda w, s: _captured_in(w, _in_a_folder(w, s)),
-    "capture of an event": lambda w, s: _captured_of(w, s),
+    "capture of an event": lambda w, s: w.capture_of(s),
     "import text": lambda w, s: w.transcript("a", text=f"use {s}"),
     "import session": lambda w, s: w.transcript("b", session_id=s),
     "import event id": lambda w, s: w.transcript("c", event_id=s),
