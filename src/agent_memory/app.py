@@ -26,6 +26,7 @@ from agent_memory.adapters.agents.gemini import Gemini as GeminiSetup
 from agent_memory.adapters.children.programs import WardedPrograms
 from agent_memory.adapters.clock import SystemClock
 from agent_memory.adapters.crew.folder import CrewFolder
+from agent_memory.adapters.durable import make_folder
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.index.lexical import TantivyIndex
 from agent_memory.adapters.models.external import ExternalServer
@@ -920,6 +921,10 @@ def offline_admin(db_path: Path) -> Iterator[Admin]:
 def _open(
     db_path: Path, on_flush_failure: Callable[[BaseException], None]
 ) -> tuple[OrderedStore, StoreMaintenance]:
+    try:
+        make_folder(db_path)  # the engine syncs what is in it, not its own name
+    except OSError as exc:
+        raise StorageFailed(f"cannot open the store at {db_path}: {exc}") from exc
     engine = RocksEngine(db_path)
     store = CommittedStore(engine, on_flush_failure)
     try:

@@ -276,7 +276,7 @@ class _Daemon:
         cut_off = pending.exists()
         if not cut_off and (path.exists() or built.services.access.list()):
             return
-        pending.touch(mode=0o600)
+        places.write_whole(pending, "")
         if cut_off:
             with contextlib.suppress(NotFound):
                 built.services.access.revoke(FIRST_KEY)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from agent_memory.adapters import durable
 from agent_memory.config import Folders
 from agent_memory.domain.errors import StorageFailed, StorageLocked
 
@@ -37,7 +38,7 @@ class Record:
 def prepare(folder: Path) -> None:
     """A folder of ours that only its owner may enter."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_folder(folder)
         if stat.S_IMODE(folder.stat().st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as exc:
@@ -156,7 +157,8 @@ def withdraw(folders: Folders, sockets: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The file has the new text or the old one, never a part; readable by its owner only."""
+    """The file has the new text or the old one, never a part, and the new one once this returns;
+    readable by its owner only."""
     draft = path.with_name(path.name + ".new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -164,3 +166,4 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    durable.sync_folder(path.parent)

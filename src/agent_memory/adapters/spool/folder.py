@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.durable import sync_folder
+from agent_memory.adapters.durable import make_folder, sync_folder
 from agent_memory.domain.errors import Overloaded, StorageFailed
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.tools import Use
@@ -32,7 +32,7 @@ class SpoolFolder:
         name = f"{told.at_ms:013}-{digest}{_SUFFIX}"
         data = json.dumps(asdict(told)).encode()
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder)
             self._check_room(len(data))
             part = self._folder / f".{name}{_PART}"
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
