@@ -21,7 +21,7 @@ from tests.faults.ledger import Unacknowledged
 from tests.launching import Home
 from tests.memory_client import Client
 
-PATIENT = 30.0
+PATIENT = 60.0
 FACTS = "/api/v1/memories/facts/"
 _CHECKPOINTS = "memory.CheckpointService"
 
