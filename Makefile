@@ -1,12 +1,14 @@
 # make demo   see what it does          make test   everything CI runs
 # make check  lint, types, contracts    make proto reference  regenerate
-# make bench  measure (DATA=folder)     make soak   long runs    make interop  outside tools
+# make bench  measure (DATA=folder)     make soak   long runs (FAULTS=1000: as many faults)
+# make interop  outside tools
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 3
+FAULTS ?= 100
 
 .PHONY: demo test suite check proto reference bench soak interop clean
 
@@ -51,6 +53,7 @@ bench: $(READY)
 soak: $(READY)
 	$(BIN)/pytest -q -m soak
 	$(BIN)/pytest -n $(JOBS) -q -m "not soak" --hypothesis-profile explore tests/property
+	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --jobs 2
 
 interop: $(READY)
 	tools/interop

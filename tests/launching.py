@@ -93,9 +93,10 @@ class Home:
     Its daemon embeds nothing unless told to: that takes time, and few tests look at it.
     """
 
-    def __init__(self, *, embedder: str = "none") -> None:
+    def __init__(self, *, embedder: str = "none", folder: Path | None = None) -> None:
         # Not pytest's folder: the path of a Unix socket may have 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
+        self.folder = folder or Path(tempfile.mkdtemp(dir="/tmp", prefix="aml-"))
+        self.folder.mkdir(mode=0o700, exist_ok=True)
         self.environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.folder),

@@ -20,7 +20,9 @@ SERVICE = "memory.MemoryService"
 class Client:
     """One connection of its own, closed on exit."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, seconds: float = CALL_SECONDS) -> None:
+        """`seconds`: how long a call may take."""
+        self._seconds = seconds
         self._channel = grpc.insecure_channel(
             target, options=[("grpc.use_local_subchannel_pool", 1)]
         )
@@ -43,12 +45,12 @@ class Client:
 
     def ingest(self, event: pb.Event) -> pb.IngestEventResponse:
         answer: pb.IngestEventResponse = self._ingest(
-            pb.IngestEventRequest(event=event), timeout=CALL_SECONDS
+            pb.IngestEventRequest(event=event), timeout=self._seconds
         )
         return answer
 
     def ingest_soon(self, event: pb.Event) -> "grpc.CallFuture[pb.IngestEventResponse]":
-        return self._ingest.future(pb.IngestEventRequest(event=event), timeout=CALL_SECONDS)
+        return self._ingest.future(pb.IngestEventRequest(event=event), timeout=self._seconds)
 
     def ingest_all(self, events: Iterable[pb.Event]) -> list[pb.IngestOutcome]:
         """All in one message of a stream."""
@@ -75,7 +77,7 @@ class Client:
                 limit=limit,
                 continuation_token=token,
             ),
-            timeout=CALL_SECONDS,
+            timeout=self._seconds,
         )
         return answer
 
@@ -100,13 +102,13 @@ class Client:
     def raw(self, method: str, request: bytes) -> bytes:
         """Send bytes as they are to a method of the service."""
         answer: bytes = self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)(
-            request, timeout=CALL_SECONDS
+            request, timeout=self._seconds
         )
         return answer
 
     def unary(self, path: str, request: Message, answers: type[Message]) -> Any:
         """Call a method of any service."""
-        return self._unary(path, answers)(request, timeout=CALL_SECONDS)
+        return self._unary(path, answers)(request, timeout=self._seconds)
 
     def server_stream(
         self, path: str, request: Message, answers: type[Message]
@@ -116,7 +118,7 @@ class Client:
             path,
             request_serializer=_serialize,
             response_deserializer=answers.FromString,
-        )(request, timeout=CALL_SECONDS)
+        )(request, timeout=self._seconds)
 
     def stream_of(
         self, path: str, requests: Iterable[Message], answers: type[Message]
@@ -126,7 +128,7 @@ class Client:
             path,
             request_serializer=_serialize,
             response_deserializer=answers.FromString,
-        )(iter(requests), timeout=CALL_SECONDS)
+        )(iter(requests), timeout=self._seconds)
 
     def _unary(self, path: str, answers: type[Message]) -> "grpc.UnaryUnaryMultiCallable[Any, Any]":
         return self._channel.unary_unary(

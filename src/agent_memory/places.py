@@ -38,7 +38,7 @@ class Record:
 def prepare(folder: Path) -> None:
     """A folder of ours that only its owner may enter."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_folder(folder)
         if stat.S_IMODE(folder.stat().st_mode) & 0o077:
             folder.chmod(0o700)
     except OSError as exc:

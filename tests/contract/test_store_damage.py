@@ -152,6 +152,15 @@ class TestLog:
         assert len(stored(db)) == EVENTS - 1
         assert damage.reports(db) == []
 
+    def test_nor_is_one_of_which_some_sectors_never_reached_the_disk(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        log = largest(db, "*.log")
+        content = bytearray(log.read_bytes())
+        content[-300:-200] = bytes(100)
+        log.write_bytes(content)
+        assert len(stored(db)) == EVENTS - 1
+        assert damage.reports(db) == []
+
     def test_a_sound_store_has_no_report(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         assert len(stored(db)) == EVENTS

@@ -438,6 +438,11 @@ class Notebook(Protocol):
         """Move what is on commits that no branch or tag leads to onto the present one. How many."""
         ...
 
+    def mend(self) -> int:
+        """Take notes that a crash has damaged back to the last state that can be read whole; how
+        many. What the store has is written again by the next sync."""
+        ...
+
     def earlier(self) -> list[Draft]:
         """What was written into the notes in layouts of earlier tools."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent_memory.domain.errors import GitFailed
 from agent_memory.domain.memories import Domain, Home, Memory
-from agent_memory.domain.ports import Memories, NoteQueue, Repositories
+from agent_memory.domain.ports import Memories, Notebook, NoteQueue, Repositories
 
 BATCH = 500
 
@@ -39,7 +39,7 @@ class NoteWriting:
                 check()
                 found = {key: self.memories.get(key) for _, key in waiting}
                 for domain, kept in _by_domain(found.values()).items():
-                    self.repositories.notebook(home, domain).keep(kept)
+                    self._keep(self.repositories.notebook(home, domain), kept)
                 self.queue.done([ticket for ticket, _ in waiting])
                 count += len(waiting)
         return count
@@ -48,7 +48,15 @@ class NoteWriting:
         """Write these now, after what waits. Raises GitFailed."""
         self.flush_home(home)
         with self.turn:
-            self.repositories.notebook(home, domain).keep(memories)
+            self._keep(self.repositories.notebook(home, domain), memories)
+
+    def _keep(self, notebook: Notebook, memories: Sequence[Memory]) -> None:
+        try:
+            notebook.keep(memories)
+        except GitFailed:
+            if not notebook.mend():
+                raise
+            notebook.keep(memories)
 
 
 def _by_domain(found: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent_memory.domain import memories
-from agent_memory.domain.errors import ContentBlocked, RemoteUnavailable
+from agent_memory.domain.errors import ContentBlocked, GitFailed, RemoteUnavailable
 from agent_memory.domain.memories import Memory, MemoryKey, Status
 from agent_memory.domain.notes import Problem, Reading
 from agent_memory.domain.ports import (
@@ -36,7 +36,7 @@ class Wanted:
 
     fetch: bool = False
     push: bool = False
-    force: bool = False  # read the notes even if they have not changed
+    force: bool = False  # read the notes even if they have not changed, and look for damage
     remote: str = ""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -69,10 +69,21 @@ class Sync:
     imported: Callable[[], None]  # told after something was written to the store
 
     def sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
-        """Raises GitFailed, and RemoteUnavailable where the remote is asked for."""
+        """Mend the notes where they are damaged. Raises GitFailed, and RemoteUnavailable where the
+        remote is asked for."""
+        try:
+            return self._sync(place, wanted, done)
+        except GitFailed:
+            if not self.repositories.notebook(place.home, place.domain).mend():
+                raise
+            return self._sync(place, wanted, done)
+
+    def _sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
         done("writing notes", 0, 0)
         written = self.notes.flush_home(place.home)
         notebook = self.repositories.notebook(place.home, place.domain)
+        if wanted.force:
+            notebook.mend()  # damage in the history of notes shows only when they are pushed
         result = Synced(place=place, written=written)
         if wanted.fetch:
             done("fetching", 0, 0)

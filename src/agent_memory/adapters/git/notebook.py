@@ -8,7 +8,7 @@ import pygit2
 import structlog
 from pygit2.enums import FileMode
 
-from agent_memory.adapters.git import commits, opening, pruning, records, refs, trees
+from agent_memory.adapters.git import commits, mending, opening, pruning, records, refs, trees
 from agent_memory.adapters.git.index import Index, Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.pages import Edit
@@ -142,6 +142,19 @@ class GitNotebook:
                 self._change(repository, namespace, change)
                 moved += count
         return moved
+
+    def mend(self) -> int:
+        with self._opened() as repository:
+            return sum(self._mend(repository, name) for name in mending.damaged(repository))
+
+    def _mend(self, repository: pygit2.Repository, name: str) -> bool:
+        commit = mending.last_whole(repository, name)
+        mending.put(repository, name, commit)
+        self._modes.wrote_ref(name)
+        if commit:
+            self._modes.wrote_objects([commit])
+        log.warning("notes.mended", repository=self._home, ref=name, commit=commit or "removed")
+        return True
 
     def erase(self, keys: Sequence[MemoryKey], /) -> int:
         """Tombstones stay: they say nothing, and keep what was forgotten from coming back with the

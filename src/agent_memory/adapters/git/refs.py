@@ -45,7 +45,8 @@ def tip(repository: pygit2.Repository, name: str) -> pygit2.Commit | None:
     except (pygit2.GitError, KeyError, ValueError) as exc:
         raise GitFailed(
             f"{name} in {repository.path} does not lead to a commit: {exc};"
-            f" if nothing there is needed, remove it with: git update-ref -d {name}"
+            " `memory sync` mends what a crash has damaged; if nothing there is needed, remove it"
+            f" with: git update-ref -d {name}"
         ) from exc
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import addresses, control_files, modes, opening
+from agent_memory.adapters.git import addresses, control_files, modes, opening, own
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -16,9 +16,6 @@ from agent_memory.domain.errors import GitFailed, InvalidInput
 from agent_memory.domain.memories import Domain, Home
 from agent_memory.domain.ports import Worker
 from agent_memory.domain.projects import Located
-
-MAIN = "refs/heads/main"
-OWNER_ONLY = 0o700
 
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.git", re.ASCII)
 _BRANCHES = "refs/heads/"
@@ -90,7 +87,7 @@ class GitRepositories:
     def _make(self, path: Path) -> None:
         with self._making:
             try:
-                _make(path)
+                own.make(path)
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
                 raise GitFailed(f"our own repository {path} cannot be made: {exc}") from exc
 
@@ -166,20 +163,3 @@ def _branch(repository: pygit2.Repository) -> str:
     if isinstance(target, str) and target.startswith(_BRANCHES):
         return target.removeprefix(_BRANCHES)
     return ""
-
-
-def _make(path: Path) -> None:
-    """Our own repository, with one empty commit. It is the same in all of them, so notes on it
-    meet when they are merged."""
-    if not (path / "HEAD").exists():
-        path.parent.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
-        pygit2.init_repository(path, bare=True, initial_head="main")
-        path.chmod(OWNER_ONLY)
-    repository = pygit2.Repository(str(path))
-    try:
-        if repository.references.get(MAIN) is None:
-            nobody = pygit2.Signature("Agent Memory", "agent-memory@localhost", 0, 0)
-            tree = repository.TreeBuilder().write()
-            repository.create_commit(MAIN, nobody, nobody, "memories\n", tree, [])
-    finally:
-        repository.free()

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.durable import remove_abandoned, write_whole
+from agent_memory.adapters.durable import make_folder, remove_abandoned, write_whole
 from agent_memory.domain.errors import Overloaded, StorageFailed
 from agent_memory.domain.hooks import Moment, Told
 from agent_memory.domain.tools import Use
@@ -29,7 +29,7 @@ class SpoolFolder:
         name = f"{told.at_ms:013}-{digest}{_SUFFIX}"
         data = json.dumps(asdict(told)).encode()
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder)
             self._check_room(len(data))
             write_whole(self._folder / name, data)
         except OSError as exc:

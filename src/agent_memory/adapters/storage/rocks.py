@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import rocksdict
 
+from agent_memory.adapters import durable
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.committer import Stalled, UnknownFamily
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
@@ -74,7 +75,7 @@ class RocksEngine:
         # One cache object for all families: it must outlive the database.
         self._cache = rocksdict.Cache(CACHE_BYTES)
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            durable.make_folder(path)  # RocksDB syncs what is in it, not its own name
         except OSError as exc:
             raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         self._open(read_only=read_only)
@@ -99,7 +100,7 @@ class RocksEngine:
         except OSError as exc:
             raise StorageFailed(f"cannot mend the log of {self._path}: {exc}") from exc
         # What is left is a last write that was cut off, and never acknowledged.
-        return self._database(names, modes.tolerate_corrupted_tail_records())
+        return self._database(names, modes.skip_any_corrupted_record())
 
     def _open_for_reading(self, names: AbstractSet[str]) -> rocksdict.Rdict:
         """Beside files that cannot be written: as far as the log can be read."""

@@ -19,7 +19,7 @@ _KINDS = (_FULL, _FIRST, _MIDDLE, _LAST)
 _BATCH_HEAD = 12  # of a record: the number of its first operation, and how many they are
 _DELETE, _PUT, _DELETE_RANGE = 0x0, 0x1, 0xF
 _OF_FAMILY = {0x4: _DELETE, 0x5: _PUT, 0xE: _DELETE_RANGE}  # with the number of a family
-_NOT_WRITTEN = bytes(64)  # how a piece ends whose last sectors never reached the disk
+_HOLE = bytes(64)  # in a record of which some sectors never reached the disk
 
 Range = tuple[int, int]
 
@@ -49,6 +49,7 @@ def read(log: bytes) -> Reading:
     records: list[bytes] = []
     lost: list[Range] = []
     open_record: list[_Piece] = []
+    last_end = 0
     for piece in pieces:
         starts = piece.kind in (_FULL, _FIRST)
         if open_record and (starts or any(gap[1] == piece.start for gap in gaps)):
@@ -60,10 +61,12 @@ def read(log: bytes) -> Reading:
         open_record.append(piece)
         if piece.kind in (_FULL, _LAST):
             records.append(b"".join(part.body for part in open_record))
-            open_record = []
-    if open_record and gaps and gaps[-1][1] == len(log):
-        lost += [(part.start, part.end) for part in open_record]
-    return Reading(records=tuple(records), damaged=_join([*gaps, *lost]))
+            open_record, last_end = [], piece.end
+    lost += [(part.start, part.end) for part in open_record]
+    damaged = _join([*gaps, *lost])
+    if _is_cut_off(log, last_end):
+        damaged = tuple(each for each in damaged if each[0] < last_end)
+    return Reading(records=tuple(records), damaged=damaged)
 
 
 def write(records: Sequence[bytes]) -> bytes:
@@ -198,7 +201,7 @@ def _gaps(log: bytes, pieces: Sequence[_Piece]) -> list[Range]:
         if not _is_padding(log, at, piece.start):
             found.append((at, piece.start))
         at = piece.end
-    if log[at:].strip(b"\0") and not _is_cut_off(log, at):
+    if log[at:].strip(b"\0"):
         found.append((at, len(log)))
     return found
 
@@ -209,13 +212,23 @@ def _is_padding(log: bytes, start: int, end: int) -> bool:
 
 
 def _is_cut_off(log: bytes, at: int) -> bool:
-    """Whether the log ends in a piece that was not written whole."""
-    if at + _HEAD.size > len(log):
+    """Whether the log ends in a record that was not written whole: too short, or with a hole where
+    a part of it never reached the disk. Records of ours end in a digit."""
+    if log.endswith(b"\0") or _HOLE in log[at:]:
         return True
-    _, length, kind = _HEAD.unpack_from(log, at)
-    end = at + _HEAD.size + length
-    fits = at % BLOCK + _HEAD.size + length <= BLOCK
-    return kind in _KINDS and fits and (end > len(log) or log.endswith(_NOT_WRITTEN))
+    kind = _MIDDLE
+    while at < len(log):
+        end = at - at % BLOCK + BLOCK
+        if at + _HEAD.size > len(log):
+            return True
+        piece = _piece(log, at, end) if at + _HEAD.size <= end else None
+        if piece is None:
+            return False
+        if piece.end > len(log):
+            return True
+        at = piece.end if end - piece.end >= _HEAD.size else end
+        kind = piece.kind
+    return kind in (_FIRST, _MIDDLE)
 
 
 def _join(ranges: Sequence[Range]) -> tuple[Range, ...]:

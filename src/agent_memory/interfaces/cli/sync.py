@@ -39,7 +39,9 @@ FEATURES = {
 @click.option("--push", is_flag=True, help="Push to the remote.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
 @click.option(
-    "--force", is_flag=True, help="Read all notes, even if nothing seems to have changed."
+    "--force",
+    is_flag=True,
+    help="Read all notes, even if nothing seems to have changed, and mend what is damaged.",
 )
 @invocation
 def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, force: bool) -> None:

@@ -1,0 +1,178 @@
+"""Notes that a power cut has damaged: they are mended, and every memory has its note again."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.git_repositories import Repository, made
+from tests.launching import Home
+from tests.memory_commands import OK, Memory
+
+REF = "refs/notes/mem/decisions"
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def user() -> Iterator[Home]:
+    with Home() as found:
+        yield found
+
+
+@pytest.fixture
+def home(user: Home) -> Home:
+    user.serve()
+    return user
+
+
+@pytest.fixture
+def repository(home: Home) -> Repository:
+    return made(home.work / f"app{next(_numbers)}")
+
+
+@pytest.fixture
+def memory(home: Home, repository: Repository) -> Memory:
+    return Memory(home, repository.folder)
+
+
+def objects(repository: Repository, commit: str) -> list[str]:
+    """A commit of notes, its trees and its blobs."""
+    listed = repository.git("ls-tree", "-r", "-t", commit).splitlines()
+    return [commit, repository.git("rev-parse", f"{commit}^{{tree}}")] + [
+        line.split()[2] for line in listed
+    ]
+
+
+def loose(repository: Repository, oid: str) -> Path:
+    return Path(repository.home) / "objects" / oid[:2] / oid[2:]
+
+
+def empty(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_bytes(b"")
+
+
+def empty_ref(repository: Repository) -> None:
+    empty(Path(repository.home) / REF)
+
+
+def lose_commit(repository: Repository) -> None:
+    loose(repository, repository.refs()[REF]).unlink()
+
+
+def lose_newest_objects(repository: Repository) -> None:
+    """All that the last commit has and the one before it has not."""
+    new = set(objects(repository, repository.refs()[REF]))
+    for oid in new - set(objects(repository, f"{REF}~1")):
+        loose(repository, oid).unlink()
+
+
+def empty_newest_objects(repository: Repository) -> None:
+    new = set(objects(repository, repository.refs()[REF]))
+    for oid in new - set(objects(repository, f"{REF}~1")):
+        empty(loose(repository, oid))
+
+
+def lose_history(repository: Repository) -> None:
+    loose(repository, repository.git("rev-parse", f"{REF}~1")).unlink()
+
+
+def lose_everything(repository: Repository) -> None:
+    """Also what the ref was before."""
+    for oid in repository.git("rev-list", "--objects", REF).splitlines():
+        empty(loose(repository, oid.split()[0]))
+
+
+def notes(repository: Repository) -> bytes:
+    listed = repository.git("ls-tree", "-r", repository.refs()[REF]).splitlines()
+    return b"".join(repository.raw("cat-file", "blob", line.split()[2]) for line in listed)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(empty_ref, lose_commit, lose_newest_objects, empty_newest_objects),
+        *(lose_history, lose_everything),
+    ],
+)
+def test_a_sync_mends_notes_and_loses_no_memory(
+    memory: Memory, repository: Repository, damage: Callable[[Repository], None]
+) -> None:
+    names = []
+    for number in range(3):
+        names.append(memory.capture("decisions", f"Berth {number} is free"))
+        memory.text("sync", "--domain", "project")
+
+    damage(repository)
+    memory.capture("decisions", "Said after the damage")
+    memory.text("sync", "--domain", "project", "--force")
+
+    text = notes(repository)
+    for name in names:
+        assert text.count(f"\nid: {name}\n".encode()) == 1, name
+    assert repository.succeeds("rev-list", "--objects", REF)
+    assert set(memory.listed()) >= set(names)
+
+
+def test_what_people_wrote_into_notes_survives_where_it_can_be_read(
+    memory: Memory, repository: Repository
+) -> None:
+    memory.capture("decisions", "Berth 1 is free")
+    memory.text("sync", "--domain", "project")
+    repository.git("notes", f"--ref={REF}", "append", "-m", "By hand, of the harbour master")
+    memory.capture("decisions", "Berth 2 is free")
+    memory.text("sync", "--domain", "project")
+
+    lose_newest_objects(repository)
+    memory.text("sync", "--domain", "project", "--force")
+
+    assert b"By hand, of the harbour master" in notes(repository)
+
+
+def test_a_ref_that_someone_set_to_something_else_is_left_alone(
+    memory: Memory, repository: Repository
+) -> None:
+    memory.capture("decisions", "Berth 1 is free")
+    memory.text("sync", "--domain", "project")
+    blob = repository.git("hash-object", "-w", "--stdin", given=b"not a commit")
+    repository.git("update-ref", REF, blob)
+
+    answer = memory("sync", "--domain", "project", "--force")
+
+    assert answer.code != OK
+    assert repository.refs()[REF] == blob
+
+
+def tear(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:13])
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *(("HEAD", empty), ("HEAD", tear), ("HEAD", Path.unlink)),
+        *(("config", empty), ("config", tear)),
+        *(("refs/heads/main", empty), ("refs/heads/main", Path.unlink)),
+        *(("refs", shutil.rmtree), ("objects/8c", shutil.rmtree)),
+    ],
+)
+def test_our_own_repository_is_mended(name: str, damage: Callable[[Path], None]) -> None:
+    with Home() as home:
+        home.serve()
+        memory = Memory(home, home.work)
+        captured = memory.capture("decisions", "Before", "--domain", "user")
+        memory.text("sync", "--domain", "user")
+        own = home.data / "user.git"
+
+        damage(own / name)
+        memory.text("sync", "--domain", "user", "--force")
+
+        repository = Repository(own, made(home.work / "other").environ)
+        assert f"\nid: {captured}\n".encode() in notes(repository)
+        assert repository.git("rev-parse", "--is-bare-repository") == "true"
+        assert repository.succeeds("fsck", "--strict")
+        assert repository.git("symbolic-ref", "HEAD") == "refs/heads/main"
+        assert repository.head

@@ -1,0 +1,60 @@
+"""Power cuts, errors of the system and kills: what was acknowledged is there, whatever is else.
+
+A few of each; `make soak FAULTS=1000`, or `python -m tests.faults.campaign`, tries as many as you
+like and prints a table.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults import mounting
+from tests.faults.disk import Temper, temper_of
+from tests.faults.injecting import INSTALL, STRACE, Fault
+from tests.faults.scene import Scene, staged
+
+SEED = 20261117
+
+needs_mount = pytest.mark.skipif(bool(mounting.obstacle()), reason=mounting.obstacle())
+needs_strace = pytest.mark.skipif(STRACE is None, reason=INSTALL)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with staged() as made:
+        yield made
+
+
+def seed_of(temper: Temper) -> int:
+    return next(seed for seed in range(1000) if temper_of(seed) is temper)
+
+
+@needs_mount
+def test_after_a_power_cut_everything_acknowledged_is_there(scene: Scene) -> None:
+    recording = scene.record(SEED, steps=12, bulk=10)
+    assert scene.ledger.unacknowledged() == []
+    length = len(recording.log)
+    for number, temper in enumerate(Temper, start=1):
+        position = length * number // len(Temper)
+        scene.restore(recording.crash_image(position, seed_of(temper)))
+        found = scene.examine(position)
+        scene.kill()
+        assert not found.faults, (temper, position)
+
+
+@needs_strace
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("fdatasync", 3, "KILL"),
+        Fault("fdatasync", 4, "EIO"),
+        Fault("rename", 2, "EIO"),
+    ],
+    ids=str,
+)
+def test_after_a_fault_at_a_call_everything_acknowledged_is_there(
+    scene: Scene, fault: Fault
+) -> None:
+    assert scene.suffer(fault, SEED, steps=12, bulk=10)
+    found = scene.examine(1)
+    assert not found.faults
