@@ -17,7 +17,7 @@ from agent_memory.adapters.backup import restoring, sources
 from agent_memory.adapters.backup.snapshots import DataSnapshots
 from agent_memory.adapters.storage import families, schema
 from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.rocks import RocksEngine, RocksReader
+from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain.batches import Batch, Put
 from agent_memory.domain.events import Millis
 
@@ -80,7 +80,7 @@ def restore(data: Path, backup: Path) -> None:
 
 
 def count(data: Path) -> int:
-    reader = RocksReader(data / "db")
+    reader = RocksEngine(data / "db", read_only=True)
     try:
         return reader.count(families.EVENTS)
     finally:

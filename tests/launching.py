@@ -268,6 +268,13 @@ class Home:
         found: dict[str, Any] = answer.json()
         return found
 
+    def hold_still(self) -> None:
+        """Run every job once more, and let none run by itself: what is derived stays as it is."""
+        for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
+            for verb in ("pause", "run"):
+                answer = self.run("memory-daemon", "scheduler", verb, job)
+                assert answer.code == 0, answer
+
     def pid(self) -> int | None:
         """The daemon's process, by the lock that it holds."""
         return places.holder(config.folders(self.environ))

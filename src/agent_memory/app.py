@@ -460,7 +460,7 @@ def build(
 
     for left in db_path.parent.glob(f"{_copy_name(db_path)}*"):  # an export was killed
         shutil.rmtree(left, ignore_errors=True)
-    backups = _backups(settings.backup, maintenance, scheduler, clock, data, db_path)
+    backups = _backups(settings.backup, maintenance, scheduler, notes, clock, data, db_path)
 
     def recorded() -> None:
         changes.wake()
@@ -851,6 +851,7 @@ def _backups(
     chosen: Backup,
     maintenance: StoreMaintenance,
     scheduler: CronScheduler,
+    notes: NoteWriting,
     clock: Clock,
     data: Path,
     db_path: Path,
@@ -885,6 +886,7 @@ def _backups(
     )
     made = Backups(
         snapshots=snapshots,
+        notes=notes,
         history=BackupRecord(data),
         clock=clock,
         plan=plan,

@@ -134,21 +134,22 @@ def holder(folders: Folders) -> int | None:
 
 
 def announce(folders: Folders, record: Record) -> None:
-    """Tell clients where we are. The link is what launchers follow, so it comes last."""
-    write_whole(folders.data / "daemon.json", json.dumps(asdict(record), indent=2) + "\n")
+    """Tell clients where we are: launchers follow the link, and who finds the record may be sure
+    of the rest, so it comes last."""
     write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
     link = folders.data / "daemon.sock"
     draft = link.with_name("daemon.sock.new")
     draft.unlink(missing_ok=True)
     draft.symlink_to(record.socket)
     draft.replace(link)
+    write_whole(folders.data / "daemon.json", json.dumps(asdict(record), indent=2) + "\n")
 
 
 def withdraw(folders: Folders, sockets: Path) -> None:
     """Take all of that back; only the lock's holder may."""
     for path in (
-        folders.data / "daemon.sock",
         folders.data / "daemon.json",
+        folders.data / "daemon.sock",
         sockets / "daemon.pid",
         sockets / "daemon.sock",
         sockets / "grpc.sock",

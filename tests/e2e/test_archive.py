@@ -80,6 +80,7 @@ def filled(home: Home) -> None:
 
 def test_everything_comes_back_as_it_was(home: Home) -> None:
     filled(home)
+    home.hold_still()
     before = exported(home)
     head = before[0]
     assert head["format"] == "agent-memory-export"

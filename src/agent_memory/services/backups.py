@@ -9,6 +9,7 @@ from agent_memory.domain.backups import BackupStatus, Retention, Snapshot, Taken
 from agent_memory.domain.errors import Overloaded
 from agent_memory.domain.events import Millis
 from agent_memory.domain.ports import BackupHistory, Clock, Snapshots
+from agent_memory.services.notes import NoteWriting
 
 UPGRADES_KEPT = 2
 MISSED = 2  # scheduled times that may pass without a good backup
@@ -29,6 +30,7 @@ class Backups:
         self,
         *,
         snapshots: Snapshots,
+        notes: NoteWriting,
         history: BackupHistory,
         clock: Clock,
         plan: Plan,
@@ -38,6 +40,7 @@ class Backups:
         """`schedule` puts the job under a cron expression, or removes it for an empty one, and
         raises InvalidInput; `passed` counts the times of one between two moments."""
         self._snapshots = snapshots
+        self._notes = notes
         self._history = history
         self._clock = clock
         self._plan = plan
@@ -55,6 +58,7 @@ class Backups:
         if not self._turn.acquire(blocking=False):
             raise Overloaded("a backup is being taken already; try again when it is done")
         try:
+            self._notes.flush()  # what waits for them names repositories of this machine
             made = self._snapshots.make(target, done=done)
             self._history.save(
                 replace(self._history.load(), path=made.path, made_ms=made.manifest.made_ms)

@@ -18,7 +18,7 @@ from pathlib import Path
 from agent_memory.adapters.backup import files, sources
 from agent_memory.adapters.durable import sync_folder
 from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.rocks import RocksReader
+from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain import backups
 from agent_memory.domain.backups import Manifest, Restored
 from agent_memory.domain.errors import FeatureUnavailable, InvalidInput, StorageFailed
@@ -194,7 +194,7 @@ def _aside(data: Path) -> Path:
 
 
 def _check_store(path: Path, manifest: Manifest) -> None:
-    reader = RocksReader(path)
+    reader = RocksEngine(path, read_only=True)
     try:
         found = reader.count(families.EVENTS)
     finally:

@@ -17,7 +17,7 @@ from pathlib import Path
 from agent_memory.adapters.backup import archives, files, sources
 from agent_memory.adapters.durable import sync_folder
 from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.rocks import RocksReader
+from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain import backups
 from agent_memory.domain.backups import BackedFile, Manifest, Snapshot
 from agent_memory.domain.errors import AgentMemoryError, InvalidInput, StorageFailed
@@ -168,7 +168,7 @@ class DataSnapshots:
             if self._data is not None:
                 self._copy_spool(self._data, staged)
             self._checkpoint(staged / backups.DB)
-            reader = RocksReader(staged / backups.DB)
+            reader = RocksEngine(staged / backups.DB, read_only=True)
             try:
                 _, store = schema.recorded(reader.get)
             finally:
@@ -196,10 +196,10 @@ class DataSnapshots:
                 _copy_repository(self._data, repository, filling)
             with contextlib.suppress(FileNotFoundError):
                 filling.place(self._data, backups.KEY, linked=False)
-        reader = RocksReader(filling.root / backups.DB)
+        reader = RocksEngine(filling.root / backups.DB, read_only=True)
         try:
             number, _ = schema.recorded(reader.get)
-            events = reader.count(families.EVENTS)
+            rows = {family: reader.count(family) for family in families.ALL}
         finally:
             reader.close()
         return Manifest(
@@ -207,7 +207,7 @@ class DataSnapshots:
             version=self._version,
             store=store,
             schema=number,
-            events=events,
+            events=rows[families.EVENTS],
             parts=tuple(parts),
             files=tuple(sorted(filling.placed.values(), key=lambda each: each.path)),
         )

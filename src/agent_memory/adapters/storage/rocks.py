@@ -36,6 +36,8 @@ MEMTABLE_BYTES = 64 * MIB
 WAL_BYTES = 128 * MIB
 DICTIONARY_BYTES = 32 << 10
 MAX_GAPS = 1_000
+_LAST_KEY = b"\xff" * 512
+_ALL_ROWS = 1 << 60
 # "lock" alone would also be found in "block checksum mismatch", and in a path.
 _LOCKED = ("While lock file:", "lock hold by current process")
 # How a message begins: any of these words may also be found in a path.
@@ -240,6 +242,14 @@ class RocksEngine:
             self._note_gap(Gap(family, key, key))
             return []
 
+    def count(self, family: str, /) -> int:
+        """Read every row, and so the checksum of every block. Raises StorageFailed where one is
+        damaged."""
+        rows = sum(1 for _ in self.scan(family, b"", _LAST_KEY, limit=_ALL_ROWS, reverse=False))
+        if any(gap.family == family for gap in self._gaps):
+            raise StorageFailed(f"a table of {family} in the store at {self._path} is damaged")
+        return rows
+
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """The ranges of keys that could not be read so far, because their tables are damaged."""
@@ -408,46 +418,6 @@ class RocksEngine:
                 table.set_bloom_filter(10, False)
         options.set_block_based_table_factory(table)
         return options
-
-
-class RocksReader:
-    """A database that is only looked at: no other process may write to it meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            names = [name for name in rocksdict.Rdict.list_cf(str(path)) if name != "default"]
-            self._db = rocksdict.Rdict(
-                str(path),
-                options=rocksdict.Options(raw_mode=True),
-                column_families={name: rocksdict.Options(raw_mode=True) for name in names},
-                access_type=rocksdict.AccessType.read_only(),
-            )
-        except Exception as exc:
-            raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
-
-    def get(self, family: str, key: bytes, /) -> bytes | None:
-        try:
-            return self._db.get_column_family(family).get(key)
-        except Exception as exc:
-            raise StorageFailed(f"cannot read the store at {self._path}: {exc}") from exc
-
-    def count(self, family: str, /) -> int:
-        """Read every row, and so the checksum of every block."""
-        try:
-            rows = self._db.get_column_family(family).iter(rocksdict.ReadOptions())
-            rows.seek_to_first()
-            found = 0
-            while rows.valid():
-                found += 1
-                rows.next()
-            rows.status()
-        except Exception as exc:
-            raise StorageFailed(f"cannot read the store at {self._path}: {exc}") from exc
-        return found
-
-    def close(self) -> None:
-        self._db.close()
 
 
 def _beside(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
