@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -101,7 +102,7 @@ from agent_memory.domain.ports import (
 from agent_memory.domain.procedures import Procedure
 from agent_memory.domain.secrets import Incident
 from agent_memory.domain.segments import Rules
-from agent_memory.domain.status import DaemonStatus, Damage, StoreHealth, StoreRepair
+from agent_memory.domain.status import DaemonStatus, Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.domain.users import User
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
@@ -615,7 +616,7 @@ def build(
         llm=reasoner is not None,
     )
     verification = Verification(
-        store=lambda done: salvage.check(db_path, clock.now(), done),
+        store=partial(_check_store, maintenance, db_path),
         index_checks={WORDS: lexical.damaged_files}
         | ({} if embedding is None else {VECTORS: embedding.vectors.damaged_files}),
         survey=survey,
@@ -704,7 +705,7 @@ def build(
     )
     return App(
         store=store,
-        damages=lambda: [*damage.reports(db_path), *salvage.describe(engine.gaps, clock.now())],
+        damages=lambda: [*damage.reports(db_path), *salvage.describe(engine.gaps)],
         watchers=watchers,
         clock=clock,
         worker=worker,
@@ -913,6 +914,18 @@ def _copied(maintenance: StoreMaintenance, db_path: Path) -> Iterator[Stores]:
             yield _stores(store)
         finally:
             store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_store(
+    maintenance: StoreMaintenance, db_path: Path, done: Callable[[int], None]
+) -> StoreCheck:
+    """Check a copy as of now, made of links: compactions remove the tables of a store in use."""
+    folder = db_path.with_name(f"{_copy_name(db_path)}{secrets.token_hex(4)}")
+    try:
+        maintenance.checkpoint(folder)
+        return salvage.check(folder, done)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -1166,6 +1179,7 @@ def _open(
     clock: Clock,
     history: BackupRecord | None,
 ) -> tuple[CommittedStore, RocksEngine, StoreMaintenance]:
+    salvage.finish(db_path)
     engine = RocksEngine(db_path, lambda path: _mend(path, clock))
     store = CommittedStore(engine, watch)
     maintenance = GuardedMaintenance(engine, store)
@@ -1181,7 +1195,11 @@ def _open(
 
 def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
     """Save what can be read of a store that no daemon uses."""
-    return salvage.repair(db_path, SystemClock().now(), done)
+    repaired = salvage.repair(db_path, SystemClock().now(), done)
+    index = _beside(db_path, "index")
+    if repaired.kept and os.path.lexists(index):
+        _empty(index)  # it is of the store as it was
+    return repaired
 
 
 def _mend(db_path: Path, clock: Clock) -> None:

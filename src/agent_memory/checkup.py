@@ -147,9 +147,11 @@ def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
         said = f"the store cannot be written: {health.get('reason', '')}"
         yield _problem("store", said, "make room, or see the disk; it tries again by itself")
     for each in told.get("damages", []):
-        yield _problem(
-            "store", wire.damage_text(Damage(**each)), "memory-daemon admin verify --repair"
-        )
+        damage = Damage(**each)
+        advice = "memory-daemon stop && memory-daemon admin verify --repair"
+        if damage.kept:
+            advice = "import what is missing, or restore a backup; then remove the folder"
+        yield _problem("store", wire.damage_text(damage), advice)
     indexes = told.get("indexes") or {}
     if trouble := indexes.get("trouble"):
         yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")

@@ -197,7 +197,7 @@ class _Daemon:
         """Say on the terminal of this start what has been found damaged by it."""
         began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
         for damage in built.damages():
-            if damage.noticed_ms >= began:
+            if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {wire.damage_text(damage)}\n")
 
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:

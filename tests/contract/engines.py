@@ -78,11 +78,14 @@ class ReopenedEngine(Wrapped):
         super().__init__(held)
         self.held = held
         self._reads = self._writes = False
+        self.surprises: deque[Exception] = deque()
 
     def allow(self, *, reads: bool = False, writes: bool = False) -> None:
         self._reads, self._writes = reads, writes
 
     def reopen(self, *, read_only: bool) -> None:
+        if self.surprises:
+            raise self.surprises.popleft()
         if not (self._reads if read_only else self._writes):
             raise StorageFailed("still broken")
 

@@ -245,6 +245,12 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen: SimpleQueue[StoreHealth] = SimpleQueue()
+        self.fails = False
+
+    def __call__(self, health: StoreHealth) -> None:
+        self.seen.put(health)
+        if self.fails:
+            raise RuntimeError("a watcher that fails")
 
     def next(self) -> StoreHealth:
         return self.seen.get(timeout=TIMEOUT)
@@ -266,7 +272,7 @@ class TestFailedFlush:
         """A store whose first flush fails once it is released, and whose files cannot be opened
         before that is allowed."""
         engine = ReopenedEngine(HeldEngine(MemoryEngine(), failures=[OSError("disk gone")]))
-        with opened(engine, watch.seen.put) as store:
+        with opened(engine, watch) as store:
             try:
                 yield store, engine
             finally:
@@ -361,6 +367,29 @@ class TestFailedFlush:
         assert not engine.held.failures
         assert commit(store, ONE) == [Committed((2,))]
 
+    def test_a_watcher_that_fails_does_not_end_the_store(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
+    ) -> None:
+        store, engine = broken
+        engine.allow(reads=True, writes=True)
+        engine.held.release()
+        watch.fails = True
+        store.submit([ONE])
+        assert watch.wait_until(writable=True) == StoreHealth()
+        assert commit(store, ONE) == [Committed((2,))]
+
+    def test_files_that_cannot_be_opened_for_any_reason_are_tried_again(
+        self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
+    ) -> None:
+        store, engine = broken
+        engine.surprises.append(OSError("not an error of ours"))
+        engine.surprises.append(OSError("nor is this"))
+        engine.held.release()
+        store.submit([ONE])
+        watch.wait_until(writable=False)
+        engine.allow(reads=True, writes=True)
+        assert watch.wait_until(writable=True) == StoreHealth()
+
     def test_it_can_be_closed_while_it_fails(
         self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
     ) -> None:
@@ -376,7 +405,7 @@ class TestFailedFlush:
 class TestFailedWrite:
     def test_it_fails_its_own_group_and_the_store_goes_on(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [StorageFailed("disk full")])
-        with opened(engine, watch.seen.put) as store:
+        with opened(engine, watch) as store:
             with pytest.raises(StorageFailed, match="disk full"):
                 commit(store, ONE, Batch((Put(A, b"lost", b"v"),)))
             watch.wait_until(writable=True)
@@ -386,7 +415,7 @@ class TestFailedWrite:
 
     def test_it_uses_up_no_sequence_number(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [])
-        with opened(engine, watch.seen.put) as store:
+        with opened(engine, watch) as store:
             commit(store, ONE)
             engine.errors.append(StorageFailed("disk full"))
             with pytest.raises(StorageFailed):
@@ -409,6 +438,17 @@ class TestFailedWrite:
             assert asks_not.result(TIMEOUT) == [Committed((2,))]
             assert store.health == StoreHealth()
 
+    def test_a_submission_that_fails_so_is_written_not_even_in_part(self) -> None:
+        engine = UnreadableEngine(HeldEngine(MemoryEngine()), b"damaged")
+        engine.held.release()
+        with opened(engine) as store:
+            first = Batch((Put(A, b"half", b"v"), Append(A, b"n:", b"x")))
+            second = Batch((Put(A, b"k", b"v"),), (Absent(A, b"damaged"),))
+            with pytest.raises(StorageFailed, match="block checksum mismatch"):
+                store.submit([first, second]).result(TIMEOUT)
+            assert everything(store, A) == []
+            assert commit(store, ONE) == [Committed((1,))]
+
 
 class TestStalls:
     def test_a_stalled_write_is_tried_again_and_applied_once(self) -> None:
@@ -420,7 +460,7 @@ class TestStalls:
 
     def test_a_failure_after_a_stall_is_a_failure(self, watch: Watch) -> None:
         engine = RefusingEngine(MemoryEngine(), [Stalled("busy"), StorageFailed("disk full")])
-        with opened(engine, watch.seen.put) as store:
+        with opened(engine, watch) as store:
             with pytest.raises(StorageFailed, match="disk full"):
                 commit(store, ONE)
             watch.wait_until(writable=True)

@@ -13,12 +13,13 @@ from random import Random
 from tempfile import mkdtemp
 
 import pytest
+import rocksdict
 
 from agent_memory.adapters.storage import damage, families, keys, salvage, schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.rocks import Gap, RocksEngine
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.events import (
     Event,
     EventId,
@@ -29,6 +30,7 @@ from agent_memory.domain.events import (
     SessionId,
 )
 from agent_memory.domain.forgetting import Place
+from agent_memory.domain.status import Damage
 from tests.contract.stores import unexpected
 
 NOW = Millis(1_738_300_000_000)
@@ -214,8 +216,8 @@ class TestRepair:
         left = stored(db)
         assert EVENTS - most_lost <= len(left) <= EVENTS
         assert bool(done.damages) == (harm is not nothing)
-        assert sum(each.events for each in done.damages) == EVENTS - len(left)
-        assert salvage.check(db, NOW, lambda _: None).damages == ()
+        assert sum(each.events or 0 for each in done.damages) == EVENTS - len(left)
+        assert salvage.check(db, lambda _: None).damages == ()
 
     def test_the_store_as_it_was_is_kept(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
@@ -253,18 +255,62 @@ class TestRepair:
             log.append([event(EVENTS)]).result()
             assert log.watermark() > before
 
+    def test_cut_off_while_the_stores_change_places_it_is_finished(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db", "tables")
+        db.rename(tmp_path / "db.replaced")
+        shutil.copytree(tmp_path / "db.replaced", tmp_path / "db.salvaged")
+        salvage.finish(db)
+        assert len(stored(db)) == EVENTS
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
+
+    def test_cut_off_before_that_nothing_has_changed(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db", "tables")
+        (tmp_path / "db.salvaged").mkdir()
+        salvage.finish(db)
+        assert len(stored(db)) == EVENTS
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
+
+    def test_where_there_is_no_store_there_is_nothing_to_repair(self, tmp_path: Path) -> None:
+        with pytest.raises(FeatureUnavailable):
+            salvage.repair(tmp_path / "db", NOW, lambda _: None)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_copy_that_cannot_be_made_leaves_no_report_and_the_store_as_it_was(
+        self, tmp_path: Path
+    ) -> None:
+        db = crashed(tmp_path / "db", "tables")
+        block(db)
+        (db / "000999.log").mkdir()
+        (db / "000998.log").symlink_to(tmp_path / "nowhere")
+        before = sorted(each.name for each in db.iterdir())
+        with pytest.raises(OSError, match="000998"):
+            damage.put_aside(db, [db / "000998.log"], Damage(what="x", noticed_ms=NOW))
+        assert damage.reports(db) == []
+        assert sorted(each.name for each in db.iterdir()) == before
+
+    def test_a_store_that_lacks_a_family_can_be_read(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db", "tables")
+        raw = rocksdict.Rdict(
+            str(db),
+            options=rocksdict.Options(raw_mode=True),
+            column_families={name: rocksdict.Options(raw_mode=True) for name in families.ALL},
+        )
+        raw.drop_column_family(families.JOURNAL)
+        raw.close()
+        assert salvage.check(db, lambda _: None).damages == ()
+
 
 class TestCheck:
     def test_it_counts_every_row(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
-        found = salvage.check(db, NOW, lambda _: None)
+        found = salvage.check(db, lambda _: None)
         assert found.rows >= 4 * EVENTS
         assert found.damages == ()
 
     def test_a_damaged_table_is_named_with_the_time_of_its_events(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
-        (found,) = salvage.check(db, NOW, lambda _: None).damages
+        (found,) = salvage.check(db, lambda _: None).damages
         assert families.EVENTS in found.what
         assert found.first_ms is not None
         assert found.last_ms is not None
@@ -273,10 +319,10 @@ class TestCheck:
     def test_it_reads_a_store_in_use(self, tmp_path: Path) -> None:
         with opened(tmp_path / "db") as log:
             log.append([event(1)]).result()
-            assert salvage.check(tmp_path / "db", NOW, lambda _: None).rows >= 4
+            assert salvage.check(tmp_path / "db", lambda _: None).rows >= 4
             assert log.get(event(1).event_id) == event(1)
 
     def test_key_layout_is_the_one_that_times_are_read_from(self) -> None:
         gap = Gap(families.EVENTS, keys.event(Millis(5), EventId("x")), b"evt;")
-        (found,) = salvage.describe([gap], NOW)
+        (found,) = salvage.describe([gap])
         assert found.first_ms == found.last_ms == 5

@@ -102,7 +102,7 @@ def test_a_damaged_table_is_repaired_while_no_daemon_runs(home: Home) -> None:
 
     found = home.run("memory-daemon", "admin", "verify")
     assert found.code == DAMAGED
-    assert "damaged ranges in the tables of events" in found.text
+    assert "1 damaged place in the tables of events" in found.text
     assert "memory-daemon stop && memory-daemon admin verify --repair" in found.text
     listed = home.run(
         "memory-daemon", "query", "events", "--from", "0", "--to", "9999999999999", "-l", "1000"
@@ -134,6 +134,24 @@ def test_a_damaged_index_is_found_and_rebuilt(home: Home) -> None:
     assert ".term" in found.json()["indexes"]["index of words"]
     assert home.run("memory-daemon", "admin", "verify", "--repair").code == 0
     assert home.run("memory-daemon", "admin", "verify").code == 0
+
+
+def test_another_database_is_neither_read_nor_repaired(home: Home, tmp_path: Path) -> None:
+    home.stop()
+    for options in ([], ["--repair"]):
+        answer = home.run(
+            "memory-daemon", "admin", "--db-path", str(tmp_path / "other"), "verify", *options
+        )
+        assert answer.code == 2
+        assert "--db-path" in answer.errors
+    assert not list(home.data.glob("db.damaged-*"))
+
+
+def test_a_store_that_compacts_is_read_all_the_same(home: Home) -> None:
+    ingest(home, range(EVENTS))
+    with home.begin("memory-daemon", "admin", "compact") as compacting:
+        assert home.run("memory-daemon", "admin", "verify").code == 0
+        assert compacting.wait(40) == 0
 
 
 def test_repairing_what_is_sound_changes_nothing(home: Home) -> None:

@@ -29,8 +29,9 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    remove_abandoned(path.parent, f".{path.name}.")
     sync_folder(path.parent)
+    with contextlib.suppress(OSError):
+        remove_abandoned(path.parent, f".{path.name}.")
 
 
 def remove_abandoned(folder: Path, prefix: str) -> None:

@@ -22,6 +22,7 @@ AgentMemoryError
 └── StorageFailed       the store could not read or write
     ├── GitFailed       a repository could not be read or written
     ├── StorageClosed   the store is closed, or closing
+    ├── StorageDamaged  files of the store are damaged; `admin verify --repair` saves the rest
     ├── StorageUnwritable  the store cannot be written now; it tries to mend that by itself
     ├── StorageLocked   another process has the store open
     └── StorageTooNew   written by a newer version of the product
@@ -114,6 +115,10 @@ class ToolFailed(AgentMemoryError):
 
 class StorageClosed(StorageFailed):
     """The store is closed."""
+
+
+class StorageDamaged(StorageFailed):
+    """Files of the store are damaged."""
 
 
 class StorageUnwritable(StorageFailed):

@@ -42,8 +42,8 @@ class Damage:
     as far as they can be made out; `kept` is the folder where the damaged files lie."""
 
     what: str
-    noticed_ms: Millis
-    events: int = 0
+    noticed_ms: Millis | None = None
+    events: int | None = None
     first_ms: Millis | None = None
     last_ms: Millis | None = None
     kept: str = ""

@@ -73,6 +73,7 @@ ERRORS: Mapping[type[AgentMemoryError], Codes] = {
     errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
     errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),
     errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
+    errors.StorageDamaged: Codes(exit=4, grpc="DATA_LOSS", http=500),
     errors.StorageUnwritable: Codes(exit=4, grpc="UNAVAILABLE", http=503),
     errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
     AgentMemoryError: Codes(exit=1, grpc="INTERNAL", http=500),
@@ -372,14 +373,18 @@ def stats_json(stats: StoreStats) -> dict[str, Any]:
 
 def damage_text(damage: Damage) -> str:
     """Say what was damaged, and when the affected events happened, in UTC."""
-    text = f"{damage.what}, noticed {_utc(damage.noticed_ms)}"
+    text = damage.what
+    if damage.noticed_ms is not None:
+        text += f", noticed {_utc(damage.noticed_ms)}"
     if damage.first_ms is not None and damage.last_ms is not None:
+        count = "" if damage.events is None else f"{damage.events:,} "
         text += (
-            f"; about {damage.events:,} events from {_utc(damage.first_ms)}"
-            f" to {_utc(damage.last_ms)} cannot be read"
+            f"; {count}events from {_utc(damage.first_ms)} to {_utc(damage.last_ms)} cannot be read"
         )
+    elif damage.events == 0:
+        text += "; no event is lost, as far as can be told"
     if damage.kept:
-        text += f"; the damaged files are kept in {damage.kept} (remove it to dismiss this)"
+        text += f"; the damaged files are in {damage.kept} (remove it to dismiss this)"
     return text
 
 

@@ -54,9 +54,9 @@ class Verification:
             problems=memories.problems,
         )
 
-    def repair(self, verdict: Verdict, done: Done) -> tuple[str, ...]:
-        """Make anew what is derived from the store and is wrong. What was done, in words. Damaged
-        tables of the store itself are repaired while no daemon runs."""
+    def repair(self, verdict: Verdict, done: Done) -> tuple[Verdict, tuple[str, ...]]:
+        """Make anew what is derived from the store and is wrong. How it is then, and what was done,
+        in words. Damaged tables of the store itself are repaired while no daemon runs."""
         made: list[str] = []
         if verdict.indexes.get(WORDS) or verdict.unindexed:
             made.append(f"{WORDS}: {self.indexes.rebuild_words(done):,} records")
@@ -70,4 +70,4 @@ class Verification:
                 f"table of contents: {done_toc.written:,} segments written,"
                 f" {done_toc.removed:,} removed"
             )
-        return tuple(made)
+        return self.verify(done), tuple(made)

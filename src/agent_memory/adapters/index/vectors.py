@@ -360,8 +360,10 @@ class FlatVectors:
                     for frame, _ in _frames(self._log_path.read_bytes()):
                         if zlib.crc32(matrix.read(width * len(frame.rows))) != frame.checksum:
                             return [self._matrix_path.name]
-            except (IndexFailed, OSError):
+            except IndexFailed:
                 return [self._log_path.name]
+            except OSError as exc:
+                return [Path(exc.filename or self._folder).name]
         return []
 
     def _read_marker(self) -> None:

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from typing import Protocol
 
+import structlog
+
 from agent_memory.adapters.storage import families
 from agent_memory.domain.batches import (
     Absent,
@@ -40,6 +42,8 @@ from agent_memory.domain.errors import (
     StorageUnwritable,
 )
 from agent_memory.domain.status import StoreHealth
+
+log = structlog.get_logger()
 
 SEQUENCES = families.META  # where the last number of each sequence is kept
 GROUP_BATCHES = 1024
@@ -200,20 +204,20 @@ class CommittedStore:
                 for submission in submissions:
                     submission.fail(exc)
             if not self._health.writable:
+                self._report_change(StoreHealth())
                 self._recover()
 
     def _recover(self) -> None:
         """Open the files anew until a write goes through, or the store is closed."""
         self._refuse_waiting()
         for pause in chain(REOPEN_PAUSES, repeat(LONGEST_REOPEN_PAUSE)):
-            with suppress(StorageFailed):
+            with suppress(Exception):
                 self._engine.interrupt()  # a compaction would hold us up
             with self._users.writing(), self._gate.writing():
-                health = self._reopened()
-            if health.writable:
+                before, self._health = self._health, self._reopened()
                 self._sequences = {}  # what was written last may be there or not: read them again
-            self._set_health(health)
-            if health.writable:
+            self._report_change(before)
+            if self._health.writable:
                 return
             with self._wake:
                 if self._wake.wait_for(lambda: self._closing, pause):
@@ -229,14 +233,18 @@ class CommittedStore:
             reason = str(exc)
         try:
             self._engine.reopen(read_only=True)
-        except StorageFailed as exc:
+        except Exception as exc:
             return StoreHealth(writable=False, readable=False, reason=str(exc))
         return StoreHealth(writable=False, reason=reason)
 
-    def _set_health(self, health: StoreHealth) -> None:
-        before, self._health = self._health, health
-        if (health.writable, health.readable) != (before.writable, before.readable):
-            self._watch(health)
+    def _report_change(self, before: StoreHealth) -> None:
+        now = self._health
+        if (now.writable, now.readable) == (before.writable, before.readable):
+            return
+        try:
+            self._watch(now)
+        except Exception:  # this thread must live: all writes wait for it
+            log.exception("store.watcher_failed")
 
     def _refuse_waiting(self) -> None:
         with self._wake:
@@ -273,19 +281,28 @@ class CommittedStore:
             time.sleep(GATHER_PAUSE)
 
     def _commit(self, submissions: "list[_Submission]") -> None:
-        plan = _Plan(self._engine, self._sequences)
-        planned: list[tuple[_Submission, list[Outcome]]] = []
-        for submission in submissions:
-            try:
-                planned.append((submission, [plan.add(batch) for batch in submission.batches]))
-            except StorageFailed as exc:  # a row that cannot be read fails only who asked for it
-                submission.fail(exc)
+        plan, planned = self._plan(submissions)
         operations = plan.operations()
         if operations:
             self._write(operations)
             self._sequences = plan.sequences
         for submission, outcomes in planned:
             submission.future.set_result(outcomes)
+
+    def _plan(
+        self, submissions: "list[_Submission]"
+    ) -> "tuple[_Plan, list[tuple[_Submission, list[Outcome]]]]":
+        """A row that cannot be read fails only the submission that asked for it, as a whole: the
+        others are planned again without it."""
+        plan = _Plan(self._engine, self._sequences)
+        planned: list[tuple[_Submission, list[Outcome]]] = []
+        for submission in submissions:
+            try:
+                planned.append((submission, [plan.add(batch) for batch in submission.batches]))
+            except StorageFailed as exc:
+                submission.fail(exc)
+                return self._plan([each for each in submissions if each is not submission])
+        return plan, planned
 
     def _write(self, operations: Sequence[Put | Delete | DeleteRange]) -> None:
         deadline = time.monotonic() + STALL_LIMIT
@@ -299,9 +316,7 @@ class CommittedStore:
                         raise
                     except Exception as exc:
                         # Before the gate opens: what is written and not flushed is not shown.
-                        self._set_health(
-                            StoreHealth(writable=False, readable=False, reason=str(exc))
-                        )
+                        self._health = StoreHealth(writable=False, readable=False, reason=str(exc))
                         raise
                 return
             except Stalled as exc:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -54,15 +55,28 @@ def mend_logs(db: Path, now: Millis) -> Damage | None:
 
 def put_aside(db: Path, files: Iterable[Path], damage: Damage) -> Damage:
     """Copy files into a new folder beside the store, with a report of why."""
-    folder = _new_folder(db, damage.noticed_ms)
+    folder = _new_folder(db, damage.noticed_ms or Millis(0))
     kept = replace(damage, kept=str(folder))
-    for path in files:
-        shutil.copyfile(path, folder / path.name)
-        with (folder / path.name).open("rb") as copy:
-            os.fsync(copy.fileno())
-    write_report(folder, kept)
+    try:
+        for path in files:
+            copy(path, folder / path.name)
+        write_report(folder, kept)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     durable.sync_folder(folder.parent)
     return kept
+
+
+def copy(path: Path, target: Path) -> None:
+    """Copy a file of a store; tables, which never change, are linked where the disk has links."""
+    if path.suffix == ".sst":
+        with suppress(OSError):
+            os.link(path, target)
+            return
+    shutil.copyfile(path, target)
+    with target.open("rb") as copied:
+        os.fsync(copied.fileno())
 
 
 def write_report(folder: Path, damage: Damage) -> None:
@@ -83,9 +97,7 @@ def reports(db: Path) -> list[Damage]:
             with path.open("rb") as file:
                 report = Damage(**json.loads(file.read(_MAX_REPORT)))
         except (OSError, ValueError, TypeError):
-            report = Damage(
-                what="an earlier damage, whose report cannot be read", noticed_ms=Millis(0)
-            )
+            report = Damage(what="earlier damage, whose report cannot be read")
         found.append(replace(report, kept=str(path.parent)))
     return found
 

@@ -23,7 +23,7 @@ from agent_memory.domain.batches import (
     Put,
     Row,
 )
-from agent_memory.domain.errors import InvalidInput, StorageFailed
+from agent_memory.domain.errors import InvalidInput, Overloaded, StorageFailed
 from agent_memory.domain.events import Millis
 from agent_memory.domain.memories import (
     HEX_CHARS,
@@ -111,7 +111,7 @@ class StoredUses:
         self._pending: Future[list[Outcome]] | None = None
 
     def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
-        with self._counting, suppress(StorageFailed):  # a count may be lost, an answer may not
+        with self._counting, suppress(StorageFailed, Overloaded):  # an answer is worth more
             self._await_counts()
             uses = zip(used, self.of(used), strict=True)
             self._put(

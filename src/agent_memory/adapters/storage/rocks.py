@@ -27,7 +27,7 @@ from agent_memory.adapters import durable
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.committer import Stalled, UnknownFamily
 from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageClosed, StorageFailed, StorageLocked
+from agent_memory.domain.errors import StorageClosed, StorageDamaged, StorageFailed, StorageLocked
 from agent_memory.domain.status import FamilyStats, StoreStats
 
 MIB = 1 << 20
@@ -76,14 +76,16 @@ class RocksEngine:
         self._no_stall.no_slowdown = True
         # One cache object for all families: it must outlive the database.
         self._cache = rocksdict.Cache(CACHE_BYTES)
-        try:
-            durable.make_folder(path)  # RocksDB syncs what is in it, not its own name
-        except OSError as exc:
-            raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
+        if not read_only:
+            try:
+                durable.make_folder(path)  # RocksDB syncs what is in it, not its own name
+            except OSError as exc:
+                raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         self._open(read_only=read_only)
 
     def _open(self, *, read_only: bool = False) -> None:
-        names = {*families.ALL, *_existing(self._path)}
+        existing = _existing(self._path)
+        names = {*existing, *(() if read_only else families.ALL)}
         self._interrupted = False
         self._db: rocksdict.Rdict | None = None
         self._db = self._open_for_reading(names) if read_only else self._open_for_writing(names)
@@ -94,8 +96,8 @@ class RocksEngine:
         modes = rocksdict.DBRecoveryMode
         try:
             return self._database(names, modes.absolute_consistency())
-        except StorageFailed as exc:
-            if self._mend is None or not _is_corruption(exc.__cause__):
+        except StorageDamaged:
+            if self._mend is None:
                 raise
         try:
             self._mend(self._path)
@@ -107,7 +109,7 @@ class RocksEngine:
     def _open_for_reading(self, names: AbstractSet[str]) -> rocksdict.Rdict:
         """Beside files that cannot be written: as far as the log can be read."""
         return self._database(
-            names & {*_existing(self._path)},
+            names,
             rocksdict.DBRecoveryMode.point_in_time(),
             access_type=rocksdict.AccessType.read_only(False),
         )
@@ -127,7 +129,7 @@ class RocksEngine:
         except Exception as exc:  # the binding raises plain Exception throughout
             if any(reason in str(exc) for reason in _LOCKED):
                 raise StorageLocked(f"another process has {self._path} open") from exc
-            raise StorageFailed(f"cannot open the store at {self._path}: {exc}") from exc
+            raise _unopened(self._path, exc) from exc
 
     def reopen(self, *, read_only: bool) -> None:
         with suppress(StorageFailed):  # it may complain again of what it failed in
@@ -249,6 +251,11 @@ class RocksEngine:
         if any(gap.family == family for gap in self._gaps):
             raise StorageFailed(f"a table of {family} in the store at {self._path} is damaged")
         return rows
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The families there are: an older store may lack some, while it is only read."""
+        return frozenset(self._families)
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -544,11 +551,20 @@ def family_numbers(path: Path) -> dict[int, str]:
 
 def _existing(path: Path) -> list[str]:
     """The families on disk; a newer version may have added some that we must open too."""
-    if not (path / "CURRENT").exists():
-        if any(path.glob("*.sst")):  # RocksDB would begin a new store beside them
-            raise StorageFailed(f"the store at {path} is damaged: its file CURRENT is missing")
-        return []
     try:
+        if not (path / "CURRENT").exists():
+            if any(path.glob("*.sst")):  # RocksDB would begin a new store beside them
+                raise StorageDamaged(f"{_CORRUPTED} the file CURRENT is missing")
+            return []
         return [name for name in rocksdict.Rdict.list_cf(str(path)) if name != "default"]
     except Exception as exc:
-        raise StorageFailed(f"cannot read the store at {path}: {exc}") from exc
+        raise _unopened(path, exc) from exc
+
+
+def _unopened(path: Path, exc: Exception) -> StorageFailed:
+    if not _is_corruption(exc):
+        return StorageFailed(f"cannot open the store at {path}: {exc}")
+    return StorageDamaged(
+        f"cannot open the store at {path}: {exc}; `memory-daemon stop`, then `memory-daemon admin"
+        " verify --repair`, saves what can be read"
+    )

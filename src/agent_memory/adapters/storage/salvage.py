@@ -24,7 +24,7 @@ from agent_memory.adapters.storage import (
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.rocks import Gap, RocksEngine
 from agent_memory.domain.batches import Append, Batch, Delete, DeleteRange, Operation, Put, Row
-from agent_memory.domain.errors import StorageFailed, StorageLocked
+from agent_memory.domain.errors import FeatureUnavailable, StorageDamaged, StorageFailed
 from agent_memory.domain.events import Millis
 from agent_memory.domain.status import Damage, StoreCheck, StoreHealth, StoreRepair
 
@@ -42,69 +42,107 @@ _CONTENTS = (
 )
 _NUMBERED = (families.OUTBOX, families.EMBEDDING_QUEUE, families.NOTE_QUEUE, families.JOURNAL)
 _DIGITS = 20  # of a sequence number, at the end of a key
+_SALVAGED, _REPLACED, _REBUILT = "salvaged", "replaced", "rebuilt"  # beside a store in repair
 _AHEAD = 1_000_000_000  # of any number given before, where the last one is not known
 
 Done = Callable[[int], None]
 
 
-def check(path: Path, now: Millis, done: Done) -> StoreCheck:
-    """Read every row from disk. The store may be in use meanwhile. Raises StorageFailed."""
+def check(path: Path, done: Done) -> StoreCheck:
+    """Read every row of a store that does not change meanwhile. Raises StorageFailed."""
     rows, gaps = _read_all(path, done)
-    return StoreCheck(rows=rows, damages=describe(gaps, now))
+    return StoreCheck(rows=rows, damages=describe(gaps))
 
 
-def describe(gaps: Iterable[Gap], now: Millis) -> tuple[Damage, ...]:
+def describe(gaps: Iterable[Gap]) -> tuple[Damage, ...]:
     """Say what damaged tables hide, for each family."""
     by_family: dict[str, list[Gap]] = {}
     for gap in gaps:
         by_family.setdefault(gap.family, []).append(gap)
-    return tuple(
-        _describe_family(family, of_family, now) for family, of_family in by_family.items()
-    )
+    return tuple(_describe_family(family, of_family) for family, of_family in by_family.items())
 
 
 def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
     """Save what can be read of a store that nobody has open. Raises StorageFailed."""
+    try:
+        return _repair(path, now, done)
+    except OSError as exc:
+        raise StorageFailed(f"cannot repair the store at {path}: {exc}") from exc
+
+
+def finish(path: Path) -> None:
+    """Finish a repair that was cut off while the new store took the place of the old one."""
+    fresh, old = _beside(path, _SALVAGED), _beside(path, _REPLACED)
+    if fresh.exists() and not path.exists():
+        fresh.rename(path)
+        durable.sync_folder(path.parent)
+    for left in (fresh, old, _beside(path, _REBUILT)):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+    finish(path)
+    if not any(path.glob("*.sst")) and not (path / "CURRENT").exists():
+        raise FeatureUnavailable(f"there is no database at {path}")
     before = damage.reports(path)
-    kept = ""
+    work, kept = path, ""
     try:
         rows, gaps = _read_all(path, done)
-    except StorageLocked:
-        raise
-    except StorageFailed as exc:
-        report = Damage(what=f"a store that could not be opened ({exc})", noticed_ms=now)
-        kept = damage.put_aside(path, _files(path), report).kept
-        _make_openable(path)
-        rows, gaps = _read_all(path, done)
+    except StorageDamaged as exc:
+        kept = _put_aside(path, f"a store that could not be opened ({exc.__cause__})", now)
+        work = _rebuild(path)
+        rows, gaps = _read_all(work, done)
     if gaps and not kept:
-        kept = damage.put_aside(path, _files(path), describe(gaps, now)[0]).kept
-    # Damaged records are taken out of the logs here, and what is sound becomes a table.
-    RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
-    if gaps:
-        _copy_readable(path, done)
+        kept = _put_aside(path, _join(gaps), now)
+    if not kept or work == path:  # damaged records are taken out of the logs here
+        RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
     if kept:
-        lost = _bring_into_line(path, contents_too=not gaps or _is_in_contents(gaps))
+        fresh = _copy_readable(work, _beside(path, _SALVAGED), done)
+        lost = _bring_into_line(fresh, contents_too=not gaps or _is_in_contents(gaps))
+        _swap(path, fresh)
         damage.write_report(Path(kept), _report(kept, gaps, lost, now))
     mended = tuple(each for each in damage.reports(path) if each not in before)
     return StoreRepair(rows=rows, damages=mended, kept=kept)
 
 
-def _describe_family(family: str, gaps: list[Gap], now: Millis) -> Damage:
+def _put_aside(path: Path, what: str, now: Millis) -> str:
+    return damage.put_aside(path, _files(path), Damage(what=what, noticed_ms=now)).kept
+
+
+def _swap(path: Path, fresh: Path) -> None:
+    """Put a complete store in the place of another; `finish` goes on where this is cut off."""
+    durable.sync_tree(fresh)
+    path.rename(_beside(path, _REPLACED))
+    fresh.rename(path)
+    durable.sync_folder(path.parent)
+    finish(path)
+
+
+def _beside(path: Path, name: str) -> Path:
+    return path.with_name(f"{path.name}.{name}")
+
+
+def _describe_family(family: str, gaps: list[Gap]) -> Damage:
     ends = [_TIME.match(key) for gap in gaps for key in (gap.low, gap.high)]
     times = [Millis(int(match[1])) for match in ends if match]
+    places = "1 damaged place" if len(gaps) == 1 else f"{len(gaps)} damaged places"
     return Damage(
-        what=f"{len(gaps)} damaged ranges in the tables of {family}",
-        noticed_ms=now,
+        what=f"{places} in the tables of {family}",
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
     )
 
 
-def _make_openable(path: Path) -> None:
-    """Rebuild a store that cannot be opened from its sound tables and its logs."""
-    written = list(_logged(path))
-    rocks.rebuild_manifest(path)
-    engine = RocksEngine(path)
+def _rebuild(path: Path) -> Path:
+    """A copy of a store that cannot be opened, rebuilt from its sound tables and its logs."""
+    copy = _beside(path, _REBUILT)
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(mode=0o700)
+    for each in _files(path):
+        damage.copy(each, copy / each.name)
+    written = list(_logged(copy))
+    rocks.rebuild_manifest(copy)
+    engine = RocksEngine(copy)
     try:
         # The rebuilt store knows only families with a sound table, and drops the rest of a log.
         for operations in written:
@@ -112,6 +150,7 @@ def _make_openable(path: Path) -> None:
         engine.flush()
     finally:
         engine.close()
+    return copy
 
 
 def _logged(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
@@ -140,12 +179,13 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
 
 
 def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
+    if family not in engine.names:
+        return iter(())
     return engine.scan(family, b"", _LAST, limit=_ALL_ROWS, reverse=False)
 
 
-def _copy_readable(path: Path, done: Done) -> None:
-    """Put a new store with every row that can be read in the place of this one."""
-    fresh = path.with_name(f"{path.name}.salvaged")
+def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
+    """Make a new store with every row that can be read."""
     shutil.rmtree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
     try:
@@ -163,9 +203,7 @@ def _copy_readable(path: Path, done: Done) -> None:
     finally:
         source.close()
         target.close()
-    shutil.rmtree(path)
-    fresh.rename(path)
-    durable.sync_folder(path.parent)
+    return fresh
 
 
 def _bring_into_line(path: Path, *, contents_too: bool) -> list[Millis]:
@@ -179,7 +217,6 @@ def _bring_into_line(path: Path, *, contents_too: bool) -> list[Millis]:
             store.submit([Batch(cleared)]).result()
             for page in _pages(store, families.EVENTS):
                 store.submit([_announce(key) for key, _ in page]).result()
-    shutil.rmtree(path.with_name("index" if path.name == "db" else f"{path.name}-index"), True)
     return lost
 
 
@@ -237,17 +274,18 @@ def _announce(event_key: bytes) -> Batch:
 
 
 def _report(kept: str, gaps: tuple[Gap, ...], lost: list[Millis], now: Millis) -> Damage:
-    what = (
-        "; ".join(each.what for each in describe(gaps, now)) or "a store that could not be opened"
-    )
     return Damage(
-        what=f"{what}; repaired",
+        what=f"{_join(gaps) or 'a store that could not be opened'}; repaired",
         noticed_ms=now,
         events=len(lost),
         first_ms=min(lost, default=None),
         last_ms=max(lost, default=None),
         kept=kept,
     )
+
+
+def _join(gaps: tuple[Gap, ...]) -> str:
+    return "; ".join(each.what for each in describe(gaps))
 
 
 def _is_in_contents(gaps: tuple[Gap, ...]) -> bool:

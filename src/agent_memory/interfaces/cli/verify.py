@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.status import StoreRepair
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
@@ -23,7 +23,8 @@ DAMAGED = wire.ERRORS[StorageFailed].exit
 )
 @click.option("--repair", is_flag=True, help="Repair what is wrong; damaged files are kept aside.")
 @invocation
-def verify(run: Invocation, repair: bool) -> int:
+@click.pass_context
+def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
     """Read everything that is stored, and compare it with its checksums.
 
     It reads every row of the database, every file of the search indexes and every note, and exits
@@ -31,7 +32,11 @@ def verify(run: Invocation, repair: bool) -> int:
     contents, notes). Damaged tables of the database are repaired only while no daemon runs: what
     can be read is copied into a new database, and the old one is kept in a folder beside it.
     """
+    if ctx.meta["db_path"] is not None:
+        raise click.UsageError("verify reads the daemon's own database: leave --db-path out")
     if run.backend.services is None:
+        if not repair:
+            raise FeatureUnavailable("no daemon runs here: start one, or give --repair")
         return _repair_store(run)
     verification = run.backend.here().verification
     with run.terminal.progress("Reading", None) as advance:
@@ -39,13 +44,12 @@ def verify(run: Invocation, repair: bool) -> int:
     made: tuple[str, ...] = ()
     if repair:
         with run.terminal.progress("Rebuilding", None) as advance:
-            made = verification.repair(verdict, advance)
+            verdict, made = verification.repair(verdict, advance)
     run.show(
         {"sound": verdict.sound, **asdict(verdict), "rebuilt": list(made)},
         lambda: "\n".join(_lines(verdict, made)),
     )
-    broken = bool(verdict.damages) if repair else not verdict.sound
-    return DAMAGED if broken else 0
+    return 0 if verdict.sound else DAMAGED
 
 
 def _repair_store(run: Invocation) -> int:
@@ -66,7 +70,7 @@ def _lines(verdict: Verdict, made: tuple[str, ...]) -> list[str]:
     lines += [f"Rebuilt {each}" for each in made]
     if verdict.damages:
         lines.append("To repair: memory-daemon stop && memory-daemon admin verify --repair")
-    elif not verdict.sound and not made:
+    elif not verdict.sound:
         lines.append("To repair: memory-daemon admin verify --repair")
     if verdict.sound:
         lines.append("Everything is sound.")

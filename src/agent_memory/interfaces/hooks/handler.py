@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -102,7 +103,8 @@ class HookHandler:
         """Once, however many ask for it."""
         if not self.drain_is_due.is_set():
             self.drain_is_due.set()
-            self.draining.submit(self._logged, self.drain)
+            with suppress(RuntimeError):  # the daemon is stopping: the next one records it
+                self.draining.submit(self._logged, self.drain)
 
     def drain(self) -> None:
         """Record what hooks have left while no daemon answered."""
