@@ -61,7 +61,7 @@ from agent_memory.adapters.storage.memory_store import (
 )
 from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.adapters.storage.rocks import Get, RocksEngine
 from agent_memory.adapters.storage.toc_store import StoredToc
 from agent_memory.adapters.storage.token_budget import StoredTokenBudget
 from agent_memory.adapters.storage.traces import StoredTraces
@@ -1202,10 +1202,15 @@ def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
     return repaired
 
 
-def _mend(db_path: Path, clock: Clock) -> None:
-    found = damage.mend_logs(db_path, clock.now())
-    if found is not None:
-        log.critical("store.damaged", **asdict(found))
+def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:
+    settle = damage.mend_logs(db_path, clock.now())
+    if settle is None:
+        return None
+
+    def report(get: Get) -> None:
+        log.critical("store.damaged", **asdict(settle(get)))
+
+    return report
 
 
 def _back_up_before(

@@ -328,7 +328,7 @@ def silence(folder: str) -> str:
     act = f"`kill -CONT {number}` lets it go on if it was stopped" if number else "look at its log"
     return (
         f"error: the daemon{process} has not answered for {SILENT_SECONDS:g} s: {act},"
-        " `memory-daemon stop` ends it\n"
+        " `memory-daemon stop` ends it; what you asked for may still be done then\n"
     )
 
 

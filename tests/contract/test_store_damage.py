@@ -19,6 +19,7 @@ from agent_memory.adapters.storage import damage, families, keys, salvage, schem
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.event_log import StoredEventLog
 from agent_memory.adapters.storage.rocks import Gap, RocksEngine
+from agent_memory.domain.batches import Put
 from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.events import (
     Event,
@@ -134,6 +135,40 @@ class TestLog:
         }
         assert {report.first_ms} == {report.last_ms} == lost
         assert report.noticed_ms == NOW
+
+    def test_of_a_hole_the_times_around_it_are_told(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        log = largest(db, "*.log")
+        content = bytearray(log.read_bytes())
+        middle = len(content) // 2
+        content[middle : middle + 4096] = bytes(4096)
+        log.write_bytes(content)
+        lost = {event(n).at_ms for n in range(EVENTS)} - {
+            event(int(name[-4:])).at_ms for name in stored(db)
+        }
+        assert len(lost) > 3
+        (report,) = damage.reports(db)
+        assert report.events is None
+        assert report.first_ms is not None
+        assert report.last_ms is not None
+        assert report.first_ms <= min(lost) <= max(lost) <= report.last_ms
+        assert report.last_ms - report.first_ms <= max(lost) - min(lost) + 2000
+
+    def test_a_record_that_only_names_events_costs_none(self, tmp_path: Path) -> None:
+        db = crashed(tmp_path / "db")
+        engine = RocksEngine(db)
+        names = b"\n".join(keys.event(event(n).at_ms, event(n).event_id) for n in range(40))
+        engine.write([Put(families.TOC_NODES, b"toc:x", b"\n" + names + b"\n7")])
+        engine.write([Put(families.META, b"more", b"7")])
+        engine.flush()
+        gone = tmp_path / "killed"
+        shutil.copytree(db, gone)
+        engine.close()
+        flip(largest(gone, "*.log"), 0.01)
+        assert len(stored(gone)) == EVENTS
+        (report,) = damage.reports(gone)
+        assert report.events == 0
+        assert report.first_ms is None
 
     def test_the_damaged_log_is_kept_as_it_was_and_readable_to_its_owner_only(
         self, tmp_path: Path

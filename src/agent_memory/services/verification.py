@@ -57,6 +57,8 @@ class Verification:
     def repair(self, verdict: Verdict, done: Done) -> tuple[Verdict, tuple[str, ...]]:
         """Make anew what is derived from the store and is wrong. How it is then, and what was done,
         in words. Damaged tables of the store itself are repaired while no daemon runs."""
+        if verdict.damages:  # what is derived follows from the store, once that is repaired
+            return verdict, ()
         made: list[str] = []
         if verdict.indexes.get(WORDS) or verdict.unindexed:
             made.append(f"{WORDS}: {self.indexes.rebuild_words(done):,} records")

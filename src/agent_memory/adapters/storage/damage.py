@@ -7,50 +7,104 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 from agent_memory.adapters import durable
-from agent_memory.adapters.storage import write_ahead_log
+from agent_memory.adapters.storage import families, write_ahead_log
 from agent_memory.domain.events import Millis
 from agent_memory.domain.status import Damage
 
 REPORT = "damage.json"
 _MAX_REPORT = 64 << 10
 _MAX_REPORTS = 100
-# In the bytes of a batch: the key of an event, with its time and the beginning of its id.
-_EVENT = re.compile(rb"evt:(\d{13}):[!-~]{1,26}")
+_EVENT = re.compile(rb"evt:(\d{13}):[!-~]")
+_KEY = re.compile(rb"evt:\d{13}:[!-~]{1,128}")
+_SEARCHED = 200  # records before and behind a hole, for an event whose time bounds it
+
+Get = Callable[[str, Sequence[bytes]], Sequence[bytes | None]]
 
 
-def mend_logs(db: Path, now: Millis) -> Damage | None:
-    """Take damaged records out of the logs of a closed store, and keep the logs as they were."""
+def mend_logs(db: Path, now: Millis) -> Callable[[Get], Damage] | None:
+    """Take damaged records out of the logs of a closed store, and keep the logs as they were. What
+    this gives is to be called with the opened store: it finds out which events are missing."""
     mended: dict[Path, bytes] = {}
-    lost: list[bytes] = []
+    losses: list[_Loss] = []
     for path in sorted(db.glob("*.log")):
         content = path.read_bytes()
         reading = write_ahead_log.read(content)
         if reading.damaged:
             mended[path] = write_ahead_log.write(reading.records)
-            lost += [content[start:end] for start, end in reading.damaged]
+            losses += [_examine(content, reading, each) for each in reading.damaged]
     if not mended:
         return None
-    keys = {match.group(): int(match[1]) for part in lost for match in _EVENT.finditer(part)}
     names = ", ".join(path.name for path in mended)
-    damage = Damage(
-        what=f"damaged records in the write-ahead log ({names})",
-        noticed_ms=now,
-        events=len(keys),
-        first_ms=Millis(min(keys.values())) if keys else None,
-        last_ms=Millis(max(keys.values())) if keys else None,
-    )
-    damage = put_aside(db, mended, damage)
+    what = f"damaged records in the write-ahead log ({names})"
+    found = put_aside(db, mended, Damage(what=what, noticed_ms=now))
     for path, content in mended.items():
         durable.write_whole(path, content)
-    return damage
+    return partial(_settle, found, losses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """A damaged range: the events it names and, where a part of it is a hole that may have held
+    others, the times around it."""
+
+    events: frozenset[bytes]
+    between: tuple[Millis, ...]
+
+
+def _examine(content: bytes, reading: write_ahead_log.Reading, place: tuple[int, int]) -> _Loss:
+    start, end = place
+    lost = content[start:end]
+    between: tuple[Millis, ...] = ()
+    if write_ahead_log.HOLE in lost:
+        at = bisect_right(reading.ends, start)
+        before = (_times(each) for each in reversed(reading.records[max(0, at - _SEARCHED) : at]))
+        behind = (_times(each) for each in reading.records[at : at + _SEARCHED])
+        ends = (next(filter(None, before), []), next(filter(None, behind), []))
+        between = tuple(pick(times) for times, pick in zip(ends, (max, min), strict=True) if times)
+    return _Loss(frozenset(_event_keys(lost)), between)
+
+
+def _event_keys(data: bytes) -> Iterator[bytes]:
+    """The keys of events in the bytes of batches, by the lengths that stand before them."""
+    for match in _EVENT.finditer(data):
+        at = match.start()
+        length = data[at - 1] if at else 0
+        if at > 1 and data[at - 2] >= 0x80:
+            length = (data[at - 2] & 0x7F) | length << 7
+        key = data[at : at + length]
+        if _KEY.fullmatch(key):
+            yield key
+
+
+def _times(record: bytes) -> list[Millis]:
+    return [Millis(int(match[1])) for match in _EVENT.finditer(record)]
+
+
+def _settle(found: Damage, losses: Sequence[_Loss], get: Get) -> Damage:
+    """Complete a report with the events that are not in the store."""
+    keys = sorted({key for loss in losses for key in loss.events})
+    rows = get(families.EVENTS, keys) if keys else []
+    missing = [key for key, row in zip(keys, rows, strict=True) if row is None]
+    times = [int(key[4:17]) for key in missing]
+    between = [time for loss in losses for time in loss.between]
+    settled = replace(
+        found,
+        events=None if between else len(missing),
+        first_ms=Millis(min([*times, *between])) if times or between else None,
+        last_ms=Millis(max([*times, *between])) if times or between else None,
+    )
+    write_report(Path(found.kept), settled)
+    return settled
 
 
 def put_aside(db: Path, files: Iterable[Path], damage: Damage) -> Damage:

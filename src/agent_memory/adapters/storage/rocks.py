@@ -47,6 +47,10 @@ _CORRUPTED = "Corruption:"
 _LAST_NUMBER = re.compile(rb"(.*?)(\d{6,20})(?:\D.*)?$", re.DOTALL)  # a time or a sequence
 
 
+Get = Callable[[str, Sequence[bytes]], Sequence[bytes | None]]
+Mend = Callable[[Path], Callable[[Get], object] | None]
+
+
 class Gap(NamedTuple):
     """A range of keys, ends included, that a damaged table hides."""
 
@@ -61,12 +65,12 @@ class RocksEngine:
     def __init__(
         self,
         path: Path,
-        mend: Callable[[Path], object] | None = None,
+        mend: Mend | None = None,
         *,
         read_only: bool = False,
     ) -> None:
-        """`mend` takes damaged records out of the logs of the closed store. One that is only read
-        may be in use by others; it shows what was there when it was opened."""
+        """`mend` takes damaged records out of the logs of the closed store, and may give what is to
+        be called once it is open. One that is only read shows what was there when it was opened."""
         self._path = path
         self._mend = mend
         self._interrupting = threading.Lock()
@@ -88,23 +92,31 @@ class RocksEngine:
         names = {*existing, *(() if read_only else families.ALL)}
         self._interrupted = False
         self._db: rocksdict.Rdict | None = None
-        self._db = self._open_for_reading(names) if read_only else self._open_for_writing(names)
+        mended: Callable[[Get], object] | None = None
+        if read_only:
+            self._db = self._open_for_reading(names)
+        else:
+            self._db, mended = self._open_for_writing(names)
         self._families = {name: self._db.get_column_family(name) for name in names}
         self._handles = {name: self._db.get_column_family_handle(name) for name in names}
+        if mended is not None:
+            mended(self.get_many)
 
-    def _open_for_writing(self, names: AbstractSet[str]) -> rocksdict.Rdict:
+    def _open_for_writing(
+        self, names: AbstractSet[str]
+    ) -> "tuple[rocksdict.Rdict, Callable[[Get], object] | None]":
         modes = rocksdict.DBRecoveryMode
         try:
-            return self._database(names, modes.absolute_consistency())
+            return self._database(names, modes.absolute_consistency()), None
         except StorageDamaged:
             if self._mend is None:
                 raise
         try:
-            self._mend(self._path)
+            mended = self._mend(self._path)
         except OSError as exc:
             raise StorageFailed(f"cannot mend the log of {self._path}: {exc}") from exc
         # What is left is a last write that was cut off, and never acknowledged.
-        return self._database(names, modes.skip_any_corrupted_record())
+        return self._database(names, modes.skip_any_corrupted_record()), mended
 
     def _open_for_reading(self, names: AbstractSet[str]) -> rocksdict.Rdict:
         """Beside files that cannot be written: as far as the log can be read."""
@@ -224,6 +236,8 @@ class RocksEngine:
         if not _can_seek(rows, edge, reverse=reverse):  # nothing behind it can be read either
             edge = far
             _can_seek(rows, edge, reverse=reverse)
+        if rows.valid():
+            edge = rows.key()  # a row says more than the key by which it was found
         return Gap(family, edge, high) if reverse else Gap(family, low, edge)
 
     def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:

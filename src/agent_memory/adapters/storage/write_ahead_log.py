@@ -19,17 +19,18 @@ _KINDS = (_FULL, _FIRST, _MIDDLE, _LAST)
 _BATCH_HEAD = 12  # of a record: the number of its first operation, and how many they are
 _DELETE, _PUT, _DELETE_RANGE = 0x0, 0x1, 0xF
 _OF_FAMILY = {0x4: _DELETE, 0x5: _PUT, 0xE: _DELETE_RANGE}  # with the number of a family
-_HOLE = bytes(64)  # in a record of which some sectors never reached the disk
+HOLE = bytes(64)  # in a record of which some sectors never reached the disk
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a log holds: its sound records, and the ranges of bytes in which it is damaged. A last
-    write that was cut off is no damage: it was never acknowledged."""
+    """What a log holds: its sound records, where each ends, and the ranges of bytes in which it is
+    damaged. A last write that was cut off is no damage: it was never acknowledged."""
 
     records: tuple[bytes, ...]
+    ends: tuple[int, ...]
     damaged: tuple[Range, ...]
 
 
@@ -49,7 +50,7 @@ def read(log: bytes) -> Reading:
     records: list[bytes] = []
     lost: list[Range] = []
     open_record: list[_Piece] = []
-    last_end = 0
+    ends: list[int] = []
     for piece in pieces:
         starts = piece.kind in (_FULL, _FIRST)
         if open_record and (starts or any(gap[1] == piece.start for gap in gaps)):
@@ -61,12 +62,14 @@ def read(log: bytes) -> Reading:
         open_record.append(piece)
         if piece.kind in (_FULL, _LAST):
             records.append(b"".join(part.body for part in open_record))
-            open_record, last_end = [], piece.end
+            ends.append(piece.end)
+            open_record = []
     lost += [(part.start, part.end) for part in open_record]
     damaged = _join([*gaps, *lost])
+    last_end = ends[-1] if ends else 0
     if _is_cut_off(log, last_end):
         damaged = tuple(each for each in damaged if each[0] < last_end)
-    return Reading(records=tuple(records), damaged=damaged)
+    return Reading(records=tuple(records), ends=tuple(ends), damaged=damaged)
 
 
 def write(records: Sequence[bytes]) -> bytes:
@@ -214,7 +217,7 @@ def _is_padding(log: bytes, start: int, end: int) -> bool:
 def _is_cut_off(log: bytes, at: int) -> bool:
     """Whether the log ends in a record that was not written whole: too short, or with a hole where
     a part of it never reached the disk. Records of ours end in a digit."""
-    if log.endswith(b"\0") or _HOLE in log[at:]:
+    if log.endswith(b"\0") or HOLE in log[at:]:
         return True
     kind = _MIDDLE
     while at < len(log):

@@ -13,6 +13,13 @@ from agent_memory.interfaces.cli.capture import here
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 
+def _only_one(_ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+    """Refuse an option that is given twice: the first would be left out without a word."""
+    if len(given) > 1:
+        raise click.UsageError(f"give --{option.name} once; forget one after the other")
+    return given[0] if given else None
+
+
 @click.command(
     cls=Command,
     examples=(
@@ -23,8 +30,10 @@ from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
     ),
 )
 @click.argument("memory_ids", nargs=-1)
-@click.option("--event", help="Forget this event.")
-@click.option("--session", help="Forget all events of this session.")
+@click.option("--event", callback=_only_one, multiple=True, help="Forget this event.")
+@click.option(
+    "--session", callback=_only_one, multiple=True, help="Forget all events of this session."
+)
 @click.option("--from", "since", metavar="TIME", help="Forget events from this time on,")
 @click.option("--to", "until", metavar="TIME", help="to this one; both are included.")
 @click.option(

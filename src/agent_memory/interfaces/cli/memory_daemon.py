@@ -10,7 +10,7 @@ import click
 
 from agent_memory import config
 from agent_memory.domain.backups import BackupStatus
-from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
 from agent_memory.domain.events import Page
 from agent_memory.domain.status import DaemonStatus, IndexesStatus, StoreStats
 from agent_memory.interfaces import wire
@@ -24,6 +24,7 @@ from agent_memory.interfaces.cli.verify import verify
 from agent_memory.services.admin import Admin
 
 NOT_RUNNING = 1
+FAILING = wire.ERRORS[StorageFailed].exit
 EXCERPT = 200
 
 
@@ -123,7 +124,7 @@ def status(run: Invocation, verbose: bool) -> int:
         return NOT_RUNNING
     found = run.backend.status()
     run.show(wire.status_json(found), lambda: _status_text(found, verbose=verbose))
-    return 0
+    return 0 if found.store.writable else FAILING
 
 
 def _status_text(found: DaemonStatus, *, verbose: bool) -> str:
@@ -163,8 +164,8 @@ def store_lines(found: DaemonStatus) -> Iterator[str]:
     if not health.writable:
         reads = "it answers reads" if health.readable else "it answers no reads"
         yield (
-            f"STORE FAILING: nothing is recorded, {reads}; hooks are kept in the spool."
-            f" Trying again by itself: {rendering.plain(health.reason)}"
+            f"STORE FAILING: nothing is recorded, {reads}; hooks go to the spool, if that can be"
+            f" written. Trying again by itself: {rendering.plain(health.reason)}"
         )
     for damage in found.damages:
         yield f"DAMAGE: {rendering.plain(wire.damage_text(damage))}"
