@@ -637,9 +637,12 @@ def build(
                 checkpoints=graphs.checkpoints,
             ),
             ingest=ingest,
+            capture=capture,
+            graphs=graphs,
             secrets=secrets_filter,
             home_of=workplaces.home_of,
             changed=remembered,
+            open_whole=durable.open_whole,
         ),
         access=access,
         contents=contents,
@@ -891,6 +894,7 @@ def _backups(
         history=BackupRecord(data),
         clock=clock,
         plan=plan,
+        check=cron.check,
         schedule=schedule,
         passed=cron.passed,
     )
@@ -1227,7 +1231,7 @@ def _back_up_before(
     folder = str(_beside(db_path, "upgrades"))
     made = snapshots.make(folder, done=lambda _: None)
     for each in domain_backups.outdated(
-        snapshots.complete(folder), made.manifest.store, Retention(newest=UPGRADES_KEPT)
+        snapshots.complete(folder), made, Retention(newest=UPGRADES_KEPT)
     ):
         snapshots.remove(each)
     if history is not None:

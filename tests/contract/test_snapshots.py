@@ -1,6 +1,7 @@
 """Snapshots of a real store: what is refused, what is kept, and a migration that is backed up."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.adapters.backup import sources
+from agent_memory.adapters.backup.record import BackupRecord
 from agent_memory.adapters.storage import families, schema
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain import backups
-from agent_memory.domain.backups import Manifest, Retention, Snapshot
+from agent_memory.domain.backups import BackedFile, BackupStatus, Manifest, Retention, Snapshot
 from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.domain.errors import InvalidInput, StorageFailed
 from agent_memory.domain.events import Millis
 from tests import backup_kills
 from tests.contract.stores import unexpected
@@ -81,7 +83,7 @@ def test_before_a_migration_the_store_is_as_it_was_and_where_that_fails_nothing_
 
 
 @given(
-    st.lists(st.integers(0, 200 * DAY_MS), unique=True, max_size=60),
+    st.lists(st.integers(0, 200 * DAY_MS), unique=True, min_size=1, max_size=60),
     st.integers(1, 8),
     st.integers(0, 8),
 )
@@ -90,21 +92,75 @@ def test_what_is_kept_are_the_newest_and_one_of_each_week(
 ) -> None:
     ours = [snapshot(at) for at in times]
     foreign = [snapshot(at, "b" * 32) for at in times]
-    gone = backups.outdated([*foreign, *ours], "a" * 32, Retention(newest=newest, weekly=weekly))
+    made = max(ours, key=lambda each: each.manifest.made_ms)
+    gone = backups.outdated([*foreign, *ours], made, Retention(newest=newest, weekly=weekly))
     assert all(each in ours for each in gone)
     kept = sorted(set(times) - {each.manifest.made_ms for each in gone}, reverse=True)
     expected = sorted(times, reverse=True)
     assert kept[:newest] == expected[:newest]
-    if times:
 
-        def week(at: int) -> tuple[int, int]:
-            found = datetime.fromtimestamp(at / 1000, UTC).isocalendar()
-            return found.year, found.week
+    def week(at: int) -> tuple[int, int]:
+        found = datetime.fromtimestamp(at / 1000, UTC).isocalendar()
+        return found.year, found.week
 
-        last = datetime.fromtimestamp(expected[0] / 1000, UTC)
-        wanted = {week(int((last - timedelta(weeks=n)).timestamp() * 1000)) for n in range(weekly)}
-        newest_of_week = {
-            max(at for at in times if week(at) == each)
-            for each in wanted & {week(at) for at in times}
-        }
-        assert set(kept) == set(expected[:newest]) | newest_of_week
+    last = datetime.fromtimestamp(expected[0] / 1000, UTC)
+    wanted = {week(int((last - timedelta(weeks=n)).timestamp() * 1000)) for n in range(weekly)}
+    newest_of_week = {
+        max(at for at in times if week(at) == each) for each in wanted & {week(at) for at in times}
+    }
+    assert set(kept) == set(expected[:newest]) | newest_of_week
+
+
+@given(
+    st.lists(st.integers(0, 200 * DAY_MS), unique=True, min_size=1, max_size=20),
+    st.integers(1, 8),
+    st.integers(0, 8),
+    st.data(),
+)
+def test_the_one_just_made_stays_and_what_is_dated_later_takes_no_place_of_what_is_not(
+    times: Sequence[int], newest: int, weekly: int, data: st.DataObject
+) -> None:
+    found = [snapshot(at) for at in times]
+    made = data.draw(st.sampled_from(found))
+    gone = backups.outdated(found, made, Retention(newest=newest, weekly=weekly))
+    assert made not in gone
+    earlier = sorted((at for at in times if at < made.manifest.made_ms), reverse=True)
+    assert not {each.manifest.made_ms for each in gone} & set(earlier[: newest - 1])
+    assert len(found) - len(gone) >= min(newest, len(found))
+
+
+def test_a_manifest_with_a_file_of_a_part_that_it_does_not_have_is_refused() -> None:
+    manifest = snapshot(1).manifest
+    key = BackedFile(path="key", size=1, sha256="0" * 64)
+    whole = replace(manifest, parts=("db", "key"), files=(key,))
+    assert backups.parse(backups.dump(whole).encode()) == whole
+    with pytest.raises(InvalidInput, match="no part that the backup has"):
+        backups.parse(backups.dump(replace(manifest, files=(key,))).encode())
+
+
+def test_what_is_damaged_is_named_without_a_word_about_a_restore(tmp_path: Path) -> None:
+    backup_kills.make_data(tmp_path / "data", 5)
+    backup_kills.back_up(tmp_path / "data", tmp_path / "backups")
+    (made,) = sources.named(tmp_path / "backups")
+    (made / "key").unlink()
+    (made / "key").write_text("another")
+    with pytest.raises(StorageFailed, match=r"checksum differs\Z"):
+        sources.verify(sources.opened(made), lambda: None)
+    with pytest.raises(StorageFailed, match="nothing was restored"):
+        backup_kills.restore(tmp_path / "other", made)
+
+
+def test_the_record_of_backups_is_replaced_and_written_through_no_link(tmp_path: Path) -> None:
+    data, victim = tmp_path / "data", tmp_path / "victim"
+    data.mkdir()
+    victim.write_text("precious")
+    (data / "backup.json").symlink_to(victim)
+    record = BackupRecord(data)
+    status = BackupStatus(path="a", made_ms=Millis(1), scheduled="b", scheduled_ms=Millis(2))
+    record.save(status)
+    assert record.load() == status
+    assert victim.read_text() == "precious"
+    assert [each.name for each in data.iterdir()] == ["backup.json"]
+    assert (data / "backup.json").stat().st_mode & 0o777 == 0o600
+    (data / "backup.json").write_text('{"path": "a", "made_ms": 1, "before_upgrade": "c"}')
+    assert record.load() == BackupStatus(path="a", made_ms=Millis(1), before_upgrade="c")

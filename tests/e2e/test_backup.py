@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agent_memory import config
 from agent_memory.proto import memory_pb2 as pb
 from tests.launching import LAUNCHER, Home, until
 from tests.memory_client import Client
@@ -403,8 +404,12 @@ def test_scheduled_backups_run_as_a_job_keep_what_they_should_and_are_told_of(ho
     (home.folder / "gone").rename(folder)
     # Days later the last good one is old, and status tells.
     record = json.loads((home.data / "backup.json").read_text())
-    record["made_ms"] -= 5 * 86_400_000
+    record["scheduled_ms"] -= 5 * 86_400_000
     (home.data / "backup.json").write_text(json.dumps(record))
+    assert any("5 days old" in each for each in home.status()["warnings"])
+    # One that is taken elsewhere is the last backup, and none of the schedule.
+    elsewhere = backed_up(home, home.folder / "once")["path"]
+    assert home.status()["backup"]["path"] == elsewhere
     assert any("5 days old" in each for each in home.status()["warnings"])
     backed_up(home, folder)
     assert not home.status()["warnings"]
@@ -416,6 +421,19 @@ def test_scheduled_backups_run_as_a_job_keep_what_they_should_and_are_told_of(ho
     # It failed as it should: the log has that traceback, and no other.
     log = home.data / "logs/daemon.log"
     log.write_text(log.read_text().replace("Traceback", "traceback of the failed backup"))
+
+
+def test_a_plan_that_cannot_be_written_down_is_not_followed(home: Home) -> None:
+    ingest(home, 1)
+    settings = config.folders(home.environ).config_file
+    settings.unlink(missing_ok=True)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.symlink_to(home.folder / "gone/settings.toml")
+    words = ("admin", "backup", str(home.folder / "backups"), "--schedule", "0 0 3 * * *")
+    answer = home.run("memory-daemon", *words)
+    assert (answer.code, "cannot write" in answer.errors) == (3, True), answer
+    jobs = home.run("memory-daemon", "scheduler", "status", "--format", "json").json()["jobs"]
+    assert "backup" not in [each["job_name"] for each in jobs]
 
 
 def test_what_a_backup_may_not_overwrite_or_be_inside_of(home: Home) -> None:

@@ -6,6 +6,7 @@ The secrets are made here, one for each field, so that a leak names its way in.
 import json
 import random
 import string
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,19 @@ import pytest
 from agent_memory.adapters.storage import families
 from agent_memory.adapters.storage.committer import CommittedStore
 from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.domain import graphs, memories
+from agent_memory.domain.events import Millis
+from agent_memory.domain.facts import Fact, Former
+from agent_memory.domain.identities import KnowledgeId
+from agent_memory.domain.procedures import Chain, Procedure, Step
+from agent_memory.domain.sessions import Outside, Session, Tally
+from agent_memory.domain.tiers import Use
+from agent_memory.domain.users import User
+from agent_memory.domain.work import Run, RunSession
+from agent_memory.interfaces import archive
 from agent_memory.proto import checkpoints_pb2, memory_pb2
+from agent_memory.services.archiving import Kept, KeptMemory, KeptWrite
+from tests import graph_values
 from tests.contract.stores import everything, unexpected
 from tests.git_repositories import made
 from tests.hook_inputs import claude
@@ -82,6 +95,13 @@ class Ways:
         line = {"session_id": "t", "timestamp_ms": AT, "role": "user", "text": name, **fields}
         path.write_text(json.dumps(line) + "\n")
         self.memory("import", "--from", "jsonl", str(path))
+
+    def archive(self, record: Kept, *, taken: bool = True) -> None:
+        path = self.home.work / "archive.jsonl"
+        path.write_text(archive.header("0", Millis(1)) + archive.line(record))
+        answer = Memory(self.home, self.folder)("import", str(path), "--output", "json")
+        assert answer.code == (OK if taken else INVALID), answer
+        assert sum(answer.json()["taken"].values()) == taken, answer
 
     def checkpoint(self, **fields: Any) -> None:
         whole = {"thread_id": "t", "checkpoint_id": "c", "metadata": "{}", "type": "x", **fields}
@@ -184,6 +204,142 @@ WAYS: dict[str, Way] = {
     "checkpoint channel": lambda w, s: w.write(channel=s),
     "checkpoint task": lambda w, s: w.write(task_id=s),
     "checkpoint path": lambda w, s: w.write(task_path=s),
+}
+
+
+def _new_id() -> KnowledgeId:
+    return KnowledgeId(str(uuid.UUID(int=_random.getrandbits(128))))
+
+
+def _memory(summary: str = "Kept", content: str = "", spec: str = "", **fields: Any) -> Kept:
+    content = content or str(_random.random())
+    made = memories.Memory(
+        digest=memories.digest_of("decisions", summary, content, spec),
+        namespace="decisions",
+        domain=memories.USER,
+        summary=summary,
+        content=content,
+        spec=spec,
+        created_ms=Millis(AT),
+        updated_ms=Millis(AT),
+        **fields,
+    )
+    return KeptMemory(memory=made, use=Use())
+
+
+def _fact(**fields: Any) -> Kept:
+    times = dict.fromkeys(("created_ms", "updated_ms", "valued_ms"), Millis(AT))
+    return Fact(**{"id": _new_id(), "key": "k", "value": "x", **times, **fields})
+
+
+def _former(**fields: Any) -> Kept:
+    known = {"id": _new_id(), "fact_id": _new_id(), "value": "x", "fact_type": "fact"}
+    counts = {"number": 0, "confidence": 0.5, "times_confirmed": 1, "since_ms": 1, "until_ms": 2}
+    return Former(**{**known, **counts, **fields})
+
+
+def _user(**fields: Any) -> Kept:
+    return User(**{"id": _new_id(), "canonical_id": "u", "created_ms": AT, **fields})
+
+
+def _procedure(**fields: Any) -> Kept:
+    known = {"id": _new_id(), "agent_id": "a", "name": "p", "created_ms": AT}
+    return Procedure(**{**known, **fields})
+
+
+def _chain(**fields: Any) -> Kept:
+    known = {"id": _new_id(), "agent_id": "a", "steps": ("x",), "created_ms": AT}
+    return Chain(**{**known, "used": 1, "succeeded": 1, **fields})
+
+
+def _session(kind: type[Any] = Session, **fields: Any) -> Kept:
+    known = {"id": _new_id(), "session_id": "s", "last_event_id": "e"}
+    made: Kept = kind(**{**known, "started_ms": AT, "last_ms": AT, **fields})
+    return made
+
+
+def _run_session(**fields: Any) -> Kept:
+    known = {"id": _new_id(), "session_id": "s", "agent": "a", "summary": "x", "last_run": "r"}
+    return RunSession(**{**known, "first_ms": AT, "last_ms": AT, "runs": 1, **fields})
+
+
+def _write(thread: str = "archived", **fields: Any) -> Kept:
+    known = {"task_id": "w", "index": 0, "channel": "c", "type": "x", "value": b"x"}
+    return KeptWrite(
+        place=graph_values.place(thread, str(_random.random())),
+        write=graphs.PendingWrite(**{**known, **fields}),
+    )
+
+
+ARCHIVED: dict[str, Callable[[str], Kept]] = {
+    "memory summary": lambda s: _memory(f"Use {s}"),
+    "memory content": lambda s: _memory(content=s),
+    "memory spec": lambda s: _memory(spec=s),
+    "memory tag": lambda s: _memory(tags=frozenset({s})),
+    "memory event": lambda s: _memory(event_id=s),
+    "memory session": lambda s: _memory(session_id=s),
+    "tombstone": lambda s: _memory(f"Use {s}", status=memories.Status.TOMBSTONE),
+    "fact id": lambda s: _fact(id=s),
+    "fact key": lambda s: _fact(key=s),
+    "fact value": lambda s: _fact(value=s),
+    "fact scope": lambda s: _fact(scope=s),
+    "fact agent": lambda s: _fact(agent_id=s),
+    "fact user": lambda s: _fact(user_id=s),
+    "fact type": lambda s: _fact(fact_type=s),
+    "former fact": lambda s: _former(value=s),
+    "former fact of": lambda s: _former(fact_id=s),
+    "former fact type": lambda s: _former(fact_type=s),
+    "user": lambda s: _user(canonical_id=s),
+    "user name": lambda s: _user(display_name=s),
+    "user email": lambda s: _user(email=s),
+    "user telegram": lambda s: _user(telegram_id=s),
+    "user fields": lambda s: _user(fixed=frozenset({s})),
+    "procedure name": lambda s: _procedure(name=s),
+    "procedure steps": lambda s: _procedure(steps=(s,)),
+    "procedure agent": lambda s: _procedure(agent_id=s),
+    "chain agent": lambda s: _chain(agent_id=s),
+    "chain steps": lambda s: _chain(steps=("x", s)),
+    "session": lambda s: _session(session_id=s),
+    "session event": lambda s: _session(last_event_id=s),
+    "session agent": lambda s: _session(agent=s),
+    "session user": lambda s: _session(user=s),
+    "session speaker": lambda s: _session(speaker=s),
+    "session project": lambda s: _session(project=s),
+    "session summary": lambda s: _session(summary=s),
+    "session steps": lambda s: _session(steps=(Step(tool="bash", command=s),)),
+    "session chains": lambda s: _session(chains={"c": Tally(steps=(s,))}),
+    "session chain": lambda s: _session(chains={s: Tally(steps=("x",))}),
+    "session beside": lambda s: _session(
+        beside=Outside(started_ms=Millis(AT), last_ms=Millis(AT), trigger=s, summary=s)
+    ),
+    "run": lambda s: _session(Run, run_id=s),
+    "run outcome": lambda s: _session(Run, run_id="r", outcome=s),
+    "run session": lambda s: _run_session(last_run=s),
+    "run session summary": lambda s: _run_session(summary=s),
+    "checkpoint thread": graph_values.checkpoint,
+    "checkpoint id": lambda s: graph_values.checkpoint("archived", s),
+    "checkpoint namespace": lambda s: graph_values.checkpoint("archived", "c", s),
+    "checkpoint parent": lambda s: graph_values.checkpoint("archived", "p", parent=s),
+    "checkpoint metadata": lambda s: graph_values.checkpoint("archived", "m", about={"a": [s]}),
+    "write thread": _write,
+    "write channel": lambda s: _write(channel=s),
+    "write task": lambda s: _write(task_id=s),
+    "write path": lambda s: _write(task_path=s),
+}
+
+
+def _archived(make: Callable[[str], Kept]) -> Way:
+    return lambda ways, secret: ways.archive(make(secret))
+
+
+WAYS |= {f"archived {name}": _archived(make) for name, make in ARCHIVED.items()}
+WAYS |= {  # without the secret it names no memory
+    "archived relation": lambda w, s: w.archive(
+        _memory(relates_to=(f"decisions:{s}:0",)), taken=False
+    ),
+    "archived successor": lambda w, s: w.archive(
+        _memory(superseded_by=f"decisions:{s}:0"), taken=False
+    ),
 }
 SECRETS = {name: token() for name in WAYS}
 

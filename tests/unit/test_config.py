@@ -774,6 +774,18 @@ class TestProperties:
         loaded = config.load({}, file=file) if changes else config.load({})
         assert {each: loaded.value(each) for each in loaded.sources} == dict(changes)
 
+    def test_several_changes_are_written_all_or_none(self, folder: Path) -> None:
+        file = folder / "several.toml"
+        file.write_text("[cli]\ncolor = true\n")
+        values = {"cli.color": False, "backup.path": "/b", "backup.keep": 3}
+        config_file.change_all(file, values)
+        loaded = config.load({}, file=file)
+        assert {each: loaded.value(each) for each in loaded.sources} == values
+        before = file.read_bytes()
+        with pytest.raises(ConfigError, match="finds no place"):
+            config_file.change_all(file, {"backup.keep": 4, "backup.path": "\ud800"})
+        assert file.read_bytes() == before
+
     @unhurried
     @given(name=texts)
     def test_any_name_is_a_known_one_or_refused(self, name: str) -> None:

@@ -4,7 +4,9 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 PART = ".part"
 _PART_SECONDS = 60.0
@@ -12,7 +14,14 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file: it has the new bytes or the old ones, and the new ones once this returns.
+    """Replace a file: it has the new bytes or the old ones, and the new ones once this returns."""
+    with open_whole(path, mode=mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def open_whole(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place at the end of the block, unless that raises.
 
     The draft has a name that no one can guess and that must be new, so that nothing is written
     through a link that someone has put in its place. A link at the path itself is replaced.
@@ -22,7 +31,7 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(descriptor)
         draft.replace(path)

@@ -101,10 +101,13 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupStatus:
-    """The last good backup, and the last one that an upgrade made. Empty paths: none."""
+    """The last good backup, the last one in the folder of the schedule, and the last one that an
+    upgrade made. Empty paths: none."""
 
     path: str = ""
     made_ms: Millis = NEVER
+    scheduled: str = ""
+    scheduled_ms: Millis = NEVER
     before_upgrade: str = ""
 
 
@@ -133,20 +136,21 @@ def parse(data: bytes) -> Manifest:
                 f"the backup has format {found['format_version']!r}, this version of Agent Memory"
                 f" knows {VERSION}: upgrade"
             )
+        parts = tuple(_part(each) for each in found["parts"])
         return Manifest(
             made_ms=Millis(_number(found["made_ms"])),
             version=_text(found["version"]),
             store=_text(found["store"]),
             schema=_number(found["schema"]),
             events=_number(found["events"]),
-            parts=tuple(_part(each) for each in found["parts"]),
-            files=_files(found["files"]),
+            parts=parts,
+            files=_files(found["files"], parts),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise InvalidInput(f"the manifest of the backup is damaged: {exc!r}") from exc
 
 
-def _files(found: Sequence[Any]) -> tuple[BackedFile, ...]:
+def _files(found: Sequence[Any], parts: Sequence[str]) -> tuple[BackedFile, ...]:
     files = tuple(
         BackedFile(
             path=safe_path(_text(each["path"])),
@@ -157,6 +161,9 @@ def _files(found: Sequence[Any]) -> tuple[BackedFile, ...]:
     )
     if len({each.path for each in files}) != len(files):
         raise ValueError("a path is there twice")
+    for each in files:
+        if each.path.split("/")[0] not in parts:
+            raise ValueError(f"{each.path!r} is of no part that the backup has")
     return files
 
 
@@ -220,23 +227,36 @@ def _digest(found: str) -> str:
 
 
 def outdated(
-    snapshots: Sequence[Snapshot], store: str, retention: Retention
+    snapshots: Sequence[Snapshot], made: Snapshot, retention: Retention
 ) -> tuple[Snapshot, ...]:
-    """The snapshots of this store that the retention does not keep, oldest first."""
-    ours = sorted(
-        (each for each in snapshots if each.manifest.store == store),
-        key=lambda each: each.manifest.made_ms,
+    """The snapshots of the same store that the retention does not keep, oldest first.
+
+    `made` is the last one, whatever the dates say: a later date is of a clock that was ahead, or
+    is behind now. Weeks are counted back from both, so that no wrong date empties them.
+    """
+    now = made.manifest.made_ms
+    others = sorted(
+        (
+            each
+            for each in snapshots
+            if each.manifest.store == made.manifest.store and each.path != made.path
+        ),
+        key=lambda each: (each.manifest.made_ms <= now, each.manifest.made_ms),
         reverse=True,
     )
+    ours = [made, *others]
     kept = {each.path for each in ours[: max(1, retention.newest)]}
-    if ours:
-        last = _week(ours[0].manifest.made_ms)
-        weeks = {last - timedelta(weeks=number) for number in range(retention.weekly)}
-        for each in ours:
-            week = _week(each.manifest.made_ms)
-            if week in weeks:
-                weeks.remove(week)
-                kept.add(each.path)
+    latest = max(each.manifest.made_ms for each in ours)
+    weeks = {
+        _week(last) - timedelta(weeks=number)
+        for last in (now, latest)
+        for number in range(retention.weekly)
+    }
+    for each in ours:
+        week = _week(each.manifest.made_ms)
+        if week in weeks:
+            weeks.remove(week)
+            kept.add(each.path)
     return tuple(each for each in reversed(ours) if each.path not in kept)
 
 

@@ -65,8 +65,12 @@ def header(version: str, made_ms: Millis) -> str:
     return json.dumps(found) + "\n"
 
 
+def name_of(kind: type[Kept]) -> str:
+    return _NAMES[kind]
+
+
 def line(record: Kept) -> str:
-    text = json.dumps({"type": _NAMES[type(record)], **_fields(record)}, ensure_ascii=False)
+    text = json.dumps({"type": name_of(type(record)), **_fields(record)}, ensure_ascii=False)
     return text.translate(_BREAKS) + "\n"
 
 

@@ -1,9 +1,9 @@
-"""Changing one key of a config file, and nothing else in it."""
+"""Changing keys of a config file, and nothing else in it."""
 
 import re
 import threading
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,22 @@ _changing = threading.Lock()  # the daemon is the only one who changes it
 
 
 def change(path: Path, key: str, value: Any) -> None:
-    """Written whole or not at all; a file that is not there is made, readable by its owner only."""
+    """Set one key, as `change_all` does."""
+    change_all(path, {key: value})
+
+
+def change_all(path: Path, values: Mapping[str, Any]) -> None:
+    """Set keys: all of them, in one write, or none. A file that is not there is made, readable by
+    its owner only."""
     with _changing:
-        _change(path, key, value)
+        _change(path, values)
 
 
-def _change(path: Path, key: str, value: Any) -> None:
+def _change(path: Path, values: Mapping[str, Any]) -> None:
     try:
-        before = config.read_text(path) if path.exists() else ""
-        wanted = tomllib.loads(before)
-        _put(wanted, key, value)
-        # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.
-        text = next((each for each in _drafts(before, key, value) if _reads_as(each, wanted)), None)
-        if text is None:
-            raise ConfigError(f"{path}: {key} finds no place there; please set it by hand")
+        text = config.read_text(path) if path.exists() else ""
+        for key, value in values.items():
+            text = _changed(path, text, key, value)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Follow a link: a config file kept among someone's dotfiles stays there.
         target = path.resolve()
@@ -42,6 +44,16 @@ def _change(path: Path, key: str, value: Any) -> None:
         raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def _changed(path: Path, before: str, key: str, value: Any) -> str:
+    wanted = tomllib.loads(before)
+    _put(wanted, key, value)
+    # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.
+    for text in _drafts(before, key, value):
+        if _reads_as(text, wanted):
+            return text
+    raise ConfigError(f"{path}: {key} finds no place there; please set it by hand")
 
 
 def _drafts(before: str, key: str, value: Any) -> Iterator[str]:

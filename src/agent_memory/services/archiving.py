@@ -1,11 +1,13 @@
 """Archiving: everything that is kept, record by record, out of one consistent view; and back."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
-from agent_memory.domain import graphs
+from agent_memory.domain import graphs, memories
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import (
     ContentBlocked,
@@ -15,7 +17,7 @@ from agent_memory.domain.errors import (
 from agent_memory.domain.events import MAX_MILLIS, Event, Millis
 from agent_memory.domain.facts import Fact, Former
 from agent_memory.domain.graphs import GraphCheckpoint, PendingWrite
-from agent_memory.domain.memories import Domain, Home, Memory, MemoryKey, Status, digest_of
+from agent_memory.domain.memories import Domain, Draft, Home, Memory, MemoryKey, Status, digest_of
 from agent_memory.domain.periods import NodeId
 from agent_memory.domain.ports import (
     EventLog,
@@ -36,6 +38,9 @@ from agent_memory.domain.tiers import Use
 from agent_memory.domain.toc import TocNode
 from agent_memory.domain.users import User
 from agent_memory.domain.work import Run, RunSession
+from agent_memory.services import facts, knowledge
+from agent_memory.services.capture import Capture
+from agent_memory.services.graphs import Graphs
 from agent_memory.services.ingest import Ingest
 
 PAGE = 500
@@ -84,7 +89,7 @@ class Stores:
 class Imported:
     """How many records of each type were taken over; what is derived is passed by."""
 
-    taken: Mapping[str, int]
+    taken: Mapping[type[Kept], int]
     known: int
     derived: int
     refused: tuple[str, ...]
@@ -95,9 +100,12 @@ class Archiving:
     view: Callable[[], AbstractContextManager[Stores]]
     stores: Stores
     ingest: Ingest
+    capture: Capture
+    graphs: Graphs
     secrets: SecretsFilter
     home_of: Callable[[Domain], Home | None]
     changed: Callable[[], None]
+    open_whole: Callable[[Path], AbstractContextManager[IO[bytes]]]  # a file, at the end of it
 
     def everything(self) -> Iterator[Kept]:
         """Every record as it was at one moment. What events are learned into comes before them."""
@@ -114,7 +122,7 @@ class Archiving:
     def bring(self, records: Iterable[tuple[str, Kept]], done: Callable[[int], None]) -> Imported:
         """Take over each record, with the place where it stands. What is there already stays.
         What was taken over stays too, wherever it is stopped."""
-        taken: dict[str, int] = {}
+        taken: Counter[type[Kept]] = Counter()
         refused: list[str] = []
         known = derived = 0
         pending: list[tuple[str, Event]] = []
@@ -126,7 +134,7 @@ class Archiving:
             refused.extend(blocked)
             known += len(fresh) - sum(fresh)
             if sum(fresh):
-                taken["event"] = taken.get("event", 0) + sum(fresh)
+                taken[Event] += sum(fresh)
 
         for number, (place, record) in enumerate(records, 1):
             if number % PAGE == 0:
@@ -141,8 +149,7 @@ class Archiving:
                 continue
             try:
                 if self._bring(record):
-                    name = type(record).__name__.removeprefix("Kept").lower()
-                    taken[name] = taken.get(name, 0) + 1
+                    taken[type(record)] += 1
                 else:
                     known += 1
             except (InvalidInput, ContentBlocked) as exc:
@@ -165,29 +172,22 @@ class Archiving:
         match record:
             case KeptMemory():
                 return self._bring_memory(record)
-            case GraphCheckpoint(place=place):
-                if self.stores.checkpoints.get(*place) is not None:
+            case GraphCheckpoint():
+                checkpoint = self.graphs.clean(record)
+                if self.stores.checkpoints.get(*checkpoint.place) is not None:
                     return False
-                self.stores.checkpoints.put(record).result()
+                self.graphs.put(checkpoint).result()
                 return True
-            case KeptWrite():
-                self.stores.checkpoints.put_writes(record.place, [record.write]).result()
+            case KeptWrite(place=place, write=write):
+                if self.graphs.has_write(place, write):
+                    return False
+                self.graphs.put_writes(place, [write]).result()
                 return True
             case _:
                 return self._bring_knowledge(record)
 
     def _bring_memory(self, record: KeptMemory) -> bool:
-        memory = record.memory
-        if memory.status is not Status.TOMBSTONE:
-            said = [self._clean(each) for each in (memory.summary, memory.content, memory.spec)]
-            memory = replace(
-                memory,
-                summary=said[0],
-                content=said[1],
-                spec=said[2],
-                tags=frozenset(map(self._clean, memory.tags)),
-                digest=digest_of(memory.namespace, *said),
-            )
+        memory = self._clean_memory(record.memory)
         if self.stores.memories.get(memory.key) is not None:
             return False
         change = MemoryChange(before=None, after=memory, home=self.home_of(memory.domain))
@@ -196,20 +196,55 @@ class Archiving:
             self.stores.uses.put([(memory.key, record.use)])
         return written
 
-    def _bring_knowledge(self, record: Any) -> bool:
-        knowledge = self.stores.knowledge
-        kind = type(record)
-        if knowledge.get(kind, [record.id])[0] is not None:
-            return False
-        texts = {
-            name: self._clean(text)
-            for name in ("value", "summary", "description", "display_name")
-            if isinstance(text := getattr(record, name, None), str)
-        }
-        return knowledge.commit([KnowledgeChange(None, replace(record, **texts))])
+    def _clean_memory(self, memory: Memory) -> Memory:
+        domain = memory.domain
+        if self.secrets.clean_name(domain, limit=len(domain), where="import") != domain:
+            raise InvalidInput("its domain holds a secret")
+        if memory.status is Status.TOMBSTONE:
+            return memories.tombstone(memory, memory.updated_ms)
+        draft = self.capture.clean(
+            Draft(
+                namespace=memory.namespace,
+                summary=memory.summary,
+                content=memory.content,
+                spec=memory.spec,
+                tags=memory.tags,
+                relates_to=memory.relates_to,
+                event_id=memory.event_id,
+                session_id=memory.session_id,
+            )
+        )
+        return replace(
+            memory,
+            digest=digest_of(draft.namespace, draft.summary, draft.content, draft.spec),
+            summary=draft.summary,
+            content=draft.content,
+            spec=draft.spec,
+            tags=draft.tags,
+            relates_to=draft.relates_to,
+            event_id=draft.event_id,
+            session_id=draft.session_id,
+            superseded_by=self.capture.clean_name(memory.superseded_by, memories.MAX_NAME_CHARS),
+        )
 
-    def _clean(self, text: str) -> str:
-        return self.secrets.clean(text, where="import") if text else text
+    def _bring_knowledge(self, record: Any) -> bool:
+        clean = knowledge.clean(self._clean_fact(record), self.secrets)
+        kept = self.stores.knowledge
+        if kept.get(type(clean), [clean.id])[0] is not None:
+            return False
+        return kept.commit([KnowledgeChange(None, clean)])
+
+    def _clean_fact(self, record: Any) -> Any:
+        """A fact, or a value that it had: its key may be what tells that it is a secret."""
+        match record:
+            case Fact():
+                return facts.clean(record, self.secrets)
+            case Former():
+                (fact,) = self.stores.knowledge.get(Fact, [record.fact_id])
+                key = "" if fact is None else fact.key
+                return replace(record, value=facts.clean_value(key, record.value, self.secrets))
+            case _:
+                return record
 
 
 def _memories(stores: Stores, domain: Domain) -> Iterator[KeptMemory]:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from agent_memory.domain import backups
 from agent_memory.domain.backups import BackupStatus, Retention, Snapshot, Taken
@@ -34,16 +35,19 @@ class Backups:
         history: BackupHistory,
         clock: Clock,
         plan: Plan,
+        check: Callable[[str], None],
         schedule: Callable[[str], None],
         passed: Callable[[str, Millis, Millis], int],
     ) -> None:
-        """`schedule` puts the job under a cron expression, or removes it for an empty one, and
-        raises InvalidInput; `passed` counts the times of one between two moments."""
+        """`check` raises InvalidInput where it is no cron expression; `schedule` puts the job under
+        one, or removes it for an empty one; `passed` counts the times of one between two
+        moments."""
         self._snapshots = snapshots
         self._notes = notes
         self._history = history
         self._clock = clock
         self._plan = plan
+        self._check = check
         self._schedule = schedule
         self._passed = passed
         self._turn = threading.Lock()
@@ -60,9 +64,7 @@ class Backups:
         try:
             self._notes.flush()  # what waits for them names repositories of this machine
             made = self._snapshots.make(target, done=done)
-            self._history.save(
-                replace(self._history.load(), path=made.path, made_ms=made.manifest.made_ms)
-            )
+            self._record(target, made)
             removed = () if retention is None else self._prune(target, made, retention)
         finally:
             self._turn.release()
@@ -80,8 +82,12 @@ class Backups:
         """The scheduled backup."""
         self.take(self._plan.folder, self._plan.retention, lambda _: check())
 
-    def follow(self, plan: Plan) -> None:
-        """Take backups by this plan from now on. Raises InvalidInput."""
+    def follow(self, plan: Plan, keep: Callable[[Plan], None] = lambda _: None) -> None:
+        """Take backups by this plan from now on, once `keep` has written it down. Raises
+        InvalidInput where the schedule is none, before that."""
+        if plan.schedule:
+            self._check(plan.schedule)
+        keep(plan)
         self._schedule(plan.schedule)
         self._plan = plan
 
@@ -93,16 +99,24 @@ class Backups:
         if not self._plan.schedule or not self._plan.folder:
             return []
         last, now = self._history.load(), self._clock.now()
-        if not last.path:
+        if PurePath(last.scheduled).parent != PurePath(self._plan.folder):
             return [f"no backup has been taken yet to {self._plan.folder}"]
-        if self._passed(self._plan.schedule, last.made_ms, now) < MISSED:
+        if self._passed(self._plan.schedule, last.scheduled_ms, now) < MISSED:
             return []
-        days = (now - last.made_ms) // DAY_MS
-        return [f"the last good backup is {days} days old: {last.path}"]
+        days = (now - last.scheduled_ms) // DAY_MS
+        return [f"the last good backup is {days} days old: {last.scheduled}"]
+
+    def _record(self, target: str, made: Snapshot) -> None:
+        """One that someone takes elsewhere says nothing about those by schedule."""
+        at = made.manifest.made_ms
+        status = replace(self._history.load(), path=made.path, made_ms=at)
+        if PurePath(target) == PurePath(self._plan.folder):
+            status = replace(status, scheduled=made.path, scheduled_ms=at)
+        self._history.save(status)
 
     def _prune(self, folder: str, made: Snapshot, retention: Retention) -> tuple[str, ...]:
         found = self._snapshots.complete(folder)
-        old = backups.outdated(found, made.manifest.store, retention)
+        old = backups.outdated(found, made, retention)
         for each in old:
             self._snapshots.remove(each)
         return tuple(each.path for each in old)

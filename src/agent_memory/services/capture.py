@@ -73,12 +73,12 @@ class Capture:
             tags=frozenset(
                 self._line(tag, "tags", MAX_TAG_CHARS).replace(",", " ") for tag in draft.tags
             ),
-            relates_to=tuple(self._name(name, MAX_NAME_CHARS) for name in draft.relates_to),
-            event_id=self._name(draft.event_id, MAX_EVENT_ID_CHARS),
-            session_id=self._name(draft.session_id, MAX_SESSION_ID_CHARS),
+            relates_to=tuple(self.clean_name(name, MAX_NAME_CHARS) for name in draft.relates_to),
+            event_id=self.clean_name(draft.event_id, MAX_EVENT_ID_CHARS),
+            session_id=self.clean_name(draft.session_id, MAX_SESSION_ID_CHARS),
         )
 
-    def _name(self, name: str, limit: int) -> str:
+    def clean_name(self, name: str, limit: int) -> str:
         return self.secrets.clean_name(name, limit=limit, where="memory/ids") if name else name
 
     def _line(self, text: str, where: str, limit: int) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_memory.domain import facts
 from agent_memory.domain.errors import NotFound, Overloaded
@@ -15,6 +15,9 @@ from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, Se
 
 TRIES = 100  # to write what someone else writes at the same time
 _FORMER = 500
+_WHERE = "fact"
+
+Said = TypeVar("Said", Claim, Fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +49,7 @@ class Facts:
 
     def claim(self, claim: Claim) -> Fact:
         """Hold it for true. Raises ContentBlocked and InvalidInput."""
-        names: dict[str, Any] = {
-            field: self.secrets.clean_name(value, limit=NAME_CHARS, where="fact")
-            for field in ("scope", "agent_id", "user_id", "key", "fact_type")
-            if (value := getattr(claim, field))
-        }
-        claim = replace(claim, **names, value=self._clean_value(claim))
+        claim = clean(claim, self.secrets)
         for _ in range(TRIES):
             (known,) = self.knowledge.get(Fact, [claim.fact_id])
             fact, former = facts.heard(known, claim, self.clock.now())
@@ -67,7 +65,7 @@ class Facts:
             former: Former | None = None
             value = correction.value
             if value is not None:
-                value = self._clean_value(Claim(key=known.key, value=value))
+                value = clean_value(known.key, value, self.secrets)
             if value is not None and value != known.value:
                 fact, former = facts.contradicted(
                     known, value, now, fact_type, correction.confidence
@@ -167,10 +165,21 @@ class Facts:
         return fact
 
     def _clean(self, text: str) -> str:
-        return self.secrets.clean(text, where="fact")
+        return self.secrets.clean(text, where=_WHERE)
 
-    def _clean_value(self, claim: Claim) -> str:
-        """Its key may be what tells that a value is a secret."""
-        lead = f"{claim.key}="
-        whole = self._clean(lead + claim.value)
-        return whole[len(lead) :] if whole.startswith(lead) else self._clean(claim.value)
+
+def clean(said: Said, secrets: SecretsFilter) -> Said:
+    """Return a claim or a fact without its secrets. Raises ContentBlocked."""
+    names: dict[str, Any] = {
+        field: secrets.clean_name(value, limit=NAME_CHARS, where=_WHERE)
+        for field in ("scope", "agent_id", "user_id", "key", "fact_type")
+        if (value := getattr(said, field))
+    }
+    return replace(said, **names, value=clean_value(said.key, said.value, secrets))
+
+
+def clean_value(key: str, value: str, secrets: SecretsFilter) -> str:
+    """Its key may be what tells that a value is a secret."""
+    lead = f"{key}="
+    whole = secrets.clean(lead + value, where=_WHERE)
+    return whole[len(lead) :] if whole.startswith(lead) else secrets.clean(value, where=_WHERE)

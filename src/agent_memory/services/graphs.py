@@ -78,6 +78,16 @@ class Graphs:
         ]
         return self.checkpoints.put_writes(self._place(place), clean)
 
+    def has_write(self, place: Place, write: PendingWrite) -> bool:
+        task_id = self._id(write.task_id)
+        page = self.checkpoints.writes(
+            self._place(place),
+            after=WriteKey(task_id, write.index - 1),
+            max_bytes=0,
+            at_least_one=True,
+        )
+        return any((each.task_id, each.index) == (task_id, write.index) for each in page.writes)
+
     def get(
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None = None
     ) -> Snapshot | None:

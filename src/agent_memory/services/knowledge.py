@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from agent_memory.domain import procedures, users
+from agent_memory.domain import limits, procedures, users
 from agent_memory.domain.episodes import Episode
 from agent_memory.domain.errors import InvalidInput, NotFound, Overloaded
-from agent_memory.domain.events import MAX_SESSION_ID_CHARS
+from agent_memory.domain.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.domain.identities import KnowledgeId
 from agent_memory.domain.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
 from agent_memory.domain.procedures import Chain, Procedure
@@ -17,8 +17,19 @@ from agent_memory.domain.sessions import Session
 from agent_memory.domain.users import User
 
 TRIES = 100  # to write what someone else writes at the same time
+MAX_ITEMS = 1_000  # of a list in a record; what we make ourselves has far fewer
+
+_NAMES = {  # by which records find each other, with their longest
+    "id": limits.NAME_CHARS,
+    "fact_id": limits.NAME_CHARS,
+    "session_id": MAX_SESSION_ID_CHARS,
+    "last_event_id": MAX_EVENT_ID_CHARS,
+    "run_id": limits.NAME_CHARS,
+    "last_run": limits.NAME_CHARS,
+}
 
 K = TypeVar("K", Episode, Procedure, User)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +54,18 @@ class Shelf(Generic[K]):
         return found
 
     def add(self, record: K) -> K:
-        clean = self._clean(record)
-        if not self.kept.commit([KnowledgeChange(None, clean)]):
-            raise InvalidInput(f"there is this {self.kind.__name__.lower()} already: {clean.id}")
-        return clean
+        cleaned = clean(record, self.secrets)
+        if not self.kept.commit([KnowledgeChange(None, cleaned)]):
+            raise InvalidInput(f"there is this {self.kind.__name__.lower()} already: {cleaned.id}")
+        return cleaned
 
     def change(self, name: str, fields: Mapping[str, Any] | Callable[[K], Mapping[str, Any]]) -> K:
         """Set these fields. What is learned later leaves them as they are."""
         for _ in range(TRIES):
             known = self.read(name)
             wanted = fields(known) if callable(fields) else fields
-            changed = self._clean(replace(known, **wanted, fixed=known.fixed | wanted.keys()))
+            changed = replace(known, **wanted, fixed=known.fixed | wanted.keys())
+            changed = clean(changed, self.secrets)
             if self.kept.commit([KnowledgeChange(known, changed)]):
                 return changed
         raise Overloaded(f"{name} is being changed by many: try again")
@@ -73,25 +85,43 @@ class Shelf(Generic[K]):
                 changes.append(KnowledgeChange(chain, procedures.dismissed(chain)))
         return self.kept.commit(changes)
 
-    def _clean(self, record: K) -> K:
-        """Whatever in it is text, its own id aside."""
-        where = self.kind.__name__.lower()
 
-        def clean(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(clean(each) for each in value)
-            return self.secrets.clean(value, where=where) if isinstance(value, str) else value
+def clean(record: R, secrets: SecretsFilter) -> R:
+    """Return a record without its secrets, in whatever of it is text. Raises ContentBlocked, and
+    InvalidInput where it is larger than what is ever kept."""
+    where = type(record).__name__.lower()
 
-        words = {
-            each.name: clean(getattr(record, each.name))
-            for each in dataclasses.fields(record)
-            if each.name not in ("id", "session_id")
-        }
-        if session_id := getattr(record, "session_id", None):
-            words["session_id"] = self.secrets.clean_name(
-                session_id, limit=MAX_SESSION_ID_CHARS, where=where
-            )
-        return replace(record, **words)
+    def clean_name(field: str, name: str) -> str:
+        limit = _NAMES.get(field, limits.NAME_CHARS)
+        if len(name) > limit or not name.isprintable():
+            raise InvalidInput(f"{field} must have at most {limit} printable characters")
+        return secrets.clean_name(name, limit=limit, where=where) if name else name
+
+    def clean_value(field: str, value: Any) -> Any:
+        if isinstance(value, tuple | frozenset | Mapping) and len(value) > MAX_ITEMS:
+            raise InvalidInput(f"{field} has {len(value):,} items; the limit is {MAX_ITEMS:,}")
+        if isinstance(value, str):
+            if field in _NAMES:
+                return clean_name(field, value)
+            limits.check_text(field, value, limits.VALUE_CHARS)
+            return secrets.clean(value, where=where)
+        if isinstance(value, tuple | frozenset):
+            return type(value)(clean_value(field, each) for each in value)
+        if isinstance(value, Mapping):
+            return {
+                clean_name(field, name): clean_value(field, each) for name, each in value.items()
+            }
+        return clean(value, secrets) if dataclasses.is_dataclass(value) else value
+
+    known: Any = record  # of any dataclass
+    cleaned: R = replace(
+        known,
+        **{
+            each.name: clean_value(each.name, getattr(known, each.name))
+            for each in dataclasses.fields(known)
+        },
+    )
+    return cleaned
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,7 @@ of them: where a restore is killed between them, `finish` does the rest, and eve
 it before it opens its store.
 """
 
-import contextlib
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_memory.adapters.backup import files, sources
-from agent_memory.adapters.durable import sync_folder
+from agent_memory.adapters.durable import sync_folder, write_whole
 from agent_memory.adapters.storage import families, schema
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain import backups
@@ -68,7 +66,10 @@ def restore(
     def check() -> None:
         done(count)
 
-    sources.verify(source, check)
+    try:
+        sources.verify(source, check)
+    except StorageFailed as exc:
+        raise StorageFailed(f"{exc} (nothing was restored)") from exc
     for each in (data, db_path.parent):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in each.glob(f"{_STAGING}*"):
@@ -206,16 +207,7 @@ def _check_store(path: Path, manifest: Manifest) -> None:
 
 
 def _write_down(data: Path, moves: list[_Move]) -> None:
-    draft = data / f"{JOURNAL}.new"
-    with contextlib.suppress(FileNotFoundError):
-        draft.unlink()
     text = json.dumps(
         [{"staged": each.staged, "target": each.target, "aside": each.aside} for each in moves]
     )
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    draft.rename(data / JOURNAL)
-    sync_folder(data)
+    write_whole(data / JOURNAL, text.encode())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agent_memory.adapters.backup import archives, files, sources
-from agent_memory.adapters.durable import sync_folder
+from agent_memory.adapters.durable import sync_folder, write_whole
 from agent_memory.adapters.storage import families, schema
 from agent_memory.adapters.storage.rocks import RocksEngine
 from agent_memory.domain import backups
@@ -113,7 +113,7 @@ class DataSnapshots:
             try:
                 filling = _Filling(work, _Earlier(self.complete(str(folder))), done)
                 manifest = self._fill(filling, staged, store)
-                _write_manifest(work, manifest)
+                write_whole(work / backups.MANIFEST, backups.dump(manifest).encode())
                 made_ms = manifest.made_ms
                 final = folder / backups.name(made_ms, store)
                 while final.exists():  # two in a second
@@ -340,17 +340,6 @@ def _references(repository: Path) -> Mapping[str, bytes]:
             with contextlib.suppress(FileNotFoundError):
                 found[path] = (repository / path).read_bytes()
     return found
-
-
-def _write_manifest(work: Path, manifest: Manifest) -> None:
-    data = backups.dump(manifest).encode()
-    descriptor = os.open(
-        work / backups.MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-    )
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _unchecked() -> None:

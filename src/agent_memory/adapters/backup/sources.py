@@ -77,10 +77,7 @@ def verify(source: Source, check: Check) -> None:
 
 def check_sum(source: Source, expected: BackedFile, found: tuple[int, str]) -> None:
     if found != (expected.size, expected.sha256):
-        raise StorageFailed(
-            f"{expected.path} in {source.path} is damaged: its checksum differs"
-            " (nothing was restored)"
-        )
+        raise StorageFailed(f"{expected.path} in {source.path} is damaged: its checksum differs")
 
 
 def read_manifest(folder: Path) -> Manifest:

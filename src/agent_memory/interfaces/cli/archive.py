@@ -4,7 +4,7 @@ import contextlib
 import gzip
 import io
 import os
-import secrets
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,39 +39,32 @@ def export_all(run: Invocation, file: Path | None) -> None:
         return
     path = run.path(file)
     try:
-        _write(path, lines())
+        if path.exists():
+            raise InvalidInput(f"{path} is there already: give another name")
+        with services.archiving.open_whole(path) as whole:
+            _write(whole, lines(), compressed=path.name.endswith(".gz"))
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
     run.terminal.warn(f"{counted['records']:,} records written to {path}\n")
 
 
-def _write(path: Path, lines: Iterator[str]) -> None:
-    if path.exists():
-        raise InvalidInput(f"{path} is there already: give another name")
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file, contextlib.ExitStack() as opened:
-            out: IO[bytes] | gzip.GzipFile = file
-            if path.name.endswith(".gz"):
-                out = opened.enter_context(
-                    gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6)
-                )
-            for each in lines:
-                out.write(each.encode(errors="surrogatepass"))
-            opened.close()
-            file.flush()
-            os.fsync(file.fileno())
-        draft.rename(path)
-    finally:
-        draft.unlink(missing_ok=True)
+def _write(file: IO[bytes], lines: Iterator[str], *, compressed: bool) -> None:
+    with contextlib.ExitStack() as opened:
+        out: IO[bytes] | gzip.GzipFile = file
+        if compressed:
+            out = opened.enter_context(
+                gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6)
+            )
+        for each in lines:
+            out.write(each.encode(errors="surrogatepass"))
 
 
 def is_archive(path: Path) -> bool:
+    """Raises StorageFailed where it is compressed and damaged."""
     try:
         with _opened(path) as file:
             return archive.is_archive(file.read(256))
-    except (OSError, EOFError, gzip.BadGzipFile):
+    except OSError:
         return False
 
 
@@ -102,9 +95,8 @@ def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
                 done = services.archiving.bring(records(), advance)
             counted["refused"] += len(done.refused)
             unread += done.refused[: MAX_REFUSED - len(unread)]
-            told = {"taken": dict(done.taken), "known": done.known, "derived": done.derived}
-    except (EOFError, gzip.BadGzipFile) as exc:
-        raise StorageFailed(f"{path} is damaged: {exc}") from exc
+            taken = {archive.name_of(kind): count for kind, count in done.taken.items()}
+            told = {"taken": taken, "known": done.known, "derived": done.derived}
     except OSError as exc:
         raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
     for each in unread:
@@ -133,8 +125,11 @@ def _told_text(told: dict[str, Any], refused: int, dry_run: bool) -> str:
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if path.name.endswith(".gz"):
-            with gzip.GzipFile(fileobj=file) as inner:
-                yield io.BufferedReader(inner)
+            try:
+                with gzip.GzipFile(fileobj=file) as inner:
+                    yield io.BufferedReader(inner)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+                raise StorageFailed(f"{path} is damaged: {exc}") from exc
         else:
             yield file
 

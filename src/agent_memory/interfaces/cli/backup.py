@@ -1,6 +1,6 @@
 """`memory-daemon admin backup` and `restore`."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -66,7 +66,7 @@ def backup(
     if unschedule:
         if target is not None or schedule is not None:
             raise click.UsageError("--unschedule stands alone")
-        backups.follow(_changed(run, backups.plan.folder, "", backups.plan.retention))
+        backups.follow(replace(backups.plan, schedule=""), lambda plan: _write(run, plan))
         run.show({"scheduled": False}, lambda: "No more backups are taken by schedule.")
         return
     where = run.path(target) if target is not None else Path(backups.plan.folder)
@@ -80,8 +80,7 @@ def backup(
             weekly=defaults.weekly if keep_weekly is None else keep_weekly,
         )
         plan = Plan(folder=str(where), schedule=schedule, retention=retention)
-        backups.follow(plan)
-        _changed(run, plan.folder, plan.schedule, plan.retention)
+        backups.follow(plan, lambda plan: _write(run, plan))
     elif keep is not None:
         _check_folder(where)
         retention = Retention(newest=keep, weekly=keep_weekly or 0)
@@ -103,20 +102,21 @@ def _check_folder(where: Path) -> None:
         raise InvalidInput(f"{where.name}: --schedule and --keep need a folder of snapshots")
 
 
-def _changed(run: Invocation, folder: str, schedule: str, retention: Retention) -> Plan:
+def _write(run: Invocation, plan: Plan) -> None:
     """Write the plan into the user's config file, for the daemons to come."""
     # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
     path = run.config_file or config.folders(run.terminal.call.environ).config_file
-    for key, value in (
-        ("backup.path", folder),
-        ("backup.schedule", schedule),
-        ("backup.keep", retention.newest),
-        ("backup.keep_weekly", retention.weekly),
-    ):
-        config_file.change(path, key, value)
-    return Plan(folder=folder, schedule=schedule, retention=retention)
+    config_file.change_all(
+        path,
+        {
+            "backup.path": plan.folder,
+            "backup.schedule": plan.schedule,
+            "backup.keep": plan.retention.newest,
+            "backup.keep_weekly": plan.retention.weekly,
+        },
+    )
 
 
 def _taken_text(taken: Taken, schedule: str | None) -> str:
