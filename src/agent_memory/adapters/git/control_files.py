@@ -1,7 +1,8 @@
 """Control files of a repository: libgit2 reads them whole, and the whole process waits for it.
 
 So they are looked at first. One that is no regular file, as a FIFO that nobody writes to, or that
-is longer than any of its kind, comes from somebody who means harm.
+is longer than any of its kind, comes from somebody who means harm. So are the refs that we ask for
+by their names, and the commits that they lead to; not every object behind them.
 """
 
 import os
@@ -10,13 +11,19 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent_memory.domain import memories
 from agent_memory.domain.errors import GitFailed
 
 MAX_BYTES = 1 << 20
 MAX_INCLUDES = 20
+MAX_STEPS = 10  # from one symbolic ref to the next; the library follows five
 
 _SMALL = ("HEAD", "config", "config.worktree", "commondir", "gitdir")
 _LONG = ("packed-refs", "shallow", "objects/info/alternates")  # these grow with the repository
+_NOTES = tuple(
+    f"refs/notes/{each}/{name}" for each in ("mem", "cs") for name in memories.NAMESPACES
+)
+_OID = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _SECTION = re.compile(r"\s*\[\s*(?P<name>[A-Za-z0-9.-]*)[^\]]*\]?(?P<rest>.*)", re.DOTALL)
 _PATH = re.compile(r"\s*path\s*=\s*(?P<value>.*?)\s*", re.IGNORECASE | re.DOTALL)
 
@@ -28,12 +35,16 @@ def check(folder: Path) -> None:
         folder /= read(pointer).removeprefix("gitdir:").strip()
     elif pointer.is_dir():
         folder = pointer
-    for each in dict.fromkeys((folder, named_common_folder(folder))):
+    common = named_common_folder(folder)
+    for each in dict.fromkeys((folder, common)):
         for name in _SMALL:
             if _check(f"{each}/{name}", MAX_BYTES) and name.startswith("config"):
                 _check_includes(each / name)
         for name in _LONG:
             _check(f"{each}/{name}")
+    _check_ref(folder, common, "HEAD")
+    for name in _NOTES:
+        _check_ref(common, common, name)
 
 
 def read(path: Path) -> str:
@@ -57,6 +68,16 @@ def named_common_folder(own: Path) -> Path:
     return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own
 
 
+def is_linked(home: Path, path: Path) -> bool:
+    """Whether a link stands in the place of a file of the repository at `home`, or on the way to
+    it: what is removed or replaced there is somebody else's."""
+    while path != home:
+        if path.is_symlink():
+            return True
+        path = path.parent
+    return False
+
+
 def _check(path: str, limit: int | None = None) -> bool:
     """Whether a file is there. Text, not a Path: this is done for every hook."""
     try:
@@ -70,6 +91,20 @@ def _check(path: str, limit: int | None = None) -> bool:
     if limit is not None and found.st_size > limit:
         raise GitFailed(f"{path} is longer than {limit} bytes: it is not read")
     return True
+
+
+def _check_ref(folder: Path, common: Path, name: str) -> None:
+    """Follow a ref as the library will, as far as the file of the commit."""
+    path = f"{folder}/{name}"
+    for _ in range(MAX_STEPS):
+        if not _check(path, MAX_BYTES):
+            return
+        text = read(Path(path)).strip()
+        if _OID.fullmatch(text):
+            _check(f"{common}/objects/{text[:2]}/{text[2:]}")
+        if not text.startswith("ref:"):
+            return
+        path = f"{common}/{text.removeprefix('ref:').strip()}"
 
 
 def _check_includes(config: Path) -> None:
