@@ -1,10 +1,12 @@
-"""Repositories that want something run or sent elsewhere, and a trap that notices if they succeed.
+"""Repositories that want something run, removed or sent elsewhere, and a trap that notices if they
+succeed.
 
 `python -m tests.hostile_repositories` tries them all on what calls git, and counts.
 """
 
 import contextlib
 import http.server
+import shutil
 import sys
 import tempfile
 import threading
@@ -15,7 +17,6 @@ from pathlib import Path
 import structlog
 
 from agent_memory.adapters.git.notebook import GitNotebook
-from agent_memory.adapters.git.remotes import Remotes
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.domain.errors import AgentMemoryError
 from agent_memory.domain.memories import Home
@@ -27,6 +28,9 @@ HOOKS = (
     *("post-merge", "post-rewrite", "fsmonitor-watchman"),
 )
 SECONDS = 20.0
+LOST = "1" * 40  # an object that is nowhere
+# What a user has beside a repository that links to it.
+MINE = ("decisions", "refs/notes/mem/decisions", "remote/mem/decisions", LOST[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,24 @@ class Trap:
     elsewhere: int  # the port of one that nobody should come to
 
     def sprung(self) -> set[str]:
-        return {each.name for each in (self.folder / "sprung").iterdir()}
+        lost = {f"lost {name}" for name in MINE if not self._is_whole(self.mine / name)}
+        return lost | {each.name for each in (self.folder / "sprung").iterdir()}
 
     def reset(self) -> None:
         for each in (self.folder / "sprung").iterdir():
             each.unlink()
+        shutil.rmtree(self.mine, ignore_errors=True)
+        for name in MINE:
+            (self.mine / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.mine / name).write_text("mine\n")
+
+    @property
+    def mine(self) -> Path:
+        return self.folder / "mine"
+
+    @staticmethod
+    def _is_whole(path: Path) -> bool:
+        return path.is_file() and path.read_text() == "mine\n"
 
     def program(self, name: str) -> str:
         """The path of a program that springs the trap, and fails."""
@@ -322,6 +339,52 @@ def local_program(repository: Repository, trap: Trap) -> None:
     repository.git("config", "remote.origin.url", "ssh://host/team.git")
 
 
+def _link(path: Path, target: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
+
+
+@attack
+def refs_linked(repository: Repository, trap: Trap) -> None:
+    _link(Path(repository.home) / "refs", trap.mine / "refs")
+
+
+@attack
+def notes_linked(repository: Repository, trap: Trap) -> None:
+    _link(Path(repository.home) / "refs/notes/mem", trap.mine)
+
+
+@attack
+def copies_linked(repository: Repository, trap: Trap) -> None:
+    _link(Path(repository.home) / "refs/notes/other", trap.mine / "remote")
+
+
+@attack
+def log_linked(repository: Repository, trap: Trap) -> None:
+    """Erasing removes a log, also where it has copies only to remove."""
+    _link(Path(repository.home) / "logs/refs/notes/mem", trap.mine)
+
+
+@attack
+def logs_linked(repository: Repository, trap: Trap) -> None:
+    """And a ref that leads nowhere, to be mended."""
+    home = Path(repository.home)
+    _link(home / "logs", trap.mine)
+    (home / "refs/notes/mem").mkdir(parents=True, exist_ok=True)
+    (home / "refs/notes/mem/decisions").write_text(f"{LOST}\n")
+
+
+@attack
+def objects_linked(repository: Repository, trap: Trap) -> None:
+    """A ref leads to an object whose file is none."""
+    home = Path(repository.home)
+    _link(home / "objects" / LOST[:2], trap.mine)
+    (home / "refs/notes/mem").mkdir(parents=True, exist_ok=True)
+    (home / "refs/notes/mem/decisions").write_text(f"{LOST}\n")
+
+
 def everything(repository: Repository, trap: Trap, address: str) -> None:
     """All that fits together in one config, with an address of this kind."""
     alone = {
@@ -331,6 +394,7 @@ def everything(repository: Repository, trap: Trap, address: str) -> None:
         "promisor",
         "legacy_remotes",
         "dot_git_is_a_file",
+        *(name for name in ATTACKS if name.endswith("_linked")),
     }
     for name, dress in ATTACKS.items():
         if name not in alone:
@@ -360,14 +424,12 @@ def embedded(outer: Path, trap: Trap) -> Repository:
 
 def _notebook(repository: Repository, home: Home) -> GitNotebook:
     data = repository.folder.parent / "data"
-    return GitRepositories(data, remotes=Remotes(seconds=SECONDS)).notebook(home, DOMAIN)
+    return GitRepositories(data, remote_seconds=SECONDS).notebook(home, DOMAIN)
 
 
 def calls(repository: Repository, environ: Mapping[str, str]) -> dict[str, Callable[[], object]]:
     """All that runs git, or opens a repository."""
-    repositories = GitRepositories(
-        repository.folder.parent / "data", remotes=Remotes(seconds=SECONDS)
-    )
+    repositories = GitRepositories(repository.folder.parent / "data", remote_seconds=SECONDS)
 
     def notebook() -> GitNotebook:
         located = repositories.locate(str(repository.folder), environ)
@@ -383,6 +445,7 @@ def calls(repository: Repository, environ: Mapping[str, str]) -> dict[str, Calla
         "read": lambda: notebook().read(),
         "erase": lambda: notebook().erase([said.key]),
         "earlier": lambda: notebook().earlier(),
+        "mend": lambda: notebook().mend(),
     }
 
 
@@ -427,7 +490,7 @@ def main() -> int:
             print(f"{name:28} {', '.join(sorted(found)) or '-'}")  # noqa: T201
     print(  # noqa: T201
         f"hostile configurations: {len(ATTACKS)}, calls: {made_calls},"
-        f" commands run, or redirections: {len(sprung)}"
+        f" commands run, redirections, or files lost: {len(sprung)}"
     )
     return int(bool(sprung))
 

@@ -205,8 +205,13 @@ class Home:
         self, program: str, *arguments: Word, env: Mapping[str, str] | None = None
     ) -> "Running":
         """A command that is running; used as a context, it does not outlive it."""
+        return self.begin_words(self.command(program, *arguments), env=env)
+
+    def begin_words(
+        self, words: Sequence[Word], *, env: Mapping[str, str] | None = None
+    ) -> "Running":
         return Running(
-            self.command(program, *arguments),
+            words,
             bufsize=0,  # a byte that was not asked for stays in the pipe
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

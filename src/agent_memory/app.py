@@ -401,6 +401,7 @@ def build(
         clock=clock,
     )
     repositories = GitRepositories(data, worker)
+    repositories.tidy()
     note_queue = StoredNoteQueue(store)
     notes = NoteWriting(
         memories=memories,

@@ -157,7 +157,7 @@ class _Daemon:
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
-            busy=lambda: bool(built.services.runs.going_on()),
+            busy=lambda: built.mcp.is_busy() or bool(built.services.runs.going_on()),
             pipe=built.pipe,
         )
         http = server()

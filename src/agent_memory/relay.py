@@ -53,7 +53,9 @@ BROKEN_PIPE = 141
 CONFIG_ERROR = 3
 STORAGE_ERROR = 4
 LONGEST_WAIT = 60
-OUTDATED = "an older one is replaced by the next command once it is idle"
+OLDER = "the next command replaces it once it is idle"
+NEWER = "it is newer than this command, and answers it"
+CANCEL_SECONDS = 5.0  # for a command to end that was cancelled, however alive its daemon is
 
 # Hooks: how many seconds one waits for its input; for an answer, and then for the spool. Some have
 # their own, by a word in the input: agents allow a second for the end of a session, and ten and
@@ -262,9 +264,27 @@ def tell_version(program: str) -> int:
         connection.close()
         running = daemon_version(folder)
         if running and running != VERSION:
-            told += f" (daemon {running} is running; {OUTDATED})"
+            told += f" (daemon {running} is running{outlook(running)})"
     write(1, f"{told}\n".encode())
     return 0
+
+
+def outlook(running: str) -> str:
+    """What becomes of a daemon of another version: it makes way for a newer release only."""
+    if release(running) == release(VERSION):
+        return ""
+    return f"; {OLDER if release(running) < release(VERSION) else NEWER}"
+
+
+def release(version: str) -> tuple[int, ...]:
+    """1.2.3 as numbers; what follows a release number does not count."""
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
 
 
 def daemon_version(folder: str) -> str:
@@ -769,11 +789,16 @@ def relay(connection: _socket.socket, call: bytes) -> int | None:
 
 
 def cancel(connection: _socket.socket) -> int:
-    """Ask the daemon to stop the command and show what it still says. A second Ctrl-C ends us."""
+    """Ask the daemon to stop the command and show what it still says, for a few seconds: not every
+    command can be stopped. A second Ctrl-C ends us."""
+    import time
+
+    deadline = time.monotonic() + CANCEL_SECONDS
     try:
+        connection.settimeout(CANCEL_SECONDS)
         send(connection, frame(CANCEL, b""))
-        connection.settimeout(5)
-        while True:
+        while (left := deadline - time.monotonic()) > 0:
+            connection.settimeout(left)
             kind, payload = receive(connection)
             if kind in (OUT, ERR):
                 write(1 if kind == OUT else 2, payload)

@@ -78,7 +78,7 @@ class TestAttacks:
     @pytest.mark.parametrize("name", ATTACKS)
     def test_nothing_is_run_and_nothing_asked_elsewhere(self, trap: Trap, name: str) -> None:
         calls, sprung = hostile.tried(trap, name)
-        assert calls == 7
+        assert calls == 8
         assert sprung == set()
 
     @pytest.mark.parametrize("address", ["local", "ssh", "git", "http", "ext"])
@@ -115,7 +115,13 @@ class TestAttacks:
         repository = hostile.victim(trap, tmp_path / "app")
         home = Path(repository.home)
         (home / "config").write_text("[broken\n")
-        ended = programs.git(home, ["count-objects"], repository.environ, seconds=SECONDS)
+        ended = programs.git(
+            home,
+            ["count-objects"],
+            repository.environ,
+            scratch=tmp_path / "scratch",
+            seconds=SECONDS,
+        )
         assert ended.code == 0, ended
         assert not repository.succeeds("count-objects")
 
@@ -158,6 +164,31 @@ class TestAttacks:
                 link.unlink()
         assert list(mine.iterdir()) == []
         opened(app).keep([memory("x")])
+
+    def test_what_is_erased_is_not_removed_behind_a_link(self, tmp_path: Path) -> None:
+        """The objects of another repository, which needs them."""
+        app = made(tmp_path / "app")
+        said = memory("x", "in both")
+        opened(app).keep([said])
+        mine = tmp_path / "mine"
+        mine.mkdir()
+        for folder in (Path(app.home) / "objects").glob("??"):
+            folder.rename(mine / folder.name)
+            folder.symlink_to(mine / folder.name)
+        before = sorted(mine.rglob("*"))
+        opened(app).erase([said.key])
+        assert set(before) <= set(mine.rglob("*"))
+
+    def test_a_log_behind_a_link_is_not_removed(self, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        opened(app).keep([memory("x")])
+        app.git("update-ref", "refs/notes/origin/mem/decisions", "refs/notes/mem/decisions")
+        log = Path(app.home) / "logs/refs/notes/mem"
+        log.rename(tmp_path / "mine")
+        log.symlink_to(tmp_path / "mine")
+        with pytest.raises(GitFailed, match="is a link"):
+            opened(app).erase([memory("another").key])
+        assert (tmp_path / "mine/decisions").exists()
 
 
 def opened(repository: Repository, remotes: str = "data") -> GitNotebook:
@@ -309,6 +340,39 @@ class TestControlFiles:
         os.mkfifo(path)
         with pytest.raises(GitFailed, match="is not a regular file"):
             self.located(app)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("refs/heads/main", "refs/heads/next", "refs/notes/mem/decisions"),
+            *("refs/notes/cs/decisions", "{object of HEAD}"),
+        ],
+    )
+    def test_nor_one_in_the_place_of_a_ref_or_its_commit(self, tmp_path: Path, name: str) -> None:
+        app = made(tmp_path / "app")
+        opened(app).keep([memory("x")])
+        if name == "{object of HEAD}":
+            name = f"objects/{app.head[:2]}/{app.head[2:]}"
+        home = Path(app.home)
+        if name == "refs/heads/next":
+            (home / "refs/heads/main").write_text("ref: refs/heads/next\n")
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        with pytest.raises(GitFailed, match="is not a regular file"):
+            self.located(app)
+
+    def test_mending_waits_for_none_either(self, tmp_path: Path) -> None:
+        app = made(tmp_path / "app")
+        home = Path(app.home)
+        opened(app).keep([memory("x")])
+        commit = app.refs()["refs/notes/mem/decisions"]
+        (home / "objects" / commit[:2] / commit[2:]).unlink()
+        log = home / "logs/refs/notes/mem/decisions"
+        log.unlink()
+        os.mkfifo(log)
+        assert opened(app).mend() == 1
 
     @pytest.mark.parametrize(
         "text", ["[include]\npath = fifo\n", '[includeIf "gitdir:/"] path = "fifo"\n', "{file}"]

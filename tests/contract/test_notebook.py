@@ -21,7 +21,6 @@ from structlog.testing import capture_logs
 
 from agent_memory.adapters.git import pages, records, trees
 from agent_memory.adapters.git.notebook import GitNotebook
-from agent_memory.adapters.git.remotes import Remotes
 from agent_memory.adapters.git.repositories import GitRepositories
 from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.domain import memories
@@ -1402,7 +1401,7 @@ class TestRemotesThatFail:
         hanging.write_text("#!/bin/sh\nexec sleep 600\n")
         hanging.chmod(0o755)
         repository.git("remote", "add", "origin", "ssh://host/a.git")
-        repositories = GitRepositories(tmp_path / "data", remotes=Remotes(seconds=0.3))
+        repositories = GitRepositories(tmp_path / "data", remote_seconds=0.3)
         notebook = repositories.notebook(repository.home, DOMAIN)
         with pytest.raises(RemoteUnavailable, match=r"no answer in 0\.3 s"):
             notebook.fetch("origin", {**repository.environ, "GIT_SSH_COMMAND": str(hanging)})

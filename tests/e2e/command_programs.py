@@ -178,6 +178,15 @@ def ponder(run: Invocation, seconds: float) -> None:
 
 
 @programs.command()
+@click.argument("seconds", type=float)
+@invocation
+def ignore(run: Invocation, seconds: float) -> None:
+    """Go on for a while, cancelled or not."""
+    run.terminal.write("working\n")
+    threading.Event().wait(seconds)
+
+
+@programs.command()
 @invocation
 def crash(_run: Invocation) -> None:
     """A fault of ours."""
@@ -194,12 +203,14 @@ async def _serve(data: Path) -> None:
     backend = Backend(services=None, control=None, offline=_offline, remote=_remote)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    entrance = _entrance(data)
     server = CommandServer(
         Runner({"memory": programs}, backend, __version__, Observer()).run,
         lambda _call, given: (given, ""),
         version=__version__,
         on_newer=stop.set,
-        pipe=_pipe(data),
+        busy=entrance.is_busy,
+        pipe=_pipe(entrance),
         beat_seconds=BEAT_SECONDS,
     )
     socket = data / "commands.sock"
@@ -214,7 +225,7 @@ async def _serve(data: Path) -> None:
     sys.stdout.write("stopped\n")
 
 
-def _pipe(data: Path) -> Pipe:
+def _entrance(data: Path) -> Entrance:
     def load() -> Callable[[], Serving]:
         # Late, as in the daemon: most tests here need none of it.
         from agent_memory.interfaces.mcp.serving import McpServing  # noqa: PLC0415
@@ -222,8 +233,10 @@ def _pipe(data: Path) -> Pipe:
 
         return lambda: McpServing(Errands(data), max_body_bytes=1 << 20, most_streams=8)
 
-    entrance = Entrance(load, data / "mcp-used", lambda: None)
+    return Entrance(load, data / "mcp-used", lambda: None)
 
+
+def _pipe(entrance: Entrance) -> Pipe:
     async def pipe(
         call: Call,
         reader: asyncio.StreamReader,

@@ -212,6 +212,22 @@ def test_an_interrupt_cancels_the_command_in_the_daemon(
     assert record.read_text() == "cancelled"
 
 
+def test_an_interrupt_ends_a_command_that_cannot_be_cancelled(
+    own_programs: ProgramServer, tmp_path: Path
+) -> None:
+    """However often its daemon says that it lives."""
+    hasty = changed_launcher(tmp_path, "CANCEL_SECONDS = 5.0", "CANCEL_SECONDS = 0.5")
+    words = own_programs.home.command("memory", "ignore", "600", launcher=hasty)
+    with own_programs.home.begin_words(words) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"working\n"
+
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=SECONDS)
+
+    assert (command.returncode, err) == (130, b"")
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_whose_caller_dies_is_cancelled(
     programs: ProgramServer, tmp_path: Path, number: signal.Signals

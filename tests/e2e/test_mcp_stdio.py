@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent_memory import __version__
 from agent_memory.interfaces.mcp.lines import MAX_LINE_BYTES, MAX_RUNNING
-from tests.launching import SECONDS, Home, ProgramServer, until
+from tests.launching import SECONDS, Home, ProgramServer, changed_launcher, until
 from tests.mcp_clients import ERAS, Lines, over_stdio
 from tests.mcp_offer import CANCELLED, TOOLS, WAITING
 
@@ -123,6 +124,19 @@ class TestConversations:
             assert text_of(other.told()) == "meanwhile"
             answers = [client.told() for _ in range(20)]
         assert {len(text_of(each)) for each in answers} == {200_000}
+
+
+def test_a_daemon_is_busy_while_an_mcp_client_waits_for_an_answer(
+    own_errands: ProgramServer, tmp_path: Path
+) -> None:
+    newer = changed_launcher(tmp_path, f'VERSION = "{__version__}"', 'VERSION = "9.9.9"')
+    with Lines(own_errands.home) as client:
+        client.call(1, "wait")
+        until(lambda: waiting(own_errands) == WAITING, "the call has begun")
+        answer = own_errands.run("say", "here", "", "0", launcher=newer)
+        assert (answer.code, answer.out) == (0, b"here")
+        assert "is busy and answers" in answer.errors
+        assert own_errands.runs
 
 
 class TestEnds:

@@ -839,14 +839,25 @@ class TestFailures:
         answer = memory("sync", "--domain", "user", "--remote")
         assert_refused(answer, CONFIG, "memories.user_remote")
 
-    def test_a_repository_that_cannot_be_read_is_4(
+    def test_a_repository_that_cannot_be_read_is_4(self, memory: Memory) -> None:
+        memory.capture("decisions", "Before it broke")
+        memory.text("sync")
+        head = memory.folder / ".git/HEAD"
+        before = head.read_bytes()
+        head.write_bytes(b"\0" * len(before))
+        assert_refused(memory("sync", "--force", "--domain", "project"), STORAGE)
+        head.write_bytes(before)
+        memory.text("sync", "--force", "--domain", "project")
+
+    def test_notes_that_lead_nowhere_are_mended(
         self, memory: Memory, repository: Repository
     ) -> None:
-        memory.capture("decisions", "Before it broke")
+        name = memory.capture("decisions", "Before it broke")
         memory.text("sync")
         ref = repository.refs()["refs/notes/mem/decisions"]
         (memory.folder / f".git/objects/{ref[:2]}/{ref[2:]}").unlink()
-        assert_refused(memory("sync", "--force", "--domain", "project"), STORAGE)
+        memory.text("sync", "--force", "--domain", "project")
+        assert f"id: {name}".encode() in repository.note()
 
     def test_a_repository_of_another_format_is_4(self, home: Home) -> None:
         folder = home.work / f"app{next(_numbers)}"

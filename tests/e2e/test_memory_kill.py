@@ -185,3 +185,28 @@ def _release(fifo: Path) -> None:
         return
     os.write(handle, b"go on\n")
     os.close(handle)
+
+
+def test_what_git_worked_in_is_removed_by_the_next_daemon(
+    home: Home, memory: Memory, repository: Repository, tmp_path: Path
+) -> None:
+    fifo, waiting, scratch = tmp_path / "fifo", tmp_path / "waiting", home.data / "scratch"
+    os.mkfifo(fifo)
+    repository.git("remote", "add", "origin", "ssh://host.invalid/app.git")
+    environ = {
+        "GIT_SSH_COMMAND": f"touch {waiting}; read word < {fifo}; exit 1; :",
+        "GIT_SSH_VARIANT": "ssh",
+    }
+    with ThreadPoolExecutor(1) as pool:
+        syncing = pool.submit(memory, "sync", "--domain", "project", "--fetch", env=environ)
+        try:
+            until(waiting.exists, "git waits for its remote")
+            assert scratch.stat().st_mode & 0o077 == 0
+            assert len(list(scratch.iterdir())) == 1
+            home.stop(signal.SIGKILL)
+        finally:
+            fifo.write_text("go on\n")
+        assert syncing.result().code != OK
+    assert len(list(scratch.iterdir())) == 1
+    home.serve()
+    assert not scratch.exists()

@@ -12,6 +12,7 @@ import pytest
 
 import agent_memory
 from tests.launching import Answer, Home, until
+from tests.mcp_clients import Lines
 
 NEWER = "9.9.9"
 PACKAGE = Path(agent_memory.__file__).parent
@@ -63,11 +64,39 @@ def test_the_version_is_told_without_a_daemon_and_without_touching_one(
         told = newer.run(home, "memory", "--version")
         assert told.text == (
             f"memory {NEWER} (daemon {agent_memory.__version__} is running;"
-            " an older one is replaced by the next command once it is idle)\n"
+            " the next command replaces it once it is idle)\n"
         )
         same = home.run("memory-daemon", "-V")
         assert same.text == f"memory-daemon {agent_memory.__version__}\n"
         assert home.pid() == pid
+
+
+def test_a_newer_daemon_is_not_said_to_be_replaced(newer: Newer) -> None:
+    with Home() as home:
+        home.serve()
+        assert newer.run(home, "memory", "capture", "decisions", "x", "--domain", "user").code == 0
+        pid = home.pid()
+        told = home.run("memory", "--version")
+        assert told.text == (
+            f"memory {agent_memory.__version__} (daemon {NEWER} is running;"
+            " it is newer than this command, and answers it)\n"
+        )
+        assert home.run("memory", "list", "--domain", "user").code == 0
+        assert home.pid() == pid
+
+
+def test_an_mcp_client_that_asks_nothing_keeps_no_older_daemon(newer: Newer) -> None:
+    with Home() as home:
+        home.serve()
+        with Lines(home) as client:
+            client.call(1, "memory_status")
+            assert client.told()["id"] == 1
+            status = newer.run(home, "memory-daemon", "status", "--format", "json")
+            assert status.json()["version"] == NEWER, status
+            assert client.ended() == (0, b"")
+        with Lines(home) as client:  # as clients start it again
+            client.call(1, "memory_status")
+            assert client.told()["id"] == 1
 
 
 def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_migrated(

@@ -3,16 +3,18 @@
 Whatever goes wrong is Unacknowledged: after a fault that is all a caller knows.
 """
 
+import http.client
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import grpc
-import httpx
 
 from agent_memory import relay
 from agent_memory.proto import checkpoints_pb2 as checkpoints
@@ -27,7 +29,14 @@ _CHECKPOINTS = "memory.CheckpointService"
 
 T = TypeVar("T")
 
-_FAILURES = (grpc.RpcError, httpx.HTTPError, OSError, relay.Lost, AssertionError, ValueError)
+_FAILURES = (
+    grpc.RpcError,
+    http.client.HTTPException,
+    OSError,
+    relay.Lost,
+    AssertionError,
+    ValueError,
+)
 
 
 class Callers:
@@ -41,12 +50,10 @@ class Callers:
         self._folder = folder
         record = json.loads((home.data / "daemon.json").read_text())
         self.client = Client(f"unix:{record['grpc_socket']}", seconds=seconds)
-        transport = httpx.HTTPTransport(uds=record["http_socket"])
-        self._http = httpx.Client(transport=transport, base_url="http://memory", timeout=seconds)
+        self._http_socket = record["http_socket"]
 
     def close(self) -> None:
         self.client.close()
-        self._http.close()
 
     def ingest(self, events: Sequence[pb.Event]) -> None:
         def call() -> None:
@@ -77,19 +84,12 @@ class Callers:
 
     def claim(self, scope: str, key: str, value: str) -> None:
         fact = {"scope": scope, "key": key, "value": value}
-
-        def call() -> None:
-            assert self._http.post(FACTS, json=fact).status_code == 201
-
-        self._attempt(call)
+        self._attempt(lambda: self._web("POST", FACTS, 201, fact))
 
     def facts(self, scope: str) -> dict[str, str]:
-        def call() -> dict[str, str]:
-            answer = self._http.get(FACTS, params={"scope": scope, "limit": 500})
-            assert answer.status_code == 200, answer.text
-            return {each["key"]: each["value"] for each in answer.json()["items"]}
-
-        return self._attempt(call)
+        query = urlencode({"scope": scope, "limit": 500})
+        found = self._attempt(lambda: self._web("GET", f"{FACTS}?{query}", 200))
+        return {each["key"]: each["value"] for each in found["items"]}
 
     def memory(self, *words: str) -> Any:
         return self._command("memory", *words)
@@ -110,6 +110,15 @@ class Callers:
         call = self._hello("hook", ["hook", "drain"]) + relay.frame(relay.GIVEN, b"0\n")
         with suppress(Unacknowledged):
             self._converse(call)
+
+    def _web(self, method: str, path: str, wanted: int, body: Any = None) -> Any:
+        with closing(_Web(self._http_socket, self._seconds)) as web:
+            headers = {"content-type": "application/json"}
+            web.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = web.getresponse()
+            text = answer.read()
+            assert answer.status == wanted, text
+            return json.loads(text)
 
     def _command(self, program: str, *words: str) -> Any:
         """What it answers, as JSON."""
@@ -157,6 +166,20 @@ class Callers:
         except _FAILURES as exc:
             self.gave_up |= time.monotonic() - began >= self._seconds
             raise Unacknowledged(repr(exc)[:500]) from exc
+
+
+class _Web(http.client.HTTPConnection):
+    """Over a Unix socket. Closed as a whole, also where nothing listens: httpx leaves that socket
+    to the garbage collector, which complains."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("memory", timeout=seconds)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 def now_ms() -> int:

@@ -4,6 +4,8 @@ A few of each; `make soak FAULTS=1000`, or `python -m tests.faults.campaign`, tr
 like and prints a table.
 """
 
+import gc
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.faults import mounting
 from tests.faults.disk import Temper, temper_of
 from tests.faults.injecting import INSTALL, STRACE, Fault
+from tests.faults.ledger import Unacknowledged
 from tests.faults.scene import Scene, staged
 
 SEED = 20261117
@@ -27,6 +30,20 @@ def scene() -> Iterator[Scene]:
 
 def seed_of(temper: Temper) -> int:
     return next(seed for seed in range(1000) if temper_of(seed) is temper)
+
+
+def test_a_daemon_that_is_gone_leaves_no_socket_open(scene: Scene) -> None:
+    """Else a warning fails whichever test runs when it is collected."""
+    scene.home.serve()
+    with scene.callers() as callers:
+        scene.kill()
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", ResourceWarning)
+            for call in (lambda: callers.claim("x", "y", "z"), lambda: callers.memory("list")):
+                with pytest.raises(Unacknowledged):
+                    call()
+            gc.collect()
+    assert [str(each.message) for each in seen] == []
 
 
 @needs_mount

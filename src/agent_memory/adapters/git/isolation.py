@@ -24,17 +24,20 @@ SETTINGS = (
     ("fetch.writeCommitGraph", "false"),
     ("repack.writeBitmaps", "false"),  # the default of a repository with a worktree
 )
+OWNER_ONLY = 0o700
 _NOWHERE = "/dev/null/none"
 
 
 @contextlib.contextmanager
-def isolate(home: Path, address: str = "") -> Iterator[Path]:
-    """Give such a directory over the repository at `home` while the block runs.
+def isolate(home: Path, scratch: Path, address: str = "") -> Iterator[Path]:
+    """Give such a directory over the repository at `home`, in the folder `scratch`, while the block
+    runs. What a process that is killed leaves there, the next daemon removes.
 
     `address` is that of the remote in use: the user's configuration may hold settings for it
     (`includeIf "hasconfig:remote.*.url:..."`).
     """
-    with tempfile.TemporaryDirectory(prefix="agent-memory-git-") as folder:
+    scratch.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
         isolated = Path(folder)
         for name in _DATA:
             (isolated / name).symlink_to(home / name)

@@ -3,11 +3,15 @@
 A power cut may take objects that a ref already names, or leave a ref or an object as an empty file.
 Nothing can read such notes, git neither. The reflog says what the ref was before, and the store has
 every memory.
+
+Mending removes files, and a repository may come from anybody: nothing is mended, and nothing
+removed, through a link.
 """
 
 import contextlib
 import hashlib
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +20,12 @@ from typing import Any
 import pygit2
 from pygit2.enums import FileMode
 
-from agent_memory.adapters.git import commits, opening, refs
+from agent_memory.adapters.git import commits, control_files, opening, refs
 from agent_memory.domain import memories
+from agent_memory.domain.errors import GitFailed
+
+MAX_FILE_BYTES = 64 << 20  # of a ref, a reflog or a loose object that is looked at
+CHUNK = 1 << 16
 
 _OID = re.compile(rb"[0-9a-f]{40}", re.ASCII)
 _UNREADABLE = (pygit2.GitError, KeyError, ValueError)
@@ -25,12 +33,16 @@ _UNREADABLE = (pygit2.GitError, KeyError, ValueError)
 
 def damaged(repository: pygit2.Repository) -> list[str]:
     """The notes refs that lead to something missing, copies of remotes' notes too. In a partial
-    clone objects are missing on purpose: there, none."""
+    clone objects are missing on purpose: there, none. Nor one that stands behind a link."""
     if "extensions.partialclone" in repository.config:
         return []
     names = [refs.name_of(each) for each in memories.NAMESPACES]
     names += [copy for each in memories.NAMESPACES for copy in refs.tracking(repository, each)]
-    return [name for name in names if _is_damaged(repository, name)]
+    return [
+        name
+        for name in names
+        if not _is_behind_link(repository, name) and _is_damaged(repository, name)
+    ]
 
 
 def last_whole(repository: pygit2.Repository, name: str) -> str:
@@ -49,12 +61,20 @@ def last_whole(repository: pygit2.Repository, name: str) -> str:
 
 def put(repository: pygit2.Repository, name: str, commit: str) -> None:
     """Have the ref lead to this commit, or remove it."""
+    if _is_behind_link(repository, name):
+        raise GitFailed(f"{name} in {repository.path} stands behind a link, and is not mended")
     with contextlib.suppress(FileNotFoundError):
         (opening.common_folder(repository) / name).unlink()  # git does not overwrite an empty one
     if commit:
         repository.references.create(name, commit, force=True)
     else:
         refs.remove(repository, name)
+
+
+def _is_behind_link(repository: pygit2.Repository, name: str) -> bool:
+    """Whether what is done to a ref, or to its log, is done elsewhere."""
+    home = opening.common_folder(repository)
+    return any(control_files.is_linked(home, each / name) for each in (home, home / "logs"))
 
 
 def _is_damaged(repository: pygit2.Repository, name: str) -> bool:
@@ -73,17 +93,28 @@ def _is_damaged(repository: pygit2.Repository, name: str) -> bool:
 def _past(repository: pygit2.Repository, name: str) -> Iterator[str]:
     """What the ref is and was, the latest first. Read without git, which reads no damaged ref."""
     home = opening.common_folder(repository)
+    if _OID.fullmatch(found := _read(home / name).strip()):
+        yield found.decode()
+    for line in _read(home / "packed-refs").splitlines():
+        if _OID.fullmatch(line[:40]) and line[41:] == name.encode():
+            yield line[:40].decode()
+    for line in reversed(_read(home / "logs" / name).splitlines()):
+        if _OID.fullmatch(line[41:81]):
+            yield line[41:81].decode()
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file; empty where it cannot be read, or is none of git's."""
     with contextlib.suppress(OSError):
-        if _OID.fullmatch(found := (home / name).read_bytes().strip()):
-            yield found.decode()
-    with contextlib.suppress(OSError):
-        for line in (home / "packed-refs").read_bytes().splitlines():
-            if _OID.fullmatch(line[:40]) and line[41:] == name.encode():
-                yield line[:40].decode()
-    with contextlib.suppress(OSError):
-        for line in reversed((home / "logs" / name).read_bytes().splitlines()):
-            if _OID.fullmatch(line[41:81]):
-                yield line[41:81].decode()
+        if _is_plain(path):
+            return path.read_bytes()
+    return b""
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether it is a file to be read at once: a FIFO is waited for, and not every size fits."""
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_size <= MAX_FILE_BYTES
 
 
 def _has_all(repository: pygit2.Repository, oid: str) -> bool:
@@ -114,22 +145,35 @@ def _get(
     try:
         return repository.get(oid)
     except _UNREADABLE:
-        discard(opening.loose(opening.common_folder(repository), oid), oid)
+        discard(opening.common_folder(repository), oid)
         return None
 
 
-def discard(path: Path, oid: str) -> None:
+def discard(home: Path, oid: str) -> None:
     """Remove the file of an object that is not whole: as long as there is one, git takes the object
     for written, and does not write it again."""
+    path = opening.loose(home, oid)
     with contextlib.suppress(OSError):
-        content = path.read_bytes()
-        with contextlib.suppress(zlib.error):
-            if hashlib.sha1(zlib.decompress(content)).hexdigest() == oid:  # noqa: S324  git's own
-                return
-        path.unlink()
+        if not control_files.is_linked(home, path) and _is_plain(path) and _is_torn(path, oid):
+            path.unlink()
+
+
+def _is_torn(path: Path, oid: str) -> bool:
+    """Whether the file of an object is not the object. One that unpacks to more than any of ours
+    is left alone."""
+    digest = hashlib.sha1()  # noqa: S324  git's own
+    unpacked, size = zlib.decompressobj(), 0
+    packed = path.read_bytes()
+    with contextlib.suppress(zlib.error):
+        while packed and size <= MAX_FILE_BYTES:
+            part = unpacked.decompress(packed, CHUNK)
+            packed = unpacked.unconsumed_tail
+            digest.update(part)
+            size += len(part)
+    return size <= MAX_FILE_BYTES and digest.hexdigest() != oid
 
 
 def _shallow(repository: pygit2.Repository) -> set[str]:
-    with contextlib.suppress(OSError):
-        return set((opening.common_folder(repository) / "shallow").read_text().split())
-    return set()
+    return set(
+        _read(opening.common_folder(repository) / "shallow").decode(errors="replace").split()
+    )

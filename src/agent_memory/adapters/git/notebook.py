@@ -46,7 +46,7 @@ class GitNotebook:
         self._indexes = indexes
         self._remotes = remotes
         self._reader = Reader(home, domain, worker)
-        self._pruning = Pruning(modes=modes, ended=remotes.closed.is_set)
+        self._pruning = Pruning(modes=modes, scratch=remotes.scratch, ended=remotes.closed.is_set)
 
     def state(self) -> str:
         with self._opened(alone=False) as repository:

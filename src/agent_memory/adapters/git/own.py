@@ -83,7 +83,7 @@ def _mend(path: Path) -> None:
         if each.is_dir():
             there.mkdir(mode=OWNER_ONLY, exist_ok=True)
         elif each.parent.parent.name == "objects":
-            mending.discard(there, each.parent.name + each.name)
+            mending.discard(path, each.parent.name + each.name)
             if not there.exists():
                 each.replace(there)
     main = path / MAIN

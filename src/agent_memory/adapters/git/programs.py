@@ -76,16 +76,17 @@ def git(
     arguments: Sequence[str],
     environ: Mapping[str, str],
     *,
+    scratch: Path,
     seconds: float,
     limit: int = MAX_OUTPUT_BYTES,
     ended: Callable[[], bool] = lambda: False,
     umask: int = -1,
     address: str = "",
 ) -> Ended:
-    """Run it on the repository at `home`; relative paths in `arguments` lead nowhere. `address` is
-    that of the remote it uses."""
+    """Run it on the repository at `home`; relative paths in `arguments` lead nowhere. `scratch` is
+    a folder of ours for what it works in, `address` that of the remote it uses."""
     settings = [part for key, value in isolation.SETTINGS for part in ("-c", f"{key}={value}")]
-    with isolation.isolate(home, address) as isolated:
+    with isolation.isolate(home, scratch, address) as isolated:
         # The config file is that of GIT_COMMON_DIR. GIT_DIR is the true one, for the user's
         # `includeIf "gitdir:..."`, and for HEAD and index, which hold objects from being pruned.
         variables = environment(environ) | {"GIT_DIR": str(home), "GIT_COMMON_DIR": str(isolated)}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pygit2
 from pygit2.enums import ObjectType
 
-from agent_memory.adapters.git import opening, programs
+from agent_memory.adapters.git import control_files, opening, programs, refs
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.domain.errors import GitFailed
 
@@ -35,6 +35,7 @@ def reflog(repository: pygit2.Repository, name: str) -> list[str]:
 
 
 def drop_reflog(repository: pygit2.Repository, name: str) -> None:
+    refs.check_links(repository, name)
     with contextlib.suppress(FileNotFoundError):
         (opening.common_folder(repository) / "logs" / name).unlink()
 
@@ -70,6 +71,7 @@ class Pruning:
     """Of one repository. `ended` says when to give up."""
 
     modes: Modes
+    scratch: Path
     ended: Callable[[], bool]
 
     def prune(self, objects: set[str]) -> set[str]:
@@ -84,6 +86,8 @@ class Pruning:
             self._run("commit-graph", "write", "--reachable", "--no-progress")
         for oid in objects & self._unreachable():
             path = opening.loose(home, oid)
+            if control_files.is_linked(home, path):
+                continue  # others may need what is there
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
             with contextlib.suppress(OSError):
@@ -107,6 +111,7 @@ class Pruning:
             home,
             [command, *options],
             os.environ,
+            scratch=self.scratch,
             seconds=SECONDS,
             limit=MAX_LIST_BYTES,
             ended=self.ended,

@@ -91,6 +91,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remotes:
+    """`scratch` is a folder of ours for what git works in."""
+
+    scratch: Path
     seconds: float = SECONDS
     closed: threading.Event = field(default_factory=threading.Event)
 
@@ -204,11 +207,14 @@ class Remotes:
             where = address.text
             if address.repository is not None:
                 # Git runs its other half there, with the hooks and the config of that repository.
-                where = str(stack.enter_context(isolation.isolate(address.repository)))
+                where = str(
+                    stack.enter_context(isolation.isolate(address.repository, self.scratch))
+                )
             return programs.git(
                 place.home,
                 [*arguments, "--", where, *refspecs],
                 environ,
+                scratch=self.scratch,
                 seconds=self.seconds,
                 ended=self.closed.is_set,
                 umask=place.umask,

@@ -1,13 +1,14 @@
 """Repositories: which one a folder belongs to, and our own."""
 
 import re
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pygit2
 
-from agent_memory.adapters.git import addresses, control_files, modes, opening, own
+from agent_memory.adapters.git import addresses, control_files, modes, opening, own, remotes
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -17,17 +18,23 @@ from agent_memory.domain.memories import Domain, Home
 from agent_memory.domain.ports import Worker
 from agent_memory.domain.projects import Located
 
+SCRATCH = "scratch"
+
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.git", re.ASCII)
 _BRANCHES = "refs/heads/"
 
 
 class GitRepositories:
     def __init__(
-        self, data_folder: Path, worker: Worker | None = None, remotes: Remotes | None = None
+        self,
+        data_folder: Path,
+        worker: Worker | None = None,
+        *,
+        remote_seconds: float = remotes.SECONDS,
     ) -> None:
         self._data_folder = data_folder
         self._worker = worker
-        self._remotes = remotes or Remotes()
+        self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
         self._indexes = Indexes()
         self._making = threading.Lock()
         # Both hold for the whole process. What a capture says is kept must be on disk; and of a
@@ -79,6 +86,11 @@ class GitRepositories:
             remotes=self._remotes,
             worker=self._worker,
         )
+
+    def tidy(self) -> None:
+        """Remove what git worked in when a process before this one was killed. For a process that
+        has the data folder to itself."""
+        shutil.rmtree(self._remotes.scratch, ignore_errors=True)
 
     def close(self) -> None:
         """End what waits for a remote."""

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import structlog
 
+from agent_memory import relay
 from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.domain.halting import Halt
 from agent_memory.interfaces import listening, wire
@@ -62,8 +63,10 @@ class CommandServer:
     at once, and asks for nothing. `pipe` gets the connections of MCP clients.
 
     `on_newer` is called when a launcher of a newer version calls and nothing else is going on. A
-    daemon that is `busy`, or serves others, serves that launcher too, and calls it once all have
-    gone: an upgrade must not cut off what runs.
+    daemon that is `busy`, or runs commands, serves that launcher too, and calls it once all have
+    gone: an upgrade must not cut off what runs. An MCP client that is connected, and waits for no
+    answer, keeps nobody: it stays all day, sees its server end, and starts the next one. What MCP
+    clients do wait for is part of `busy`.
     """
 
     def __init__(
@@ -87,11 +90,10 @@ class CommandServer:
         self._version = version
         self._on_newer = on_newer
         self._busy = busy
-        self._served: set[_Connection] = set()  # not those that have only said hello
         self._outdated = False
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
-        self._calls: set[_Connection] = set()  # those that have said what they want
+        self._calls: set[_Connection] = set()  # commands and hooks that run
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -137,10 +139,9 @@ class CommandServer:
             self._connections.discard(connection)
             self._pipes.pop(connection, None)
             self._calls.discard(connection)
-            self._served.discard(connection)
             if not self._connections:
                 self._idle.set()
-            if self._outdated and not self._served and not self._busy():
+            if self._outdated and not self._calls and not self._busy():
                 self._on_newer()
 
     async def _answer(
@@ -153,9 +154,9 @@ class CommandServer:
         if kind != frames.HELLO:
             raise InvalidInput("the first frame is not a hello")
         call = frames.call(payload)
-        if _release(call.version) > _release(self._version):
+        if relay.release(call.version) > relay.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
-            busy = bool(self._served) or self._busy()
+            busy = bool(self._calls) or self._busy()
             if not busy or call.protocol != frames.PROTOCOL.decode():
                 await connection.send(frames.encode(frames.UPGRADE))
                 self._on_newer()
@@ -172,7 +173,6 @@ class CommandServer:
                 " they do not understand each other: install one of them again"
             )
             return
-        self._served.add(connection)
         if call.program == MCP and self._pipe is not None:
             await self._hand_over(self._pipe, call, connection, reader, writer)
             return
@@ -372,14 +372,3 @@ class _Connection:
             with self._room:
                 self._waiting_bytes -= len(part)
                 self._room.notify_all()
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """1.2.3 as numbers; what follows a release number does not count."""
-    numbers = []
-    for part in version.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)

@@ -36,6 +36,10 @@ class Serving(Protocol):
         answered."""
         ...
 
+    def is_busy(self) -> bool:
+        """Whether a client waits for an answer."""
+        ...
+
     async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
 
     async def legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
@@ -82,6 +86,10 @@ class Entrance:
     ) -> None:
         serving = await self._opened()
         await serving.pipe(caller, reader, writer, ending)
+
+    def is_busy(self) -> bool:
+        """Whether a client waits for an answer; one that is only connected does not."""
+        return self._serving is not None and self._serving.is_busy()
 
     async def streamable(self, scope: Scope, receive: Receive, send: Send) -> None:
         serving = await self._opened()

@@ -50,6 +50,10 @@ class Running:
             self._lasting.discard(key)
         self._look()
 
+    def is_quiet(self) -> bool:
+        """Whether all is answered."""
+        return self._quiet.is_set()
+
     async def quiet(self, seconds: float | None) -> None:
         """Wait until all is answered, but no longer than that."""
         with contextlib.suppress(TimeoutError):

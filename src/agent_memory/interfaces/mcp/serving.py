@@ -53,6 +53,7 @@ class McpServing:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] | None = None
         self._managing: asyncio.Task[None] | None = None
+        self._pipes: set[Running] = set()
         self._posts = 0
         self._answered = asyncio.Event()
         self._answered.set()
@@ -70,7 +71,14 @@ class McpServing:
         running = Running()
         answers = Answers(writer, running)
         requests = Requests(reader, answers, running, ending)
-        await server.run(requests, answers, server.create_initialization_options())
+        self._pipes.add(running)
+        try:
+            await server.run(requests, answers, server.create_initialization_options())
+        finally:
+            self._pipes.discard(running)
+
+    def is_busy(self) -> bool:
+        return bool(self._posts) or not all(each.is_quiet() for each in self._pipes)
 
     async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
         if scope["type"] != "http":
