@@ -110,6 +110,15 @@ def test_everything_comes_back_as_it_was(home: Home) -> None:
         assert "Use RocksDB" in found
 
 
+def test_an_archive_over_a_pipe_is_refused_in_one_line(home: Home) -> None:
+    home.serve()
+    written_out = home.run("memory", "export", "--all").out
+    answer = home.run("memory", "import", given=written_out)
+    assert answer.code == 2
+    assert "export --all" in answer.errors
+    assert len(answer.errors.splitlines()) < 6
+
+
 def test_what_cannot_be_read_is_named_and_all_else_is_taken_over(home: Home) -> None:
     events = sessions_told.told("s", sessions_told.THUMBNAILS)
     path = written(home, *events[:2])

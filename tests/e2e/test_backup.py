@@ -315,6 +315,29 @@ def test_hostile_archives_are_refused_and_leave_nothing(home: Home) -> None:
     assert (answer.code, "too long" in answer.errors) == (11, True)
 
 
+@pytest.mark.parametrize("name", ["all.tar", "all.tar.gz"])
+def test_an_archive_that_was_cut_off_is_called_damaged(home: Home, name: str) -> None:
+    ingest(home, 20)
+    archive = home.folder / name
+    backed_up(home, archive)
+    os.truncate(archive, archive.stat().st_size * 2 // 3)
+    with Home() as other:
+        answer = other.run("memory-daemon", "admin", "restore", str(archive))
+        assert answer.code == 4
+        assert "is damaged" in answer.errors
+        assert "Traceback" not in answer.errors
+        assert not (other.data / "db").exists()
+
+
+@pytest.mark.parametrize("name", ["all.zip", "all.tar.xz", "all.tar.zst"])
+def test_an_archive_of_another_kind_is_refused(home: Home, name: str) -> None:
+    home.serve()
+    answer = home.run("memory-daemon", "admin", "backup", str(home.folder / name))
+    assert answer.code == 11
+    assert ".tar.gz" in answer.errors
+    assert not (home.folder / name).exists()
+
+
 def test_a_link_in_a_snapshot_is_refused(home: Home) -> None:
     ingest(home, 5)
     snapshot = Path(backed_up(home, home.folder / "backups")["path"])
@@ -444,7 +467,7 @@ def test_what_a_backup_may_not_overwrite_or_be_inside_of(home: Home) -> None:
         (there, "is there already"),
         (home.data / "db/backups", "is inside"),
         (home.data / "spool", "is inside"),
-        (home.folder / "x.tar.zst", "no Zstandard"),
+        (home.folder / "x.tar.zst", "archives end in"),
     ):
         answer = home.run("memory-daemon", "admin", "backup", str(target))
         assert (answer.code, reason in answer.errors) == (11, True), answer

@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -21,6 +22,8 @@ from agent_memory.domain.errors import InvalidInput, StorageFailed
 SUFFIXES = (".tar", ".tar.gz", ".tgz")
 _COMPRESSED = (".tar.gz", ".tgz")
 _MAX_READ = 4 << 20  # tarfile reads a whole extended header at once
+
+_DAMAGED = (tarfile.TarError, EOFError, ValueError, zlib.error)
 
 
 def is_archive(name: str) -> bool:
@@ -101,7 +104,7 @@ class Archive:
                     raise InvalidInput(f"{self.path} holds {member.name!r}: no file of a backup")
                 if member.size != file.size:
                     raise StorageFailed(f"{file.path} in {self.path} is damaged: its size differs")
-                yield file, _data(tar, member)
+                yield file, cast(IO[bytes], _Member(_data(tar, member), self.path))
         for path in expected:
             raise StorageFailed(f"{path} is missing in {self.path}")
 
@@ -116,7 +119,7 @@ class Archive:
                     found = opened.enter_context(gzip.GzipFile(fileobj=found))
                 bounded: Any = _Bounded(found)
                 yield opened.enter_context(tarfile.open(fileobj=bounded, mode="r:"))
-        except (tarfile.TarError, EOFError, ValueError, gzip.zlib.error) as exc:  # type: ignore[attr-defined]
+        except _DAMAGED as exc:
             raise StorageFailed(f"{self.path} is damaged: {exc}") from exc
         except OSError as exc:
             raise StorageFailed(f"cannot read {self.path}: {exc.strerror or exc}") from exc
@@ -131,6 +134,20 @@ class Archive:
         ):
             raise InvalidInput(f"{self.path} is no backup of Agent Memory")
         return backups.parse(_data(tar, member).read())
+
+
+class _Member:
+    """A file in an archive, read by others: what is wrong with the archive is said in our words."""
+
+    def __init__(self, file: IO[bytes], archive: Path) -> None:
+        self._file = file
+        self._archive = archive
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._file.read(size)
+        except _DAMAGED as exc:
+            raise StorageFailed(f"{self._archive} is damaged: {exc}") from exc
 
 
 def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:

@@ -26,6 +26,7 @@ from agent_memory.domain.events import Millis
 INCOMPLETE = ".incomplete-"
 TRIES = 5  # for a repository that changes while it is copied
 _IMMUTABLE = (".sst",)
+_OTHER_ARCHIVES = (".zst", ".zip", ".xz", ".bz2", ".7z", ".gz")
 
 
 class DataSnapshots:
@@ -60,9 +61,10 @@ class DataSnapshots:
             self._check_place(path)
             if archives.is_archive(path.name):
                 return self._make_archive(path, done)
-            if path.name.endswith(".zst"):
+            if path.name.endswith(_OTHER_ARCHIVES):
                 raise InvalidInput(
-                    f"{path.name}: no Zstandard here; use {', '.join(archives.SUFFIXES)}"
+                    f"{path.name}: archives end in {', '.join(archives.SUFFIXES)}; anything else is"
+                    " a folder of snapshots"
                 )
             return self._make_folder(path, done)
         except OSError as exc:
@@ -93,6 +95,8 @@ class DataSnapshots:
 
     def _check_place(self, path: Path) -> None:
         place = path.resolve()
+        if self._data is not None and place == self._data.resolve():
+            raise InvalidInput(f"{path} is the data folder itself: give another one")
         inside = [self._db_path.resolve()]
         if self._data is not None:
             inside += [self._data.resolve() / part for part in backups.PARTS]

@@ -123,8 +123,12 @@ def _taken_text(taken: Taken, schedule: str | None) -> str:
     lines = [
         f"Backed up {taken.events:,} events to {rendering.plain(taken.path)}",
         f"  {taken.files:,} files verified, {rendering.size(taken.size_bytes)}",
-        f"  {rendering.size(taken.new_bytes)} were copied, the rest is shared",
     ]
+    if taken.new_bytes < taken.size_bytes:
+        lines.append(
+            f"  {rendering.size(taken.new_bytes)} were copied, the rest is shared with the store or"
+            " an earlier snapshot"
+        )
     lines += [f"  Removed {rendering.plain(each)}" for each in taken.removed]
     if schedule is not None:
         lines.append(f"  Next ones by schedule: {schedule} (UTC)")

@@ -15,6 +15,7 @@ from agent_memory.domain.memories import (
     Draft,
     family,
 )
+from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import records
 from agent_memory.interfaces.cli import archive, backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
@@ -90,6 +91,10 @@ def import_memories(
         return
     services = run.backend.here()
     data = _read(run, file)
+    if archive_format.is_archive(data[:256]):
+        raise click.UsageError(
+            "this is an archive of `memory export --all`: save it, and give its name as FILE"
+        )
     chosen = format_ or records.guess(None if file is None else file.name, data[:4096])
     read = services.worker.call(records.parse, data, chosen, namespace, timeout_seconds=SECONDS)
     drafts = [each for each in read if isinstance(each, Draft)]
