@@ -203,6 +203,64 @@ WRAPPINGS: dict[str, Wrap] = {
 }
 
 
+def _lines(before: str, after: str = "") -> Wrap:
+    """Each line between these; `{n}` is its number."""
+    return lambda text: "\n".join(
+        f"{before.replace('{n}', str(number))}{line}{after}"
+        for number, line in enumerate(text.split("\n"), 1)
+    )
+
+
+def _highlighted(what: str) -> Wrap:
+    return lambda text: text.replace(what, f"\x1b[01;31m\x1b[K{what}\x1b[m\x1b[K")
+
+
+_GREY = "\x1b[38;5;238m"
+# How tools show the lines of a file.
+LINE_WRAPPINGS: dict[str, Wrap] = {
+    "git diff": _lines("+"),
+    "git diff, removed": _lines("-"),
+    "git diff, coloured": _lines("\x1b[32m+\x1b[m\x1b[32m", "\x1b[m"),
+    "git diff, coloured once": _lines("\x1b[32m+", "\x1b[m"),
+    "git diff, coloured, removed": _lines("\x1b[31m-", "\x1b[m"),
+    "git blame": _lines("1a2b3c4d (Jane 2024-05-06 07:08:09 +0000 {n}) "),
+    "grep -n": _lines("{n}:"),
+    "grep -rn": _lines("keys/id.pem:{n}:"),
+    "grep -rn -C": _lines("keys/id.pem-{n}-"),
+    "grep -n, coloured": _lines("\x1b[32m{n}\x1b[m\x1b[36m:\x1b[m"),
+    "grep -n, coloured to the end": _lines(
+        "\x1b[32m\x1b[K{n}\x1b[m\x1b[K\x1b[36m\x1b[K:\x1b[m\x1b[K"
+    ),
+    "grep -C, headers coloured": _highlighted("PRIVATE"),
+    "cat -n": _lines("     {n}\t"),
+    "bat, plain": _lines("{n} │ "),
+    "bat": _lines(f"{_GREY}{{n}}\x1b[0m {_GREY}│\x1b[0m \x1b[38;5;231m", "\x1b[0m"),
+    "coloured lines": _lines("\x1b[32m", "\x1b[0m"),
+    "coloured starts": _lines("\x1b[32m"),
+    "coloured ends": _lines("", "\x1b[0m"),
+    "coloured numbers, glued": _lines("\x1b[2m{n}\x1b[0m"),
+    "coloured lines as text": _lines("\\x1b[32m", "\\x1b[0m"),
+    "erased lines": _lines("\x1b[K"),
+    "erased ends": _lines("", "\x1b[K"),
+    "every other line coloured": lambda text: "\n".join(
+        f"\x1b[2m{line}\x1b[0m" if number % 2 else line
+        for number, line in enumerate(text.split("\n"))
+    ),
+    "quoted mail": _lines("> "),
+    "zero-width starts": _lines("\u200b"),
+    "compose log": _lines("\x1b[36mapp-1  | \x1b[0m"),
+    "log": _lines("2024-05-06T07:08:09Z app[{n}]: "),
+    "strings of code": _lines('    "', '\\n"'),
+    "strings of JSON": lambda text: text.replace("\n", "\\n"),
+    "strings of JSON in JSON": lambda text: text.replace("\n", "\\\\n"),
+    "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
+    "indented": _lines("        "),
+    "comments": _lines("# "),
+    "HTML lines": _lines('<span class="l">', "</span>"),
+    "HTML breaks": _lines("", "<br>"),
+}
+
+
 def _folded(text: str, width: int) -> str:
     return "\n".join(text[at : at + width] for at in range(0, len(text), width))
 
@@ -287,3 +345,32 @@ def private_keys(rng: random.Random) -> list[str]:
     )
     ended = f"{body}\n-----END RSA {'PRIVATE'} KEY-----"
     return [*(f"{start}{body}" for start in starts), f"MC4CAQAwBQYDK2VwBCIEI{lines[0][:43]}", ended]
+
+
+def whole_keys(rng: random.Random) -> dict[str, str]:
+    """A private key of each kind, with its first and last line."""
+
+    def key(label: str, start: str, size: int, head: str = "") -> str:
+        body = _folded(start + _of(rng, size, ALNUM + "+/"), 64)
+        name = f"{label}{' ' if label else ''}{'PRIVATE'} KEY"
+        name += " BLOCK" if label == "PGP" else ""
+        return f"-----BEGIN {name}-----\n{head}{body}\n-----END {name}-----"
+
+    lines = _folded(_of(rng, 200, ALNUM + "+/"), 64)
+    return {
+        "RSA": key("RSA", "MIIEpAIBAAKCAQEA", 1600),
+        "RSA, 4096 bits": key("RSA", "MIIJKAIBAAKCAgEA", 3100),
+        "RSA, encrypted": key(
+            "RSA", "", 1600, "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0011223344\n\n"
+        ),
+        "PKCS8": key("", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 1590),
+        "PKCS8, Ed25519": key("", "MC4CAQAwBQYDK2VwBCIEI", 43),
+        "PKCS8, EC": key("", "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg", 136),
+        "PKCS8, encrypted": key("ENCRYPTED", "MIIFLTBXBgkqhkiG9w0BBQ0wSjApBgkqhkiG9w0BBQww", 1700),
+        "EC": key("EC", "MHcCAQEEI", 155),
+        "DSA": key("DSA", "MIIDVgIBAAKCAQEA", 1100),
+        "OpenSSH": key("OPENSSH", "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ", 340),
+        "PGP": key("PGP", "lQPGBGY", 1800, "Version: GnuPG v2\n\n"),
+        "PuTTY": "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: me\n"
+        f"Public-Lines: 1\n{_of(rng, 64)}\n{'Private'}-Lines: 4\n{lines}\n{'Private'}-MAC: 0f",
+    }

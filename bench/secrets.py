@@ -420,6 +420,7 @@ def main() -> None:
     if options.examples:
         _examples(cleaner, json.loads(options.examples.read_text()), options.show)
     _wrapped(cleaner, options.show)
+    _keys(cleaner, options.show)
     _placed(cleaner, options.show)
     _innocents(cleaner, options.show)
     _speed(cleaner, building)
@@ -504,6 +505,27 @@ def _placed(cleaner: Re2Filter, show: int) -> None:
     _out(tables.render("Forms", ("", "found"), lines))
     for text in (*left, *kept)[:show]:
         _out(f"left: {text[:200]!r}")
+
+
+def _keys(cleaner: Re2Filter, show: int) -> None:
+    """Every kind of private key in every wrapping: refused."""
+    keys = secret_values.whole_keys(random.Random(8))
+    wrappings = secret_values.WRAPPINGS | secret_values.LINE_WRAPPINGS
+    kept: dict[str, list[str]] = {
+        name: [kind for kind, key in keys.items() if _cleaned(cleaner, f"see\n{wrap(key)}\nthere")]
+        for name, wrap in wrappings.items()
+    }
+    count = len(keys) * len(wrappings)
+    refused = count - sum(map(len, kept.values()))
+    share = refused / count
+    lines: list[tables.Row] = [
+        (name, f"{len(keys) - len(kept[name])}/{len(keys)}") for name in wrappings
+    ]
+    lines += [(), ("all", f"{refused}/{count} = {share:.2%} {_verdict(share >= GOAL_WRAPPED)}")]
+    _out(tables.render("Keys in wrappings", ("wrapping", "kinds refused"), lines))
+    for name, kinds in kept.items():
+        for kind in kinds[:show]:
+            _out(f"kept {name}: {kind}")
 
 
 def _cleaned(cleaner: Re2Filter, text: str) -> str:

@@ -5,14 +5,26 @@ Every secret here is made at run time, so that no scanner finds one in this repo
 
 import base64
 import random
+import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from agent_memory.adapters.secrets.filter import Re2Filter
 from agent_memory.adapters.secrets.scanner import DEPTH
-from agent_memory.adapters.secrets.wrappings import Edit, View
+from agent_memory.adapters.secrets.wrappings import Edit, View, around
 from agent_memory.domain.errors import ContentBlocked
-from bench.secret_values import WRAPPINGS, Sample, passwords, private_keys, remains, tokens
+from bench.secret_values import (
+    LINE_WRAPPINGS,
+    WRAPPINGS,
+    Sample,
+    passwords,
+    private_keys,
+    remains,
+    tokens,
+    whole_keys,
+)
 
 SAMPLES = list(tokens(random.Random(5)))
 EACH = 5  # of the kinds one in so many meets a wrapping; `bench.secrets` tries them all
@@ -53,6 +65,64 @@ def test_a_password_is_known_by_its_place(cleaner: Re2Filter, sample: Sample) ->
 def test_the_body_of_a_key_is_refused_without_its_header(cleaner: Re2Filter, text: str) -> None:
     with pytest.raises(ContentBlocked, match="private-key"):
         cleaner.clean(f"here it is:\n{text}\n")
+
+
+KEYS = whole_keys(random.Random(8))
+# A first line that is broken is none, and the bodies of these begin as anything may.
+KEPT = {
+    ("quoted-printable", "PGP"),
+    ("broken early", "PGP"),
+    ("terminal of 80", "PGP"),
+    ("terminal of 80", "RSA, encrypted"),
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS | LINE_WRAPPINGS)
+def test_a_private_key_is_refused_in_every_wrapping(cleaner: Re2Filter, wrapping: str) -> None:
+    wrap = (WRAPPINGS | LINE_WRAPPINGS)[wrapping]
+    kept = set()
+    for kind, key in KEYS.items():
+        with suppress(ContentBlocked):
+            cleaner.clean(f"see\n{wrap(key)}\nthere")
+            kept.add((wrapping, kind))
+    assert kept <= KEPT
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["git", "diff", "--no-index", "--color=always", "/dev/null", "key"],
+        ["git", "diff", "--no-index", "--color=always", "--word-diff", "/dev/null", "key"],
+        ["grep", "--color=always", "-n", "", "key"],
+        ["grep", "--color=always", "-Hn", "-C", "99", "PRIVATE", "key"],
+        ["cat", "-A", "key"],
+    ],
+    ids=" ".join,
+)
+def test_a_private_key_is_refused_as_tools_show_it(
+    cleaner: Re2Filter, tmp_path: Path, command: list[str], kind: str
+) -> None:
+    (tmp_path / "key").write_text(
+        f"{KEYS[kind]}\n" if kind != "PuTTY" else f"{KEYS[kind]}\nPRIVATE"
+    )
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "KEY" in shown.stdout.upper()
+    with pytest.raises(ContentBlocked, match="private-key"):
+        cleaner.clean(shown.stdout)
+
+
+def test_a_coloured_key_without_its_header_is_refused_among_other_lines(cleaner: Re2Filter) -> None:
+    body = KEYS["RSA"].split("\n")[1]
+    with pytest.raises(ContentBlocked, match="private-key"):
+        cleaner.clean(f"a line\nanother\n\x1b[32m{body}\x1b[0m\n\nplain\nplain\n")
+
+
+def test_a_text_about_keys_stays_in_colours_too(cleaner: Re2Filter) -> None:
+    first, *_, last = KEYS["PKCS8"].split("\n")
+    for body in ("...", "the body stands here", "src/components/settings/account/password/reset"):
+        text = LINE_WRAPPINGS["git diff, coloured"](f"{first}\n{body}\n{last}")
+        assert cleaner.clean(text) == text
 
 
 TOKEN = next(each.text for each in SAMPLES if each.kind == "github-token")
@@ -124,6 +194,14 @@ def test_what_is_wrapped_and_no_secret_stays(cleaner: Re2Filter, text: str) -> N
 
 
 class TestViews:
+    def test_lines_that_follow_one_another_have_no_gap_between_them(self) -> None:
+        data = b"plain\n\x1b[2mone\n\x1b[2mtwo\nplain\nplain"
+        edits = [Edit(6, 10, b""), Edit(14, 18, b"")]
+        view = View(data, around(data, edits))
+        at = view.data.index(b"one\ntwo\n")
+        assert not view.has_gap(at, at + 8)
+        assert view.locate(at, at + 8) == (10, 22)
+
     def test_a_range_leads_back_to_what_it_came_from(self) -> None:
         view = View(b"abXXcdYYef", [Edit(2, 4, b""), Edit(6, 8, b"+")])
         assert view.data == b"abcd+ef"

@@ -419,3 +419,63 @@ def test_a_private_key_that_was_cut_off_is_refused() -> None:
     with pytest.raises(ContentBlocked):
         Re2Filter(mode="redact").clean(f"{head}\nMIIEpAIBAAKCAQEA7\n{tail}")
     assert Re2Filter(mode="redact").clean(f"{head}\n...\n{tail}") == f"{head}\n...\n{tail}"
+
+
+class TestTokensWithoutADigit:
+    """No format of these promises one."""
+
+    @pytest.mark.parametrize("around", ["{}", "AWS_ACCESS_KEY_ID={}", "see {} there"])
+    @pytest.mark.parametrize("prefix", ["AKIA", "ASIA", "ABIA", "ACCA"])
+    def test_the_id_of_an_aws_key_is_known_by_prefix_and_length(
+        self, cleaner: Re2Filter, prefix: str, around: str
+    ) -> None:
+        text = around.format(prefix + "YFLOUMGEXT" + "METFOS")
+        assert cleaner.clean(text) == around.format("[REDACTED:aws-access-key]")
+
+    @pytest.mark.parametrize(
+        "prefix",
+        [
+            "glpat-",
+            "vcp_",
+            "rnd_",
+            "hvs.",
+            "ATBB",
+            "whsec_",
+            "sk-proj-",
+            "rzp_live_",
+        ],
+    )
+    def test_other_tokens_by_letters_in_both_cases(self, cleaner: Re2Filter, prefix: str) -> None:
+        for seed in range(20):
+            token = prefix + made(string.ascii_letters, 28, seed=seed)
+            assert token not in cleaner.clean(f"see {token} there")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "AKIAIOSFODNN7" + "EXAMPLE",
+            "glyph-orientation-vertical-lr-ttb-rl",
+            "glass-btn-xs-hdr-lft-mdl-rgt-ftr",
+            "flask-admin-templates-and-static-files",
+        ],
+    )
+    def test_names_and_examples_stay(self, cleaner: Re2Filter, text: str) -> None:
+        assert cleaner.clean(text) == text
+
+
+@pytest.mark.parametrize("kind", ["github-token", "npm-token", "pypi-token", "linear-key"])
+def test_a_token_is_known_also_where_a_word_runs_into_it(cleaner: Re2Filter, kind: str) -> None:
+    assert cleaner.clean(f"Tool{TOKENS[kind]} x") == f"Tool[REDACTED:{kind}] x"
+
+
+@pytest.mark.parametrize("name", ["Passwort: ", "password=", "my pw: "])
+def test_a_password_of_letters_is_known_by_its_jumbled_case(cleaner: Re2Filter, name: str) -> None:
+    assert cleaner.clean(f"{name}hTMWqszcjwLItt") == f"{name}[REDACTED:password]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["newPasswordHash", "txtPwdCtrl", "getHTTPSClientCtx", "XMLHttpRequest", "Zugangsberechtigung"],
+)
+def test_a_name_after_password_stays(cleaner: Re2Filter, value: str) -> None:
+    assert cleaner.clean(f"password: {value}") == f"password: {value}"

@@ -375,9 +375,25 @@ def is_password(value: str, *, quoted: bool) -> bool:
     if value[0] >= _EAST_ASIAN:  # a sentence: it has no blanks
         return False
     bare = value.rstrip(".!?:*")
+    if bare.isalpha() and _is_jumbled(bare):
+        return True
     if _is_phrase(bare) or is_path(value):
         return False
     return not (_is_numbered_name(bare) if bare.isidentifier() else is_code(value))
+
+
+def _is_jumbled(value: str) -> bool:
+    """Letters in no order, and in both cases in no order either, as no name has them."""
+    inner = value[1:]
+    low = value.lower()
+    known = sum(first + second in _PAIRS for first, second in pairwise(low))
+    return (
+        len(value) >= 10
+        and value.isascii()
+        and inner != inner.lower()
+        and inner != inner.upper()
+        and known < (len(value) - 1) / 2
+    )
 
 
 def _is_numbered_name(value: str) -> bool:

@@ -25,6 +25,7 @@ class Rule:
 
 # Where a token may begin: also after an escaped line end, as in JSON within JSON.
 START = r"(?:\b|_|\\[nrt])"
+ANYWHERE = ""
 HEX = "[0-9a-f]"
 HEX_ANY = "[0-9a-fA-F]"
 ALNUM = "[A-Za-z0-9]"
@@ -49,6 +50,13 @@ def numbered(value: str) -> bool:
     )
 
 
+def varied(value: str) -> bool:
+    """For prefixes that a name may have and tokens of letters in both cases: with no digit too."""
+    body = value[3:]
+    both = body != body.lower() and body != body.upper()
+    return scrambled(value) and (both or any(c.isdigit() for c in body))
+
+
 def mixed(value: str) -> bool:
     """For prefixes that words may have as well: letters and digits."""
     body = value[3:]
@@ -59,12 +67,21 @@ def anything(_: str) -> bool:
     return True
 
 
-def _token(kind: str, lead: str, body: str, check: Check = genuine, *, then: str = SOME) -> Rule:
-    """A token with a prefix. `then`: what must follow the prefix for the rule to be tried."""
+def _token(
+    kind: str,
+    lead: str,
+    body: str,
+    check: Check = genuine,
+    *,
+    then: str = SOME,
+    start: str = START,
+) -> Rule:
+    """A token with a prefix. `then`: what must follow the prefix for the rule to be tried. `start`:
+    what comes before it; ANYWHERE is for a prefix that no word ends with."""
     return Rule(
         kind=kind,
-        lead=f"{START}{lead}{then}",
-        pattern=f"{START}({lead}{body})",
+        lead=f"{start}{lead}{then}",
+        pattern=f"{start}({lead}{body})",
         check=check,
         begins=f"{lead}{then}",
     )
@@ -72,12 +89,12 @@ def _token(kind: str, lead: str, body: str, check: Check = genuine, *, then: str
 
 PROVIDERS: tuple[Rule, ...] = (
     # clouds
-    _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", r"[A-Z0-9]{16}\b", numbered),
+    _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", r"[A-Z0-9]{16}\b"),
     _token("aws-bedrock-key", "ABSK", f"{B64}{{100,}}={{0,2}}"),
     _token("aws-bedrock-key", "bedrock-api-key-", f"{B64}{{16,}}={{0,2}}"),
     _token("aws-mws-key", r"amzn\.mws\.", UUID),
     _token("gcp-api-key", "AIza", f"{URLSAFE}{{35,}}", scrambled),
-    _token("gcp-client-secret", "GOCSPX-", f"{URLSAFE}{{24,}}"),
+    _token("gcp-client-secret", "GOCSPX-", f"{URLSAFE}{{24,}}", start=ANYWHERE),
     _token("gcp-oauth-token", r"ya29\.", r"[A-Za-z0-9_.\-]{20,}"),
     _token("gcp-refresh-token", "1//0", f"{URLSAFE}{{30,}}", mixed),
     Rule(
@@ -98,8 +115,8 @@ PROVIDERS: tuple[Rule, ...] = (
         pattern="[?&;]sig=([A-Za-z0-9%+/]{40,}={0,2})",
         check=genuine,
     ),
-    _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", mixed),
-    _token("digitalocean-token", "do[opr]_v1_", f"{HEX}{{64,}}"),
+    _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", varied),
+    _token("digitalocean-token", "do[opr]_v1_", f"{HEX}{{64,}}", start=ANYWHERE),
     _token("heroku-key", "HRKU-", f"{URLSAFE}{{36,}}"),
     _token("fly-token", "(?:fo1_|fm1[ar]_|fm2_)", r"[A-Za-z0-9_\-+/=,]{20,}", scrambled),
     _token("scalingo-token", "tk-us-", f"{URLSAFE}{{40,}}"),
@@ -108,7 +125,7 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("yandex-key", "YC[A-Z]", f"{URLSAFE}{{37,}}", mixed),
     _token("cloudflare-origin-key", r"v1\.0-", f"{HEX}{{24}}-{HEX}{{100,}}"),
     _token("supabase-token", "sb[ps]_", f"(?:{HEX}{{40,}}|(?:secret_){URLSAFE}{{20,}})"),
-    _token("vercel-token", "vc[pkiar]_", f"{ALNUM}{{24,}}", mixed),
+    _token("vercel-token", "vc[pkiar]_", f"{ALNUM}{{24,}}", varied),
     _token("netlify-token", "nf[pcoub]_", f"{ALNUM}{{36,}}"),
     _token("planetscale-token", "pscale_(?:tkn|oauth|pw)_", r"[A-Za-z0-9_.=\-]{32,}"),
     _token("databricks-token", "dapi", f"{HEX}{{32}}(?:-[0-9])?"),
@@ -133,25 +150,25 @@ PROVIDERS: tuple[Rule, ...] = (
         pattern=rf"{START}([A-Za-z0-9_\-+/]{{40,76}}(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9+/]{{5,}}={{0,2}})",
         check=genuine,
     ),
-    _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", mixed),
-    _token("render-key", "rnd_", f"{ALNUM}{{28,}}", mixed),
-    _token("neon-key", "napi_", f"{ALNUM}{{40,}}", mixed),
-    _token("deno-token", "dd[pwo]_", f"{ALNUM}{{36}}\\b", mixed),
-    _token("tencent-key", "AKID", f"{ALNUM}{{32}}\\b", mixed),
-    _token("volcengine-key", "AKLT", f"{ALNUM}{{40,}}", mixed),
+    _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", varied),
+    _token("render-key", "rnd_", f"{ALNUM}{{28,}}", varied),
+    _token("neon-key", "napi_", f"{ALNUM}{{40,}}", varied),
+    _token("deno-token", "dd[pwo]_", f"{ALNUM}{{36}}\\b", varied),
+    _token("tencent-key", "AKID", f"{ALNUM}{{32}}\\b", varied),
+    _token("volcengine-key", "AKLT", f"{ALNUM}{{40,}}", varied),
     _token("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9/]{40,}"),
     _token("scaleway-key", "SCW", r"[A-Z0-9]{17}\b", mixed),
     _token("upcloud-token", "ucat_", "[A-Z0-9]{20,}"),
-    _token("hashicorp-secret", r"hcp\.", f"{URLSAFE}{{40,}}", mixed),
+    _token("hashicorp-secret", r"hcp\.", f"{URLSAFE}{{40,}}", varied),
     _token("aiven-token", "aivenv1_", f"{B64}{{40,}}={{0,2}}"),
     _token("mongodb-secret", "mdb_sa_sk_", f"{URLSAFE}{{30,}}"),
     _token("cockroach-key", "CCDB1_", r"[A-Za-z0-9_]{40,}"),
     _token("materialize-password", "mzp_", f"{HEX}{{60,}}"),
-    _token("dbt-token", "dbt[cus]_", r"[A-Za-z0-9_\-=]{36,}", mixed),
+    _token("dbt-token", "dbt[cus]_", r"[A-Za-z0-9_\-=]{36,}", varied),
     # code and packages
-    _token("github-token", "gh[pousr]_", f"{ALNUM}{{36,}}"),
-    _token("github-token", "github_pat_", "[A-Za-z0-9_]{36,}"),
-    _token("gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", mixed),
+    _token("github-token", "gh[pousr]_", f"{ALNUM}{{36,}}", start=ANYWHERE),
+    _token("github-token", "github_pat_", "[A-Za-z0-9_]{36,}", start=ANYWHERE),
+    _token("gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", varied),
     _token("gitlab-runner-token", "GR1348941", f"{URLSAFE}{{20,}}"),
     Rule(
         kind="gitlab-session",
@@ -159,13 +176,13 @@ PROVIDERS: tuple[Rule, ...] = (
         pattern="_gitlab_session=([0-9a-z]{32,})",
         check=genuine,
     ),
-    _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", mixed),
-    _token("atlassian-token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=\-]{50,}"),
-    _token("npm-token", "npm_", f"{ALNUM}{{36,}}", scrambled),
-    _token("pypi-token", "pypi-", "Ag[A-Za-z0-9_\\-]{50,}"),
+    _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", varied),
+    _token("atlassian-token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=\-]{50,}", start=ANYWHERE),
+    _token("npm-token", "npm_", f"{ALNUM}{{36,}}", scrambled, start=ANYWHERE),
+    _token("pypi-token", "pypi-", "Ag[A-Za-z0-9_\\-]{50,}", start=ANYWHERE),
     _token("rubygems-key", "rubygems_", f"{HEX}{{48,}}"),
     _token("clojars-token", "CLOJARS_", "[a-z0-9]{60,}"),
-    _token("docker-token", "dckr_[a-z]{2,4}_", f"{URLSAFE}{{24,}}"),
+    _token("docker-token", "dckr_[a-z]{2,4}_", f"{URLSAFE}{{24,}}", start=ANYWHERE),
     _token("artifactory-key", "AKCp", f"{ALNUM}{{60,}}"),
     _token("artifactory-token", "cmVmd", f"{ALNUM}{{59,}}", mixed),
     _token("sourcegraph-token", "sgp_", f"(?:{HEX_ANY}{{16}}_|local_)?{HEX_ANY}{{40,}}"),
@@ -174,21 +191,21 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("circleci-token", "CCI(?:PAT|PRJ)_", f"{ALNUM}{{16,}}_{HEX}{{40,}}"),
     _token("sonar-token", "sq[uap]_", f"{ALNUM}{{40,}}"),
     _token("octopus-key", "API-", r"[A-Z0-9]{25,26}\b", mixed),
-    _token("snyk-token", "snyk_[a-z]{2,4}", r"[A-Za-z0-9._\-]{24,}", mixed),
+    _token("snyk-token", "snyk_[a-z]{2,4}", r"[A-Za-z0-9._\-]{24,}", varied),
     _token("harness-key", r"[ps]at\.", rf"{URLSAFE}{{22}}\.{ALNUM}{{24}}\.{ALNUM}{{20,}}"),
     _token("readme-key", "rdme_", "[a-z0-9]{70,}"),
     _token("prefect-key", "pnu_", f"{ALNUM}{{36,}}"),
-    _token("prefect-key", "pnb_", f"{ALNUM}{{36,}}", mixed),
+    _token("prefect-key", "pnb_", f"{ALNUM}{{36,}}", varied),
     _token("crates-token", "cio", rf"{ALNUM}{{32}}\b", mixed, then=f"{ALNUM}{{10}}"),
     _token("nuget-key", "oy2", r"[a-z0-9]{43}\b", mixed, then="[a-z0-9]{10}"),
     _token("packagist-token", "packagist_[a-z]{2,4}_", f"{HEX}{{60,}}"),
     _token("depot-token", "depot_(?:org|project|user)_", f"{URLSAFE}{{40,}}"),
     _token("chromatic-token", "chpt_", f"{HEX}{{12,}}"),
-    _token("wakatime-key", "waka_(?:sec_)?", r"[A-Za-z0-9\-]{30,}", mixed),
-    _token("kong-token", "[ks]pat_", f"{ALNUM}{{40,}}", mixed),
+    _token("wakatime-key", "waka_(?:sec_)?", r"[A-Za-z0-9\-]{30,}", varied),
+    _token("kong-token", "[ks]pat_", f"{ALNUM}{{40,}}", varied),
     _token("cursor-key", "(?:key|crsr)_", f"{HEX}{{64}}\\b", then=f"{HEX}{{10}}"),
     # secrets managers and infrastructure
-    _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", mixed),
+    _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", varied),
     Rule(
         kind="vault-token",
         lead=r"\b[sb]\.[A-Za-z0-9]{24}",
@@ -206,7 +223,7 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("age-secret-key", "AGE-SECRET-KEY-1", "[0-9A-Z]{58,}", anything),
     _token("onepassword-key", "A3-[A-Z0-9]{6}-", r"[A-Z0-9\-]{22,}"),
     _token("onepassword-token", "ops_eyJ", f"{B64}{{100,}}={{0,2}}"),
-    _token("infracost-key", "ico-", f"{ALNUM}{{32}}\\b", mixed),
+    _token("infracost-key", "ico-", f"{ALNUM}{{32}}\\b", varied),
     _token("tailscale-key", "tskey-[a-z]{3,8}-", f"{URLSAFE}{{16,}}", scrambled),
     _token("defined-networking-token", "dnkey-", r"[A-Za-z0-9_=\-]{40,}"),
     _token("dynatrace-token", r"dt0[a-z][0-9]{2}\.", r"[A-Za-z0-9]{24}\.[A-Za-z0-9]{60,}"),
@@ -219,49 +236,53 @@ PROVIDERS: tuple[Rule, ...] = (
         then=f"{HEX_ANY}{{8}}-",
     ),
     _token("infisical-token", r"st\.", rf"{UUID}\.{HEX}{{30,}}\.{HEX}{{30,}}"),
-    _token("netbird-token", "nbp_", f"{ALNUM}{{36,}}", mixed),
-    _token("ory-token", "ory_(?:pat|at|rt|st|ac)_", f"{URLSAFE}{{20,}}", mixed),
-    _token("workos-key", "sk_(?:live|test)_[a-z]{2,8}_", f"{URLSAFE}{{20,}}", mixed),
+    _token("netbird-token", "nbp_", f"{ALNUM}{{36,}}", varied),
+    _token("ory-token", "ory_(?:pat|at|rt|st|ac)_", f"{URLSAFE}{{20,}}", varied),
+    _token("workos-key", "sk_(?:live|test)_[a-z]{2,8}_", f"{URLSAFE}{{20,}}", varied),
     # models
-    _token("anthropic-key", r"sk-ant-[a-z]{2,8}[0-9]{2}-", f"{URLSAFE}{{20,}}", mixed),
-    _token("openai-key", "sk-(?:proj|svcacct|admin|None)-", f"{URLSAFE}{{20,}}", mixed),
+    _token(
+        "anthropic-key", r"sk-ant-[a-z]{2,8}[0-9]{2}-", f"{URLSAFE}{{20,}}", varied, start=ANYWHERE
+    ),
+    _token("openai-key", "sk-(?:proj|svcacct|admin|None)-", f"{URLSAFE}{{20,}}", varied),
     _token("openrouter-key", "sk-or-v1-", f"{HEX}{{48,}}"),
     _token("openai-key", "sk-", f"{ALNUM}{{20,}}", numbered),
     _token("huggingface-token", "hf_", f"{ALNUM}{{30,}}", scrambled),
     _token("huggingface-token", "api_org_", f"{ALNUM}{{30,}}", scrambled),
     _token("perplexity-key", "pplx-", f"{ALNUM}{{40,}}"),
-    _token("groq-key", "gsk_", f"{ALNUM}{{40,}}"),
+    _token("groq-key", "gsk_", f"{ALNUM}{{40,}}", start=ANYWHERE),
     _token("xai-key", "xai-", f"{ALNUM}{{60,}}"),
-    _token("replicate-token", "r8_", f"{ALNUM}{{36,}}", mixed),
+    _token("replicate-token", "r8_", f"{ALNUM}{{36,}}", varied),
     _token("langsmith-key", "lsv2_[a-z]{2}_", f"{HEX}{{32}}_{HEX}{{10}}"),
     _token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
-    _token("cerebras-key", "csk-", f"{ALNUM}{{40,}}", mixed),
-    _token("fireworks-key", "fw_", f"{ALNUM}{{22,24}}\\b", mixed),
+    _token("cerebras-key", "csk-", f"{ALNUM}{{40,}}", varied),
+    _token("fireworks-key", "fw_", f"{ALNUM}{{22,24}}\\b", varied),
     _token("together-key", "tgp_v1_", f"{URLSAFE}{{40,}}"),
     _token("nvidia-key", "nvapi-", f"{URLSAFE}{{60,}}"),
     _token("elevenlabs-key", "sk_", f"{HEX}{{48}}\\b"),
-    _token("cartesia-key", "sk_car_", f"{URLSAFE}{{20,}}", mixed),
-    _token("tavily-key", "tvly-(?:dev-|prod-)?", f"{ALNUM}{{30,}}", mixed),
+    _token("cartesia-key", "sk_car_", f"{URLSAFE}{{20,}}", varied),
+    _token("tavily-key", "tvly-(?:dev-|prod-)?", f"{ALNUM}{{30,}}", varied),
     _token("firecrawl-key", "fc-", f"{HEX}{{32}}\\b"),
     _token("langfuse-key", "sk-lf-", f"{UUID}\\b"),
     _token("logfire-token", "pylf_v1_[a-z]{2,5}_", f"{ALNUM}{{40,}}"),
-    _token("braintrust-key", "bt-st-", f"{ALNUM}{{40,}}", mixed),
+    _token("braintrust-key", "bt-st-", f"{ALNUM}{{40,}}", varied),
     _token("helicone-key", "(?:sk|pk)-helicone-", r"[a-z0-9\-]{20,}", mixed),
     _token("e2b-key", "e2b_", f"{HEX}{{40}}\\b"),
-    _token("jina-key", "jina_", f"{URLSAFE}{{40,}}", mixed),
+    _token("jina-key", "jina_", f"{URLSAFE}{{40,}}", varied),
     _token("voyage-key", "pa-", f"{URLSAFE}{{43}}\\b", mixed),
-    _token("llamacloud-key", "llx-", f"{ALNUM}{{40,}}", mixed),
+    _token("llamacloud-key", "llx-", f"{ALNUM}{{40,}}", varied),
     _token("wandb-key", "wandb_v1_", f"{URLSAFE}{{40,}}"),
     _token("modal-token", "a[ks]-", rf"{ALNUM}{{22}}\b", mixed),
-    _token("runpod-key", "rpa_", f"{ALNUM}{{40,}}", mixed),
-    _token("anyscale-secret", "esecret_", f"{ALNUM}{{20,}}", mixed),
-    _token("mem0-key", "m0-", rf"{ALNUM}{{40}}\b", mixed),
+    _token("runpod-key", "rpa_", f"{ALNUM}{{40,}}", varied),
+    _token("anyscale-secret", "esecret_", f"{ALNUM}{{20,}}", varied),
+    _token("mem0-key", "m0-", rf"{ALNUM}{{40}}\b", varied),
     _token("letta-key", "sk-let-", f"{B64}{{40,}}={{0,2}}"),
     _token("apify-token", "apify_(?:api|proxy)_", f"{ALNUM}{{30,}}"),
-    _token("browserbase-key", "bb_live_", f"{URLSAFE}{{20,}}", mixed),
+    _token("browserbase-key", "bb_live_", f"{URLSAFE}{{20,}}", varied),
     _token("brave-key", "BSA", f"{URLSAFE}{{24,30}}\\b", mixed),
     # messages
-    _token("slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9\-]{14,}", mixed),
+    _token(
+        "slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9\-]{14,}", varied, start=ANYWHERE
+    ),
     _token("slack-token", "xapp-[0-9]-", r"[A-Za-z0-9\-]{20,}"),
     Rule(
         kind="slack-webhook",
@@ -294,7 +315,7 @@ PROVIDERS: tuple[Rule, ...] = (
         check=mixed,
     ),
     _token("twilio-key", "SK", f"{HEX}{{32}}\\b"),
-    _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", mixed),
+    _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", varied),
     _token("sendinblue-key", "x(?:key|smtp)sib-", f"{HEX}{{64}}-{ALNUM}{{16,}}"),
     _token("mailgun-key", "(?:pub)?key-", f"{HEX}{{32}}\\b"),
     Rule(
@@ -310,10 +331,10 @@ PROVIDERS: tuple[Rule, ...] = (
         check=genuine,
     ),
     _token("mapbox-token", r"[ps]k\.(?:eyJ)?", rf"[A-Za-z0-9]{{57,}}\.{URLSAFE}{{20,}}", mixed),
-    _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", mixed),
+    _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", varied),
     _token("mailersend-token", r"mlsn\.", f"{HEX}{{60,}}"),
     _token("mandrill-key", "md-", f"{URLSAFE}{{22}}\\b", mixed),
-    _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", mixed),
+    _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", varied),
     Rule(
         kind="firebase-key",
         lead=":APA91b",
@@ -329,10 +350,10 @@ PROVIDERS: tuple[Rule, ...] = (
     ),
     # money and shops
     _token("stripe-key", "[sr]k_(?:live|test|prod)_", f"{ALNUM}{{10,}}", scrambled),
-    _token("stripe-webhook-secret", "whsec_", f"{B64}{{24,}}={{0,2}}", mixed),
-    _token("square-token", "sq0[a-z]{3}-", f"{URLSAFE}{{22,}}"),
+    _token("stripe-webhook-secret", "whsec_", f"{B64}{{24,}}={{0,2}}", varied),
+    _token("square-token", "sq0[a-z]{3}-", f"{URLSAFE}{{22,}}", start=ANYWHERE),
     _token("square-token", "EAAA", f"{URLSAFE}{{60}}", mixed),
-    _token("shopify-token", "shp[a-z]{2}_", f"{HEX_ANY}{{32,}}"),
+    _token("shopify-token", "shp[a-z]{2}_", f"{HEX_ANY}{{32,}}", start=ANYWHERE),
     _token("easypost-key", "EZ[AT]K", f"{ALNUM}{{54,}}"),
     _token("flutterwave-key", "FLW(?:PUB|SEC)K(?:_TEST)?-", f"{HEX_ANY}{{12,}}(?:-X)?"),
     _token("duffel-token", "duffel_(?:test|live)_", r"[A-Za-z0-9_=\-]{40,}"),
@@ -340,9 +361,9 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("plaid-token", "access-(?:sandbox|development|production)-", UUID),
     _token("lob-key", "(?:live|test)_(?:pub_)?", f"{HEX}{{31,35}}\\b", then=f"{HEX}{{10}}"),
     _token("gocardless-token", "live_", r"[A-Za-z0-9_=\-]{40}\b", mixed),
-    _token("razorpay-key", "rzp_(?:live|test)_", f"{ALNUM}{{14,}}", mixed),
+    _token("razorpay-key", "rzp_(?:live|test)_", f"{ALNUM}{{14,}}", varied),
     _token("xendit-key", "xnd_(?:development|production)_", f"{ALNUM}{{30,}}"),
-    _token("stripe-key", "sk_org_(?:live|test)_", f"{ALNUM}{{20,}}", mixed),
+    _token("stripe-key", "sk_org_(?:live|test)_", f"{ALNUM}{{20,}}", varied),
     _token("woocommerce-key", "c[ks]_", f"{HEX}{{40}}\\b"),
     _token("adyen-key", "AQE[a-z]", rf"[A-Za-z0-9+/=]{{20,}}-[A-Za-z0-9+/=]{{20,}}-{ALNUM}{{10,}}"),
     _token("amazon-login-secret", r"amzn1\.oa2-cs\.v1\.", f"{HEX}{{60,}}"),
@@ -350,9 +371,9 @@ PROVIDERS: tuple[Rule, ...] = (
         "paypal-token", r"access_token\$(?:production|sandbox)\$", r"[a-z0-9]{12,}\$[a-f0-9]{30,}"
     ),
     # work
-    _token("linear-key", "lin_(?:api|oauth)_", f"{ALNUM}{{32,}}"),
+    _token("linear-key", "lin_(?:api|oauth)_", f"{ALNUM}{{32,}}", start=ANYWHERE),
     _token("notion-token", "ntn_", f"[0-9]{{11}}{ALNUM}{{32,}}"),
-    _token("notion-token", "secret_", f"{ALNUM}{{43}}\\b", mixed),
+    _token("notion-token", "secret_", f"{ALNUM}{{43}}\\b", varied),
     _token("airtable-token", "pat", rf"{ALNUM}{{14}}\.{HEX}{{64}}", then=rf"{ALNUM}{{14}}\."),
     _token("figma-token", "fig[dour]_", f"{URLSAFE}{{36,}}"),
     _token("typeform-token", "tfp_", r"[A-Za-z0-9_.=\-]{40,}"),
@@ -363,7 +384,7 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("clickup-token", "pk_[0-9]{6,10}_", "[A-Z0-9]{32}"),
     _token("klaviyo-key", "pk_", f"{HEX}{{34}}\\b"),
     _token("canva-secret", "cnvca", f"{URLSAFE}{{40,}}", mixed),
-    _token("zuplo-key", "zpka_", "[A-Za-z0-9_]{30,}", mixed),
+    _token("zuplo-key", "zpka_", "[A-Za-z0-9_]{30,}", varied),
     _token("salesforce-session", "00D[A-Za-z0-9]{12,15}!", r"[A-Za-z0-9._]{60,}", mixed),
     _token("riot-key", "RGAPI-", f"{UUID}\\b"),
     _token("vk-token", r"vk1\.a\.", f"{URLSAFE}{{60,}}"),
@@ -382,14 +403,14 @@ PROVIDERS: tuple[Rule, ...] = (
         check=anything,
     ),
     # watching
-    _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", mixed),
-    _token("grafana-token", "gl(?:c|sa)_", r"[A-Za-z0-9+/=_]{32,}", mixed),
+    _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", varied),
+    _token("grafana-token", "gl(?:c|sa)_", r"[A-Za-z0-9+/=_]{32,}", varied),
     _token("grafana-key", "eyJrIjoi", r"[A-Za-z0-9+/=]{40,}"),
     _token("newrelic-key", "NR(?:AK|II|JS|RA|AA|AL|SP)-", r"[A-Za-z0-9_\-]{19,}"),
     _token("launchdarkly-key", "(?:sdk|api|mob)-", f"{UUID}\\b"),
     _token("beamer-token", "b_", r"[A-Za-z0-9_=\-]{44}\b", mixed),
-    _token("posthog-key", "ph[xs]_", f"{ALNUM}{{36,}}", mixed),
-    _token("honeycomb-key", "hc[abcmx][il]?[kc]?_", f"{ALNUM}{{40,}}", mixed),
+    _token("posthog-key", "ph[xs]_", f"{ALNUM}{{36,}}", varied),
+    _token("honeycomb-key", "hc[abcmx][il]?[kc]?_", f"{ALNUM}{{40,}}", varied),
     _token("axiom-token", "xa[ap]t-", f"{UUID}\\b"),
     # people
     _token("facebook-token", "EAA[A-Z]", f"{ALNUM}{{80,}}", mixed),
@@ -402,7 +423,7 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("twitter-bearer", "A{20,24}", "[A-Za-z0-9%]{70,}", mixed),
     _token("dropbox-token", r"sl\.(?:u\.)?", r"[A-Za-z0-9_\-]{120,}", mixed),
     _token("linkedin-secret", "WPL_AP[01]\\.", r"[A-Za-z0-9.=]{16,}"),
-    _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", mixed),
+    _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", varied),
     Rule(
         kind="okta-token",
         lead=r"(?:\b|_)(?i:okta|ssws)",
@@ -573,18 +594,22 @@ PEM_FOOTER_LEAD = r"-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
 PEM_FOOTER = (
     r"((?:[A-Za-z0-9+/]{20,}={0,2}(?:[ \t\r\n]|\\[nr])*)+)-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
 )
-# How the bodies of keys begin: DER of RSA and DSA, of EC, of Ed25519 and X25519; OpenSSH's own.
+# How the bodies of keys begin: DER of RSA and DSA, of EC, of Ed25519 and X25519, of what is
+# encrypted; OpenSSH's own.
 KEY_BODY_LEAD = (
     r"\b(?:MII[A-J][A-Za-z0-9+/][AQgw]IBA(?:AKC|AKB|DAN)|MHcCAQEEI|MIGkAgEBBDD|MIHcAgEBBEI|"
     r"MI(?:GH|GT|G2|HU|Hu)AgEAMB[A-Z]GByqGSM49|M[C-F][A-Za-z0-9]CAQ[AE]wBQYDK2V[uw]|"
-    r"b3BlbnNzaC1rZXktdjE)"
+    r"MII[A-J][A-Za-z0-9+/][A-Za-z0-9+/]B[A-Za-z0-9+/]BgkqhkiG9w0BBQ0w|"
+    r"MI[GH][A-Za-z0-9+/]MF[A-Za-z0-9+/]GCSqGSIb3DQEFDT|b3BlbnNzaC1rZXktdjE)"
 )
 KEY_BODY = (
     rf"({KEY_BODY_LEAD}[A-Za-z0-9+/]{{16,}}(?:(?:[ \t\r\n\"'+,]|\\[nr])*[A-Za-z0-9+/]{{32,}})*"
-    r"(?:[ \t\r\n]|\\[nr])*[A-Za-z0-9+/]*={0,2})"
+    r"(?:(?:[ \t\r\n]|\\[nr])*[A-Za-z0-9+/]+)?={0,2})"
 )
+KEY_MATERIAL = "[A-Za-z0-9+/]{40,}"  # with less it is a text about keys
 PEM_BASE64 = "LS0tLS1CRUdJTiB[A-Za-z0-9+/]{40,}={0,2}"
-PUTTY = r"(?i:Private-Lines): [0-9]{1,3}\s+([A-Za-z0-9+/=\r\n]{40,})"
+PUTTY_LEAD = "(?i:Private-Lines): [0-9]"
+PUTTY = rf"{PUTTY_LEAD}(?s:.{{0,100}}?)([A-Za-z0-9+/=\r\n]{{40,}}[A-Za-z0-9+/=])"
 KUBERNETES_KIND = r"(?i:\bkind[\"']?:[ \t]*[\"']?secret\b)"
 KUBERNETES_VALUE = (
     r"(?m:^[ \t]+[\"']?[A-Za-z0-9_.\-]+[\"']?:[ \t]*(?:[|>][+\-]?[ \t]*\n[ \t]+)?"

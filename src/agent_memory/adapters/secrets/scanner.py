@@ -4,8 +4,6 @@ RE2 takes time in proportion to the text, whatever it holds. Python looks only a
 and at a bounded piece of text around it.
 """
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -27,7 +25,6 @@ NESTED = 8
 COMMAND_REACH = 600
 DOCUMENT_REACH = 16 << 10
 KEY_REACH = 32 << 10
-KEY_MATERIAL = 40  # base64 characters; with fewer it is a text about keys
 SHORT_KEY_MATERIAL = 16  # of what begins as keys do: the rest may have been cut off
 DEPTH = 4  # how many wrappings around one another are seen through
 VIEWED = 16  # so many times its size may be looked at of a text; more is an attack, and blocked
@@ -190,9 +187,10 @@ class Scanner:
             (patterns.PEM_BASE64, self._encoded_pem),
             (patterns.PEM_FOOTER_LEAD, self._key_material(patterns.PEM_FOOTER)),
             (patterns.KEY_BODY_LEAD, self._key_material(patterns.KEY_BODY)),
-            (patterns.PUTTY, self._key_material(patterns.PUTTY)),
+            (patterns.PUTTY_LEAD, self._key_material(patterns.PUTTY)),
             (patterns.KUBERNETES_KIND, self._kubernetes),
         ]
+        self._wide_leads = _either(lead for lead, _ in wide)
         self._stages = [
             self._shapes,
             self._stage(
@@ -219,7 +217,7 @@ class Scanner:
         ]
         self._broken = self._stage([], [(wrappings.BROKEN, self._joined)]).leads
         self._quick = (*(stage.leads for stage in self._stages), self._broken)
-        self._begins = "|".join(f"(?:{rule.begins})" for rule in patterns.PROVIDERS if rule.begins)
+        self._begins = _either(rule.begins for rule in patterns.PROVIDERS if rule.begins)
 
     def suspects(self, lines: bytes) -> bool:
         """Whether a rule may apply to any of these lines, or to all of them as one text. Texts
@@ -285,9 +283,8 @@ class Scanner:
         )
         glances = []
         for leads in (self._leads, views):
-            either = "|".join(f"(?:{lead})" for lead in leads)
             glance = re2.Set.SearchSet(self._options)
-            glance.Add(f"(?m:{either})".encode())
+            glance.Add(f"(?m:{_either(leads)})".encode())
             glance.Compile()
             glances.append(glance)
         return glances
@@ -302,8 +299,10 @@ class Scanner:
         ]
         if not edits:
             return
-        shown = wrappings.around(data, edits)
+        shown: Sequence[Edit] = wrappings.around(data, edits)
         view = View(data, shown)
+        if self._goes_on(view.data) or self._goes_on(data):
+            shown, view = edits, View(data, edits)
         yield from self._seen(view, search)
         # Between two words, what was removed may also stand before a token, or after one.
         glued = [edits[index] for index in wrappings.glued(data, edits)]
@@ -321,6 +320,10 @@ class Scanner:
         ends = frozenset(edit.start for edit in glued)
         if ends != starts:
             yield from self._seen(View(data, _parted(shown, ends)), search, deeper=False)
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Whether something begins or ends here that goes on over many lines."""
+        return next(self._matches(self._wide_leads, data), None) is not None
 
     def _base64(self, data: bytes, search: Search) -> Iterator[Span]:
         return self._decoded(data, search, wrappings.BASE64, wrappings.from_base64)
@@ -481,12 +484,21 @@ class Scanner:
             # The next dashes end the search, so all blocks together cost one pass.
             dashes = data.find(b"-----", body, body + KEY_REACH)
             end = dashes if dashes >= 0 else min(len(data), body + KEY_REACH)
-            if not _holds_key(data[body:end]):
+            gap = data.find(wrappings.GAP, body, end)
+            end = gap if gap >= 0 else end
+            if not self._holds_key(data[body:end]):
                 continue
             if data.startswith(b"-----END", end):
                 closing = data.find(b"-----", end + 8, end + 80)
                 end = closing + 5 if closing >= 0 else end
             yield Span(start, end, secrets.PRIVATE_KEY, 0)
+
+    def _holds_key(self, body: bytes) -> bool:
+        first = body.split(maxsplit=1)[:1]
+        if first and first[0].startswith(_KEY_STARTS):
+            return len(first[0]) >= SHORT_KEY_MATERIAL
+        runs = self._matches(patterns.KEY_MATERIAL, body)
+        return any(not secrets.is_readable(run.group().decode()) for run in runs)
 
     def _encoded_pem(self, data: bytes) -> Iterator[Span]:
         for match in self._matches(patterns.PEM_BASE64, data):
@@ -709,6 +721,10 @@ class _Name:
         return secrets.is_token(text)
 
 
+def _either(leads: Iterable[str]) -> str:
+    return "|".join(f"(?:{lead})" for lead in leads)
+
+
 def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
     """A text in blocks of whole lines."""
     start = 0
@@ -808,27 +824,6 @@ def _marked(data: bytes, end: int) -> int:
         last += 1
     rest = data[end:last].rstrip(b",;.&|)]}>")
     return end + len(rest) if rest and not _OPERATORS & set(rest) else end
-
-
-def _holds_key(body: bytes) -> bool:
-    first = body.split(maxsplit=1)[:1]
-    if first and first[0].startswith(_KEY_STARTS):
-        return len(first[0]) >= SHORT_KEY_MATERIAL
-    return _longest_base64(body) >= KEY_MATERIAL
-
-
-def _longest_base64(body: bytes) -> int:
-    lines = body.replace(b"\\n", b"\n").replace(b"\\r", b"\n").replace(b"\\", b"\n").split()
-    return max((len(line.strip(b"\"'+,;")) for line in lines if _is_material(line)), default=0)
-
-
-def _is_material(line: bytes) -> bool:
-    try:
-        line = line.strip(b"\"'+,;")
-        base64.b64decode(line + b"=" * (-len(line) % 4), validate=True)
-    except binascii.Error:
-        return False
-    return True
 
 
 def _grouped(text: str) -> bool:

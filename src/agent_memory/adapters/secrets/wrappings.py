@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 LINE_REACH = 16 << 10  # how much of a long line is unwrapped after a wrapping
 BEFORE_REACH = 1 << 10  # and before it
-GAP = b"\n\n"  # stands for the text between two pieces of a view
+GAP = b"\n\xff\n"  # stands for the text between two pieces of a view; no text has such a byte
 CHUNK = 12  # what is encoded is redacted by so many groups together
 
 # ---- what is removed or replaced ----
@@ -195,8 +195,7 @@ def around(data: bytes, edits: Sequence[Edit]) -> list[Edit]:
                 found.append(Edit(shown, start, None))
         found.append(edit)
         if line_end < edit.end:
-            line_end = data.find(b"\n", edit.end)
-            line_end = len(data) if line_end < 0 else line_end
+            line_end = data.find(b"\n", edit.end) + 1 or len(data)
         shown = max(shown, min(line_end, edit.end + LINE_REACH))
     if shown < len(data):
         found.append(Edit(shown, len(data), None))
