@@ -1,6 +1,8 @@
 """Notes that a power cut has damaged: they are mended, and every memory has its note again."""
 
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.git_repositories import Repository, made
-from tests.launching import Home
+from tests.launching import Home, until
 from tests.memory_commands import OK, Memory
 
 REF = "refs/notes/mem/decisions"
@@ -115,6 +117,34 @@ def test_a_sync_mends_notes_and_loses_no_memory(
         assert text.count(f"\nid: {name}\n".encode()) == 1, name
     assert repository.succeeds("rev-list", "--objects", REF)
     assert set(memory.listed()) >= set(names)
+
+
+def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
+    """libgit2 reads such an object for ever, and holds up every thread meanwhile."""
+    with Home() as home:
+        home.serve()
+        repository = made(home.work / "app")
+        memory = Memory(home, repository.folder)
+        names = [memory.capture("decisions", f"Berth {number} is free") for number in range(3)]
+        memory.text("sync", "--domain", "project")
+        pid = home.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not home.processes(), "it is gone")
+        short = objects(repository, repository.refs()[REF])
+        for oid in short:
+            path = loose(repository, oid)
+            path.chmod(0o600)
+            os.truncate(path, path.stat().st_size * 2 // 3)
+        home.serve()
+
+        memory.text("sync", "--domain", "project", "--force")
+
+        text = notes(repository)
+        for name in names:
+            assert text.count(f"\nid: {name}\n".encode()) == 1, name
+        kept = {each.name for each in (home.data / "torn-objects").iterdir()}
+        assert kept == set(short)
 
 
 def test_what_people_wrote_into_notes_survives_where_it_can_be_read(

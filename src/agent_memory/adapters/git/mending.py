@@ -10,7 +10,9 @@ removed, through a link.
 
 import contextlib
 import hashlib
+import os
 import re
+import shutil
 import stat
 import zlib
 from collections.abc import Iterator
@@ -25,10 +27,51 @@ from agent_memory.domain import memories
 from agent_memory.domain.errors import GitFailed
 
 MAX_FILE_BYTES = 64 << 20  # of a ref, a reflog or a loose object that is looked at
+MAX_LOOSE = 20_000  # objects that are looked at
 CHUNK = 1 << 16
 
+_REST = re.compile(r"[0-9a-f]{38}", re.ASCII)  # of the name of an object, behind its folder
 _OID = re.compile(rb"[0-9a-f]{40}", re.ASCII)
 _UNREADABLE = (pygit2.GitError, KeyError, ValueError)
+
+
+def set_torn_aside(home: Path, aside: Path) -> list[str]:
+    """Move loose objects that are cut short out of a repository: libgit2 reads them for ever, and
+    with it the whole process stands still. Their names; they are kept in `aside`."""
+    torn = [path for path in _loose(home) if _is_cut_short(path)]
+    for path in torn:
+        aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(path, aside / (path.parent.name + path.name))
+    return [path.parent.name + path.name for path in torn]
+
+
+def _loose(home: Path) -> list[Path]:
+    """The plain files of loose objects, newest first, and not too many."""
+    found: list[tuple[int, Path]] = []
+    for folder in (home / "objects").glob("[0-9a-f][0-9a-f]"):
+        if not control_files.is_linked(home, folder):
+            with os.scandir(folder) as entries:
+                found += [
+                    (each.stat(follow_symlinks=False).st_mtime_ns, Path(each.path))
+                    for each in entries
+                    if each.is_file(follow_symlinks=False) and _REST.fullmatch(each.name)
+                ]
+    return [path for _, path in sorted(found, reverse=True)[:MAX_LOOSE]]
+
+
+def _is_cut_short(path: Path) -> bool:
+    """Whether the file of an object ends before the object does. Large ones are not looked at."""
+    if path.stat().st_size > MAX_FILE_BYTES:
+        return False
+    unpacked, size = zlib.decompressobj(), 0
+    packed = path.read_bytes()
+    try:
+        while packed and size <= MAX_FILE_BYTES:
+            size += len(unpacked.decompress(packed, CHUNK))
+            packed = unpacked.unconsumed_tail
+    except zlib.error:
+        return False  # that is an error to libgit2, too
+    return size <= MAX_FILE_BYTES and not unpacked.eof
 
 
 def damaged(repository: pygit2.Repository) -> list[str]:

@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pygit2
+import structlog
 
-from agent_memory.adapters.git import addresses, control_files, modes, opening, own, remotes
+from agent_memory.adapters.git import (
+    addresses,
+    control_files,
+    mending,
+    modes,
+    opening,
+    own,
+    remotes,
+)
 from agent_memory.adapters.git.index import Indexes
 from agent_memory.adapters.git.modes import Modes
 from agent_memory.adapters.git.notebook import GitNotebook
@@ -19,6 +28,9 @@ from agent_memory.domain.ports import Worker
 from agent_memory.domain.projects import Located
 
 SCRATCH = "scratch"
+TORN = "torn-objects"  # in the data folder: objects of git that a crash has cut short
+
+log = structlog.get_logger()
 
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.git", re.ASCII)
 _BRANCHES = "refs/heads/"
@@ -37,6 +49,7 @@ class GitRepositories:
         self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
         self._indexes = Indexes()
         self._making = threading.Lock()
+        self._looked_at: set[Path] = set()
         # Both hold for the whole process. What a capture says is kept must be on disk; and of a
         # partial clone we read only what is there.
         pygit2.settings.enable_fsync_gitdir(True)
@@ -71,6 +84,7 @@ class GitRepositories:
         return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
 
     def notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
+        self._look_at(Path(home))
         if Path(home).is_relative_to(self._data_folder.resolve()):
             self._make(Path(home))
             shown = Modes(home=Path(home), umask=modes.OWNER_ONLY)
@@ -95,6 +109,19 @@ class GitRepositories:
     def close(self) -> None:
         """End what waits for a remote."""
         self._remotes.close()
+
+    def _look_at(self, home: Path) -> None:
+        """Once a process: what a crash has cut short is there before it starts."""
+        with self._making:
+            if home in self._looked_at:
+                return
+            try:
+                torn = mending.set_torn_aside(home, self._data_folder / TORN)
+            except OSError as exc:
+                raise GitFailed(f"the objects of {home} cannot be looked at: {exc}") from exc
+            self._looked_at.add(home)
+        if torn:
+            log.warning("notes.torn_objects_set_aside", home=str(home), objects=torn[:20])
 
     def _make(self, path: Path) -> None:
         with self._making:
