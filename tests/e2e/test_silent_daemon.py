@@ -44,7 +44,7 @@ def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
     said = (
         f"error: the daemon (process {stopped.pid()}) has not answered for 1 s:"
         f" `kill -CONT {stopped.pid()}` lets it go on if it was stopped,"
-        " `memory-daemon stop` ends it\n"
+        " `memory-daemon stop` ends it; what you asked for may still be done then\n"
     )
     assert answers == [Answer(relay.STORAGE_ERROR, b"", said.encode())] * len(COMMANDS)
 
