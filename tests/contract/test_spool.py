@@ -289,7 +289,7 @@ class TestKeeping:
             WHOLE,
             session=f"of-{TOKEN}",
             given=TOKEN,
-            folder=f"/work/{TOKEN}",
+            folder=f"/code/{TOKEN}",
             branch=f"feature/{TOKEN}",
             use=Use(name=f"mcp__x__{TOKEN}"),
             about={TOKEN: "x"},
