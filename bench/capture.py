@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pygit2
 
-from agent_memory import launch, relay
+from agent_memory import launch
+from agent_memory.launcher import relay
 from bench.processes import Daemon
 from bench.tables import render
 

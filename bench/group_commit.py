@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.storage import schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.interfaces import wire
+from agent_memory.platform.store import schema
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from bench import processes
 from bench.conversation import Corpus
 

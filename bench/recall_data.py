@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.client import Event, EventRole, EventType
-from agent_memory.domain import events as domain
-from agent_memory.domain.ports import Embedder
+from agent_memory.features.log.model import events as domain
+from agent_memory.platform.ports import Embedder
 from bench import vocabulary
 
 TURNS = 40  # of a session

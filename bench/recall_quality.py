@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from agent_memory.adapters.index.minilm import MiniLm
 from agent_memory.client import Event, EventRole, EventType, MemoryClient
+from agent_memory.features.index.adapters.minilm import MiniLm
 from bench import tables
 from bench.bm25 import Bm25
 from bench.processes import Daemon

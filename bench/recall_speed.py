@@ -28,13 +28,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agent_memory import client, launch
-from agent_memory.adapters.index.minilm import MiniLm
-from agent_memory.adapters.index.vectors import FlatVectors
 from agent_memory.client import MemoryClient
-from agent_memory.domain import documents, ranking
-from agent_memory.domain.embeddings import Vector
-from agent_memory.domain.events import Millis
-from agent_memory.domain.queries import Scope
+from agent_memory.features.index.adapters.minilm import MiniLm
+from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import Scope
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.recall.model import ranking
 from bench import recall_data, tables
 from bench.launch import BARE, percentile, run
 from bench.processes import Daemon

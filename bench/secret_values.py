@@ -11,8 +11,8 @@ import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agent_memory.adapters.secrets import patterns
-from agent_memory.adapters.secrets.patterns import Rule
+from agent_memory.features.secrets.adapters import patterns
+from agent_memory.features.secrets.adapters.patterns import Rule
 
 ALNUM = string.ascii_letters + string.digits
 

@@ -26,9 +26,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.domain import secrets
-from agent_memory.domain.errors import ContentBlocked
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.model import secrets
+from agent_memory.kernel.errors import ContentBlocked
 from bench import secret_values, tables
 
 PER_KIND = 50

@@ -17,21 +17,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_memory import client
-from agent_memory.adapters.clock import SystemClock
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.adapters.worker.process import ProcessWorker
 from agent_memory.client import MemoryClient
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.segments import Rules
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.interfaces import wire
-from agent_memory.services.rollup import Rollup
-from agent_memory.services.segmenting import Segmenting
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
+from agent_memory.platform.worker.process import ProcessWorker
 from bench import conversation
 from bench.launch import SCRIPT, isolated, run
 from bench.tables import render

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_memory.adapters.backup import restoring, sources
-from agent_memory.adapters.backup.snapshots import DataSnapshots
-from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.events import Millis
+from agent_memory.features.backups.adapters import restoring, sources
+from agent_memory.features.backups.adapters.snapshots import DataSnapshots
+from agent_memory.features.log.model.events import Millis
+from agent_memory.platform.store import families, schema
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 
 STEPS = ("os.link", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 OLD, NEW = 3, 5

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.forked_daemons import Born, Nursery
 from tests.memory_client import Client
-from tests.nursery import Born, Nursery
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0

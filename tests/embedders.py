@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from agent_memory.domain.embeddings import Vector
+from agent_memory.features.index.model.embeddings import Vector
 
 DIMENSION = 64
 _WORD = re.compile(r"\w+")

@@ -7,24 +7,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.forgetting_plan import (
+from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
     StoredForgettingReports,
 )
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.maintenance import GuardedMaintenance
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.adapters.storage.traces import StoredTraces
-from agent_memory.domain.events import Event, Millis
-from agent_memory.domain.forgetting import Report, Selection
-from agent_memory.domain.ports import Embedder
-from agent_memory.domain.segments import Rules
-from agent_memory.services.forgetting import Forgetting
-from agent_memory.services.learning import Learning
-from agent_memory.services.purging import Purging
-from agent_memory.services.rollup import Rollup
-from agent_memory.services.segmenting import Segmenting
+from agent_memory.features.forgetting.adapters.traces import StoredTraces
+from agent_memory.features.forgetting.model.forgetting import Report, Selection
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.forgetting.services.purging import Purging
+from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.platform.ports import Embedder
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
+from agent_memory.platform.store.maintenance import GuardedMaintenance
+from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.stores import unexpected
 from tests.recall_parts import NOW, Parts, assembled
 

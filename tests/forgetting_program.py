@@ -6,8 +6,8 @@ Arguments: the data folder, the session, the phase.
 import sys
 from pathlib import Path
 
-from agent_memory.domain.events import SessionId
-from agent_memory.domain.forgetting import Selection
+from agent_memory.features.forgetting.model.forgetting import Selection
+from agent_memory.features.log.model.events import SessionId
 from tests.forgetting_parts import kept
 
 

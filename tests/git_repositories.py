@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_memory.domain import memories
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import Domain, Home, Memory, Status
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Home, Memory, Status
 
 SECONDS = 60
 GIT = shutil.which("git") or "git"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from agent_memory.domain.graphs import (
+from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     GraphCheckpoint,
     PendingWrite,

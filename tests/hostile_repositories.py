@@ -16,10 +16,10 @@ from pathlib import Path
 
 import structlog
 
-from agent_memory.adapters.git.notebook import GitNotebook
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.domain.errors import AgentMemoryError
-from agent_memory.domain.memories import Home
+from agent_memory.features.memories.adapters.git.notebook import GitNotebook
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.model.memories import Home
+from agent_memory.kernel.errors import AgentMemoryError
 from tests.git_repositories import DOMAIN, Repository, cloned, environment, made, memory
 
 HOOKS = (

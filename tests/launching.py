@@ -19,8 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from agent_memory import config, launch, places
-from tests.nursery import Nursery
+from agent_memory import config, launch
+from agent_memory.daemon import runtime_files
+from tests.forked_daemons import Nursery
 
 LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
@@ -66,11 +67,12 @@ def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) ->
 
 def changed_launcher(folder: Path, old: str, new: str) -> Path:
     """A copy of the launcher with one line changed."""
-    source = LAUNCHER.with_name("relay.py").read_text()
+    source = (LAUNCHER.parent / "launcher/relay.py").read_text()
     assert source.count(old) == 1, old
     copy = folder / LAUNCHER.name
     copy.write_text(LAUNCHER.read_text())
-    copy.with_name("relay.py").write_text(source.replace(old, new))
+    (folder / "launcher").mkdir()
+    (folder / "launcher/relay.py").write_text(source.replace(old, new))
     return copy
 
 
@@ -282,7 +284,7 @@ class Home:
 
     def pid(self) -> int | None:
         """The daemon's process, by the lock that it holds."""
-        return places.holder(config.folders(self.environ))
+        return runtime_files.holder(config.folders(self.environ))
 
     def log(self) -> str:
         path = self.data / "logs/daemon.log"

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 
-from agent_memory.interfaces.mcp.desk import Visitor
+from agent_memory.interfaces.mcp.handlers import Visitor
 
 TOOLS = ("where", "wait", "linger", "pause", "repeat")
 WAITING, CANCELLED = "waiting", "cancelled"

@@ -6,32 +6,39 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_memory.adapters.index.lexical import TantivyIndex
-from agent_memory.adapters.index.vectors import FlatVectors
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
-from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.domain.batches import Append, Batch, Delete
-from agent_memory.domain.embeddings import Vector
-from agent_memory.domain.errors import EmbedderFailed
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.ports import Embedder, OrderedStore
-from agent_memory.domain.queries import Answer, Mode, Query, Scope
-from agent_memory.domain.segments import Rules
-from agent_memory.services.embedding import Embedding
-from agent_memory.services.facts import Facts
-from agent_memory.services.indexes import Indexes
-from agent_memory.services.indexing import Indexing
-from agent_memory.services.library import Library
-from agent_memory.services.recall import Recall, Vectors
-from agent_memory.services.segmenting import Segmenting
-from agent_memory.services.tail import Tail
+from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import Answer, Mode, Query, Scope
+from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
+from agent_memory.features.knowledge.services.facts import Facts
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
+from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.indexing import Indexing
+from agent_memory.features.recall.services.recall import Recall, Vectors
+from agent_memory.features.recall.services.unindexed import Tail
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.kernel.errors import EmbedderFailed
+from agent_memory.platform.ports import Embedder, OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Append, Batch, Delete
 from tests.contract.stores import TIMEOUT, OpenStore, commit, memory
 from tests.inline_worker import InlineWorker
 

@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent_memory.domain import diaries
-from agent_memory.domain.chats import Call, CallId, Message, Role
-from agent_memory.domain.diaries import About
-from agent_memory.domain.events import Event, Millis, SessionId
-from agent_memory.domain.runs import Answered, Finished, Kept, Outcome, Prompted, RunId, Used
+from agent_memory.features.log.model.events import Event, Millis, SessionId
+from agent_memory.features.runs.model import run_events
+from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Finished,
+    Kept,
+    Outcome,
+    Prompted,
+    RunId,
+    Used,
+)
+from agent_memory.features.runs.model.run_events import About
 from tests.sessions_told import START
 
 AGENT = "kontekst:default"
@@ -55,7 +63,7 @@ def events_of(
     turn = 0
     for second, each in enumerate(kept):
         turn += isinstance(each, Answered)
-        event = diaries.event(
+        event = run_events.event(
             about(session, run, agent),
             each,
             number=len(found) + 1,

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
 
 START = 1_767_600_000_000
 STEP = 20_000

@@ -9,21 +9,21 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.adapters.transcripts.claude_code import ClaudeCode
-from agent_memory.adapters.transcripts.codex import Codex
-from agent_memory.adapters.transcripts.files import TranscriptFiles
-from agent_memory.adapters.transcripts.plain import Plain
-from agent_memory.domain.events import Event, Millis
-from agent_memory.domain.ports import OrderedStore, Worker
-from agent_memory.domain.transcripts import Source
-from agent_memory.services.backfill import Backfill, Backfilled
-from agent_memory.services.ingest import Ingest
-from agent_memory.services.workplaces import Shared, Workplaces
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCode
+from agent_memory.features.hooks.adapters.transcripts.codex import Codex
+from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
+from agent_memory.features.hooks.adapters.transcripts.plain import Plain
+from agent_memory.features.hooks.model.transcripts import Source
+from agent_memory.features.hooks.services.backfill import Backfill, Backfilled
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.services.project_resolver import Shared, Workplaces
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.platform.ports import OrderedStore, Worker
 from tests.inline_worker import InlineWorker
 
 START_MS = 1_767_261_600_000  # 1 January 2026, 10:00

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import click
 
-from agent_memory import config, relay
-from agent_memory.domain import errors
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory import config
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import runner
 from agent_memory.interfaces.cli.programs import PROGRAMS
+from agent_memory.kernel import errors
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.launcher import relay
 
 PAGES = Path(__file__).parent.parent / "docs/reference"
 WIDTH = 88

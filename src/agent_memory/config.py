@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from agent_memory.domain import spelling, toml_text
-from agent_memory.domain.errors import ConfigError
+from agent_memory.kernel import spelling, toml_lines
+from agent_memory.kernel.errors import ConfigError
 
 PROJECT_FILE = "memory.toml"
 ENVIRONMENT_PREFIX = "MEMORY_"
@@ -562,7 +562,7 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
     except ValueError as exc:  # that of a number with too many digits is not the parser's own
         raise ConfigError(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
     for name, value in settings:
-        where = f"{path}:{toml_text.line_of(text, name)}"
+        where = f"{path}:{toml_lines.line_of(text, name)}"
         if name not in KEYS:
             said = _cut(name)
             raise ConfigError(f"{where}: unknown setting {said!r}{_nearest(said)}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.domain.ports import OrderedStore
+from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import DURABLE, STORES, OpenStore
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agent_memory.adapters.index.lexical import TantivyIndex
-from agent_memory.domain import analysis
-from agent_memory.domain.documents import Document, Kind, Owner, key_of
-from agent_memory.domain.embeddings import Vector
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.queries import HIDDEN, Scope
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.model.documents import Document, Kind, Owner, key_of
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import HIDDEN, Scope
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.text import analysis
 
 ANYTHING = Scope(statuses=frozenset({"", "active", "draft", *HIDDEN}))  # the hidden ones too
 COMMON = "everywhere"  # a word that every generated text has

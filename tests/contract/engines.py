@@ -4,9 +4,9 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_memory.adapters.storage.committer import Engine
-from agent_memory.domain.batches import Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
+from agent_memory.platform.store.committer import Engine
 from tests.contract.stores import TIMEOUT
 
 

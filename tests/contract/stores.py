@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Batch, Outcome, Row
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.status import StoreHealth
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store.batches import Batch, Outcome, Row
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
+from agent_memory.platform.store.rocks import RocksEngine
 
 TIMEOUT = 20.0  # for what must happen: it is only ever waited out by a failing test
 HIGHEST = b"\xff" * 8

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.agents import claude_code, codex, cursor, gemini
-from agent_memory.adapters.agents.claude_code import ClaudeCode
-from agent_memory.adapters.agents.codex import Codex
-from agent_memory.adapters.agents.cursor import Cursor
-from agent_memory.adapters.agents.files import LIMIT, DiskFiles
-from agent_memory.adapters.agents.gemini import Gemini
-from agent_memory.domain.agents import (
+from agent_memory.features.hooks.adapters.agents import claude_code, codex, cursor, gemini
+from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCode
+from agent_memory.features.hooks.adapters.agents.codex import Codex
+from agent_memory.features.hooks.adapters.agents.cursor import Cursor
+from agent_memory.features.hooks.adapters.agents.files import LIMIT, DiskFiles
+from agent_memory.features.hooks.adapters.agents.gemini import Gemini
+from agent_memory.features.hooks.model.installations import (
     Agent,
     Change,
     ConfigFile,
@@ -31,8 +31,8 @@ from agent_memory.domain.agents import (
     Wanted,
     runs_us,
 )
-from agent_memory.domain.errors import ConfigError
-from agent_memory.domain.ports import AgentSetup
+from agent_memory.kernel.errors import ConfigError
+from agent_memory.platform.ports import AgentSetup
 
 LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")
 MOVED = Launcher(python="/elsewhere/bin/python", script="/elsewhere/agent_memory/launch.py")

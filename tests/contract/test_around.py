@@ -7,11 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.domain.batches import Batch, Delete, DeleteRange, Put, Row
-from agent_memory.domain.errors import StorageClosed, StorageFailed
-from agent_memory.domain.events import (
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
     Event,
     EventId,
     EventRole,
@@ -20,7 +17,10 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.ports import OrderedStore
+from agent_memory.kernel.errors import StorageClosed, StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Delete, DeleteRange, Put, Row
 from tests.contract.stores import HIGHEST, TIMEOUT, OpenStore, commit
 
 A, B = families.EVENTS, families.TOC_NODES

@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.memory_store import StoredMemories
-from agent_memory.domain.contexts import Wanted
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import USER, Domain, Draft, Home, Memory, Status
-from agent_memory.domain.projects import Place
-from agent_memory.domain.segments import estimate_tokens
-from agent_memory.services.briefing import MAX_GIVEN, MAX_SESSIONS, RELATED, Briefing
-from agent_memory.services.capture import Capture
-from agent_memory.services.context import ContextBuilder
+from agent_memory.features.hooks.services.context_injection import (
+    MAX_GIVEN,
+    MAX_SESSIONS,
+    RELATED,
+    Briefing,
+)
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.memories.model.memories import USER, Domain, Draft, Home, Memory, Status
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.toc.model.segments import estimate_tokens
 from tests.recall_parts import DAY, NOW, Parts, Stopped, dialogue, opened
 
 SHOP = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")

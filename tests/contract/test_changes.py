@@ -6,16 +6,29 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.memory_store import StoredMemories
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.domain import memories
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.forgetting import Place
-from agent_memory.domain.memories import USER, Domain, Memory, Status
-from agent_memory.domain.ports import MemoryChange, OrderedStore
-from agent_memory.services import changes
-from agent_memory.services.changes import Change, Changes, Happening, Record, Remembering
+from agent_memory.features.forgetting.model.forgetting import Place
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import USER, Domain, Memory, Status
+from agent_memory.features.streaming.services import change_feed
+from agent_memory.features.streaming.services.change_feed import (
+    Change,
+    Changes,
+    Happening,
+    Record,
+    Remembering,
+)
+from agent_memory.platform.ports import MemoryChange, OrderedStore
 from tests.contract.stores import TIMEOUT
 from tests.memory_values import memory
 
@@ -184,7 +197,7 @@ def test_nothing_is_missed_between_what_is_stored_and_what_comes(feed: Feed) -> 
 @pytest.mark.parametrize("text", ["", "x" * (1 << 19)])
 def test_only_the_one_that_is_too_slow_is_dropped(feed: Feed, text: str) -> None:
     slow, quick = Reader(feed), Reader(feed)
-    most = changes.ROOM_CHARS // len(text) if text else changes.ROOM
+    most = change_feed.ROOM_CHARS // len(text) if text else change_feed.ROOM
     for start in range(0, most, 20):
         feed.say(*(event(str(number), text=text) for number in range(start, start + 20)))
         quick.wait(lambda: len(quick.taken) >= start + 20)  # noqa: B023  # it is called at once

@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_memory.adapters.models.completions import AGAIN_SECONDS, Completions
-from agent_memory.adapters.models.external import ExternalServer
-from agent_memory.adapters.models.leases import Lease
-from agent_memory.domain.chats import (
+from agent_memory.features.runs.adapters.completions import AGAIN_SECONDS, Completions
+from agent_memory.features.runs.model.chats import (
     Call,
     CallId,
     Ended,
@@ -27,10 +25,12 @@ from agent_memory.domain.chats import (
     Thought,
     Tool,
 )
-from agent_memory.domain.errors import Cancelled, ContextTooLong, FeatureUnavailable, LlmFailed
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.ports import ChatModel
-from agent_memory.domain.segments import estimate_tokens
+from agent_memory.features.toc.model.segments import estimate_tokens
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, ContextTooLong, FeatureUnavailable, LlmFailed
+from agent_memory.platform.llm.external import ExternalServer
+from agent_memory.platform.llm.leases import Lease
+from agent_memory.platform.ports import ChatModel
 from tests.contract.scripted_llm import (
     TIMEOUT,
     Gate,

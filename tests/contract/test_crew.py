@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.crew.folder import MAX_BYTES, CrewFolder
-from agent_memory.domain import profiles
-from agent_memory.domain.errors import ConfigError, NotFound
-from agent_memory.services.crew import Crew, Member
+from agent_memory.features.runs.adapters.agent_folder import MAX_BYTES, CrewFolder
+from agent_memory.features.runs.model import profiles
+from agent_memory.features.runs.services.agent_catalog import Crew, Member
+from agent_memory.kernel.errors import ConfigError, NotFound
 
 
 class Written:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import codec, families
-from agent_memory.adapters.storage.embedding_queue import StoredEmbeddingQueue
-from agent_memory.domain.batches import Append, Batch
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import EventId, Millis, Position, SessionId
-from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
-from agent_memory.domain.ports import EmbeddingQueue, OrderedStore
+from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
+from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import EmbeddingQueue, OrderedStore
+from agent_memory.platform.store import codec, families
+from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import OpenStore, commit
 
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.adapters.storage.event_log import PAGE_BYTES, StoredEventLog
-from agent_memory.domain.events import (
+from agent_memory.features.log.adapters.event_log import PAGE_BYTES, StoredEventLog
+from agent_memory.features.log.model.events import (
     MAX_MILLIS,
     MAX_TEXT_BYTES,
     Event,
@@ -18,7 +17,8 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.ports import EventLog, OrderedStore
+from agent_memory.platform.ports import EventLog, OrderedStore
+from agent_memory.platform.store import codec, families, keys
 from tests.contract.stores import TIMEOUT, everything
 
 ALL_TIME = Millis(0), Millis(MAX_MILLIS)

@@ -9,32 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.index.lexical import TantivyIndex
-from agent_memory.adapters.index.vectors import FlatVectors
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.forgetting_plan import (
+from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
+from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
+from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
     StoredForgettingReports,
 )
-from agent_memory.adapters.storage.graph_store import StoredGraphs
-from agent_memory.adapters.storage.graph_tally import GraphTally
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.adapters.storage.traces import StoredTraces
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.errors import (
-    Cancelled,
-    IndexFailed,
-    StorageClosed,
-    StorageFailed,
-)
-from agent_memory.domain.events import EventId, Millis, Position, SessionId
-from agent_memory.domain.forgetting import Erasure, Place, Proof, Report, Trace
-from agent_memory.domain.outbox import EventChanged
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.toc import Change
+from agent_memory.features.forgetting.adapters.traces import StoredTraces
+from agent_memory.features.forgetting.model.forgetting import Erasure, Place, Proof, Report, Trace
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.log.model.outbox import EventChanged
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.toc import Change
+from agent_memory.kernel.errors import Cancelled, IndexFailed, StorageClosed, StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import graph_values
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory

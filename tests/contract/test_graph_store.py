@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import families, graph_layout
-from agent_memory.adapters.storage.graph_store import StoredGraphs
-from agent_memory.adapters.storage.graph_tally import GraphTally
-from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
-from agent_memory.domain.batches import Batch, Delete, Put
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.graphs import (
+from agent_memory.features.checkpoints.adapters import graph_layout
+from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
+from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
+from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
+from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     GraphCheckpoint,
     Place,
@@ -23,7 +21,10 @@ from agent_memory.domain.graphs import (
     ThreadId,
     WriteKey,
 )
-from agent_memory.domain.ports import OrderedStore
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Delete, Put
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything
 from tests.contract.stores import memory as in_memory
 from tests.graph_values import checkpoint, place, write

@@ -9,32 +9,19 @@ from typing import Any
 
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import (
+from agent_memory.kernel.errors import Overloaded, StorageClosed, StorageFailed, StorageUnwritable
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Absent, Append, Batch, Committed, Conflict, Put, Row
+from agent_memory.platform.store.committer import (
     GROUP_BATCHES,
     PENDING_BYTES,
     CommittedStore,
     Engine,
     Stalled,
 )
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.domain.batches import (
-    Absent,
-    Append,
-    Batch,
-    Committed,
-    Conflict,
-    Put,
-    Row,
-)
-from agent_memory.domain.errors import (
-    Overloaded,
-    StorageClosed,
-    StorageFailed,
-    StorageUnwritable,
-)
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.status import StoreHealth
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import (
     HeldEngine,
     RefusingEngine,

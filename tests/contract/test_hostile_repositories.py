@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.git import programs
-from agent_memory.adapters.git.notebook import GitNotebook
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.domain.errors import GitFailed, RemoteUnavailable
+from agent_memory.features.memories.adapters.git import programs
+from agent_memory.features.memories.adapters.git.notebook import GitNotebook
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.kernel.errors import GitFailed, RemoteUnavailable
 from tests import hostile_repositories as hostile
 from tests.git_repositories import (
     DOMAIN,

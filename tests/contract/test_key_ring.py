@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import codec, families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.key_ring import StoredKeyRing
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.access import AccessKey, digest
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.errors import InvalidInput, NotFound
-from agent_memory.domain.events import Millis
-from agent_memory.domain.ports import KeyRing, OrderedStore
-from agent_memory.domain.status import StoreHealth
-from agent_memory.services.access import Access
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.services.access import Access
+from agent_memory.kernel.access import AccessKey, digest
+from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import KeyRing, OrderedStore
+from agent_memory.platform.store import codec, families
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
+from agent_memory.platform.store.rocks import RocksEngine
 
 BEYOND_ALL_KEYS = b"\xff" * 8
 

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.domain import facts, procedures, sessions, users, work
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import Millis
-from agent_memory.domain.facts import Claim, Fact, Former
-from agent_memory.domain.identities import KnowledgeId
-from agent_memory.domain.outbox import FactChanged
-from agent_memory.domain.ports import KnowledgeChange, OrderedStore, Record
-from agent_memory.domain.procedures import Chain, Procedure
-from agent_memory.domain.sessions import Session
-from agent_memory.domain.users import User
-from agent_memory.domain.work import Known, Run, RunSession
+from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
+from agent_memory.features.knowledge.model import facts, procedures, run_sessions, sessions, users
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure
+from agent_memory.features.knowledge.model.run_sessions import Known, Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.log.model.outbox import FactChanged
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.platform.ports import KnowledgeChange, OrderedStore, Record
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import commit, everything, memory
 from tests.runs_kept import RESIZED, events_of
 from tests.sessions_told import THUMBNAILS, told
@@ -44,7 +44,7 @@ def session(name: str = "s") -> Session:
 
 
 def ran() -> list[Record]:
-    known = work.continued(Known(), events_of("s", "r1", RESIZED), "local:ann")
+    known = run_sessions.continued(Known(), events_of("s", "r1", RESIZED), "local:ann")
     assert known.whole is not None
     return [known.runs["r1"], known.whole]
 

@@ -7,20 +7,20 @@ from random import Random
 
 import pytest
 
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.domain import procedures, sessions
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.events import Event, Millis, SessionId
-from agent_memory.domain.forgetting import Place
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.procedures import Chain, Procedure
-from agent_memory.domain.sessions import Session
-from agent_memory.domain.users import User
-from agent_memory.services.knowledge import Shelf
-from agent_memory.services.learning import Learning
+from agent_memory.features.forgetting.model.forgetting import Place
+from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
+from agent_memory.features.knowledge.model import procedures, sessions
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.services.knowledge import Shelf
+from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import Event, Millis, SessionId
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import memory
 from tests.sessions_told import START, THUMBNAILS, told
 

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.index.lexical import TantivyIndex
-from agent_memory.domain import analysis
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.errors import IndexFailed
-from agent_memory.domain.events import Millis
-from agent_memory.domain.queries import Found, Scope
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Found, Scope
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import IndexFailed
+from agent_memory.kernel.text import analysis
 from tests.contract.documents import (
     ANYTHING,
     COMMON,

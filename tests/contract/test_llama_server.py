@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from agent_memory.adapters.models.external import ExternalServer
-from agent_memory.adapters.models.health import KEPT_SECONDS
-from agent_memory.adapters.models.leases import Lease
-from agent_memory.adapters.models.llama import MAX_RESTARTS, STEADY_SECONDS, LlamaServer, Setup
-from agent_memory.domain.errors import AgentMemoryError, Cancelled, FeatureUnavailable, LlmFailed
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.ports import ModelServer
-from agent_memory.domain.status import ModelStatus
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import AgentMemoryError, Cancelled, FeatureUnavailable, LlmFailed
+from agent_memory.kernel.status import ModelStatus
+from agent_memory.platform.llm.external import ExternalServer
+from agent_memory.platform.llm.health import KEPT_SECONDS
+from agent_memory.platform.llm.leases import Lease
+from agent_memory.platform.llm.llama import MAX_RESTARTS, STEADY_SECONDS, LlamaServer, Setup
+from agent_memory.platform.ports import ModelServer
 from tests.processes import LONG, is_running, wait_for_end, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -702,8 +702,8 @@ class TestClosing:
 PARENT = """
 import sys
 from pathlib import Path
-from agent_memory.adapters.models.llama import LlamaServer, Setup
-from agent_memory.domain.halting import Halt
+from agent_memory.platform.llm.llama import LlamaServer, Setup
+from agent_memory.kernel.cancellation import Halt
 program, models, *arguments = sys.argv[1:]
 server = LlamaServer(Setup(server=program, model_dir=Path(models), args=tuple(arguments)), {})
 with server.lease(Halt()):

@@ -9,7 +9,20 @@ from typing import Any, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
-from agent_memory.adapters.models.chat import (
+from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.summarizers.llm import (
+    ForgetfulTokenBudget,
+    Limits,
+    LlmSummarizer,
+    TokenBudget,
+)
+from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.features.toc.model import extracting
+from agent_memory.features.toc.model.segments import estimate_tokens
+from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue, Utterance
+from agent_memory.kernel.errors import ConfigError, StorageFailed, WorkerFailed
+from agent_memory.platform.llm.chat import (
     AnthropicChat,
     Chat,
     ChatRefused,
@@ -19,20 +32,7 @@ from agent_memory.adapters.models.chat import (
     OpenAiChat,
     Question,
 )
-from agent_memory.adapters.storage.token_budget import StoredTokenBudget
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.adapters.summarizers.llm import (
-    ForgetfulTokenBudget,
-    Limits,
-    LlmSummarizer,
-    TokenBudget,
-)
-from agent_memory.domain import extracting
-from agent_memory.domain.errors import ConfigError, StorageFailed, WorkerFailed
-from agent_memory.domain.events import EventId, EventRole, EventType, Millis
-from agent_memory.domain.ports import OrderedStore, Summarizer
-from agent_memory.domain.segments import estimate_tokens
-from agent_memory.domain.summaries import Child, ChildBullet, Dialogue, Utterance
+from agent_memory.platform.ports import OrderedStore, Summarizer
 from tests.contract.scripted_llm import (
     Hang,
     Reply,

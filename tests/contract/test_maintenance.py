@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.maintenance import GuardedMaintenance
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.errors import StorageClosed, StorageFailed
-from agent_memory.domain.status import StoreStats
+from agent_memory.kernel.errors import StorageClosed, StorageFailed
+from agent_memory.kernel.status import StoreStats
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
+from agent_memory.platform.store.maintenance import GuardedMaintenance
+from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.engines import wait_for
 from tests.contract.stores import TIMEOUT, commit, everything, unexpected
 

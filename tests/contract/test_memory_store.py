@@ -8,28 +8,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import families, keys
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.journal import StoredJournal
-from agent_memory.adapters.storage.memory_store import (
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.log.model.outbox import MemoryChanged
+from agent_memory.features.memories.adapters.journal import StoredJournal
+from agent_memory.features.memories.adapters.memory_store import (
     StoredMemories,
     StoredNoteQueue,
     StoredUses,
 )
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.domain import memories as rules
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.consolidations import Run, Undo
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import USER, Digest, Domain, Home, Memory, MemoryKey, Status
-from agent_memory.domain.outbox import MemoryChanged
-from agent_memory.domain.ports import MemoryChange, OrderedStore
-from agent_memory.domain.projects import Project, Seen
-from agent_memory.domain.status import StoreHealth
-from agent_memory.domain.tiers import Tier, Use
+from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.model import memories as rules
+from agent_memory.features.memories.model.consolidations import Run, Undo
+from agent_memory.features.memories.model.memories import (
+    USER,
+    Digest,
+    Domain,
+    Home,
+    Memory,
+    MemoryKey,
+    Status,
+)
+from agent_memory.features.memories.model.projects import Project, Seen
+from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import MemoryChange, OrderedStore
+from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import RefusingEngine
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything
 from tests.contract.stores import memory as in_memory

@@ -19,15 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent_memory.adapters.git import pages, records, trees
-from agent_memory.adapters.git.notebook import GitNotebook
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.domain import memories
-from agent_memory.domain.errors import GitFailed, InvalidInput, RemoteUnavailable
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import Domain, Memory, Status
-from agent_memory.domain.ports import Notebook, SharedNotebook
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.adapters.git import note_edits, records, trees
+from agent_memory.features.memories.adapters.git.notebook import GitNotebook
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Memory, Status
+from agent_memory.kernel.errors import GitFailed, InvalidInput, RemoteUnavailable
+from agent_memory.platform.ports import Notebook, SharedNotebook
+from agent_memory.platform.worker.process import ProcessWorker
 from tests.git_repositories import (
     AT,
     DOMAIN,
@@ -239,17 +239,17 @@ class TestPages:
     def test_the_note_shows_the_newest_and_nothing_is_lost(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        everything = many(3 * pages.MAX_RECORDS + 5)
+        everything = many(3 * note_edits.MAX_RECORDS + 5)
         for start in range(0, len(everything), 7):
             notebook.keep(everything[start : start + 7])
         assert kept(notebook) == {each.digest: each for each in everything}
         note = repository.note()
-        assert note.count(b"\nlength: ") <= pages.MAX_RECORDS
+        assert note.count(b"\nlength: ") <= note_edits.MAX_RECORDS
         assert b"summary: number 196\n" in note
         assert len(repository.git("ls-tree", "-r", f"{REF}:more").splitlines()) == 3
 
     def test_all_at_once_is_the_same(self, repository: Repository, notebook: GitNotebook) -> None:
-        everything = many(2 * pages.MAX_RECORDS + 1)
+        everything = many(2 * note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         assert kept(opened(repository)) == {each.digest: each for each in everything}
         assert repository.note().count(b"\nlength: ") == 1
@@ -260,13 +260,13 @@ class TestPages:
         large = [memory(f"large {number}", "x" * 100_000 + str(number)) for number in range(5)]
         notebook.keep(large)
         sizes = repository.git("ls-tree", "-r", "--format=%(objectsize)", REF).split()
-        assert max(map(int, sizes)) <= pages.MAX_BYTES
+        assert max(map(int, sizes)) <= note_edits.MAX_BYTES
         assert kept(notebook) == {each.digest: each for each in large}
 
     def test_a_change_rewrites_only_the_page_it_stands_on(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        everything = many(2 * pages.MAX_RECORDS + 1)
+        everything = many(2 * note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         changed = memories.changed(everything[0], LATER, status=Status.ARCHIVED)
         notebook.keep([changed])
@@ -277,7 +277,7 @@ class TestPages:
     def test_a_change_finds_its_page_also_where_nothing_is_known_yet(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        everything = many(pages.MAX_RECORDS + 1)
+        everything = many(note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         changed = memories.changed(everything[0], LATER, status=Status.ARCHIVED)
         opened(repository).keep([changed])
@@ -286,12 +286,12 @@ class TestPages:
     def test_what_a_person_wrote_stays_on_the_note(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep(many(pages.MAX_RECORDS))
+        notebook.keep(many(note_edits.MAX_RECORDS))
         repository.git("notes", "--ref=mem/decisions", "append", "-m", "by hand")
         notebook.keep([memory("one more")])
         assert repository.note().count(b"\nby hand\n") == 1
         assert repository.note().count(b"\nlength: ") == 1
-        assert len(notebook.read().memories) == pages.MAX_RECORDS + 1
+        assert len(notebook.read().memories) == note_edits.MAX_RECORDS + 1
 
     @pytest.mark.parametrize(
         "command",
@@ -307,7 +307,7 @@ class TestPages:
         self, repository: Repository, notebook: GitNotebook, command: tuple[str, ...]
     ) -> None:
         repository.commit()
-        everything = many(pages.MAX_RECORDS + 1)
+        everything = many(note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         before = repository.git("ls-tree", "-r", f"{REF}:more")
         repository.git("notes", "--ref=mem/decisions", *command)
@@ -324,7 +324,7 @@ class TestPages:
             repository,
             {trees.page_path(repository.head, number): records.render(theirs)},
         )
-        everything = many(2 * pages.MAX_RECORDS + 1)
+        everything = many(2 * note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         assert set(kept(opened(repository)).values()) == {theirs, *everything}
 
@@ -336,11 +336,11 @@ class TestPages:
         pointed(repository, odd | {f"{head[:2]}/odd": b"d"})
         other = cloned(repository, tmp_path / "other")
         theirs = opened(other)
-        theirs.keep(many(pages.MAX_RECORDS + 1))
+        theirs.keep(many(note_edits.MAX_RECORDS + 1))
         theirs.fetch("origin", other.environ)
         for path, text in (odd | {f"{head[:2]}/odd": b"d"}).items():
             assert other.raw("show", f"{REF}:{path}") == text
-        assert len(kept(opened(other))) == pages.MAX_RECORDS + 1
+        assert len(kept(opened(other))) == note_edits.MAX_RECORDS + 1
 
     @pytest.mark.parametrize("name", ["more", "{head}"])
     def test_nothing_of_a_remote_takes_the_place_of_ours(
@@ -348,7 +348,7 @@ class TestPages:
     ) -> None:
         """A file where we have a folder."""
         other = cloned(repository, tmp_path / "other")
-        everything = many(pages.MAX_RECORDS + 1)
+        everything = many(note_edits.MAX_RECORDS + 1)
         notebook = opened(other)
         notebook.keep(everything)
         pointed(repository, {name.format(head=repository.head[:2]): b"in the way"})
@@ -495,7 +495,7 @@ class TestWritersAtOnce:
         program = textwrap.dedent("""
             import sys
             from pathlib import Path
-            from agent_memory.adapters.git.repositories import GitRepositories
+            from agent_memory.features.memories.adapters.git.repositories import GitRepositories
             from tests.git_repositories import DOMAIN, memory
             notebook = GitRepositories(Path(sys.argv[2])).notebook(sys.argv[1], DOMAIN)
             print("ready", flush=True)
@@ -564,7 +564,7 @@ class TestRehoming:
 
     def test_pages_move_as_they_are(self, repository: Repository, notebook: GitNotebook) -> None:
         old = repository.commit()
-        everything = many(2 * pages.MAX_RECORDS + 1, commit=old)
+        everything = many(2 * note_edits.MAX_RECORDS + 1, commit=old)
         notebook.keep(everything)
         repository.git("reset", "--quiet", "--hard", "HEAD~1")
         notebook.keep([memory("present")])
@@ -582,7 +582,7 @@ class TestRehoming:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         old = repository.commit()
-        everything = many(pages.MAX_RECORDS + 1, commit=old)
+        everything = many(note_edits.MAX_RECORDS + 1, commit=old)
         notebook.keep(everything)
         repository.git("config", "notes.rewriteRef", "refs/notes/mem/*")
         repository.git("config", "notes.rewriteMode", "overwrite")
@@ -738,13 +738,13 @@ class TestErasing:
     def test_nothing_is_told_where_nothing_is_left(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        everything = many(pages.MAX_RECORDS + 1)
+        everything = many(note_edits.MAX_RECORDS + 1)
         notebook.keep(everything)
         repository.git("repack", "-a", "-d", "-q")
         with capture_logs() as logs:
             assert notebook.erase([everything[-1].key]) == 1
         assert logs == []
-        assert len(kept(notebook)) == pages.MAX_RECORDS
+        assert len(kept(notebook)) == note_edits.MAX_RECORDS
 
     def test_a_fetch_that_runs_is_waited_for(self, tmp_path: Path) -> None:
         remote = made(tmp_path / "remote.git", bare=True)
@@ -918,12 +918,12 @@ class TestExchange:
     def test_many_pages_on_both_sides_meet(self, clones: tuple[Repository, Repository]) -> None:
         one, two = clones
         first, second = opened(one), opened(two)
-        first.keep(many(2 * pages.MAX_RECORDS + 3))
-        second.keep(many(3 * pages.MAX_RECORDS, start=100))
+        first.keep(many(2 * note_edits.MAX_RECORDS + 3))
+        second.keep(many(3 * note_edits.MAX_RECORDS, start=100))
         for notebook, where in ((first, one), (second, two), (first, one)):
             synced(notebook, where)
         assert kept(first) == kept(second)
-        assert len(kept(first)) == 100 + 3 * pages.MAX_RECORDS
+        assert len(kept(first)) == 100 + 3 * note_edits.MAX_RECORDS
         texts = one.git("ls-tree", "-r", "--format=%(objectname)", REF).split()
         records_there = sum(
             one.raw("cat-file", "blob", each).count(b"\nlength: ") for each in texts
@@ -1297,7 +1297,7 @@ class TestModes:
         before = set(git.rglob("*"))
         with masked(0o077):
             notebook = opened(here)
-            notebook.keep(many(pages.MAX_RECORDS + 1))
+            notebook.keep(many(note_edits.MAX_RECORDS + 1))
             synced(notebook, here)
             notebook.keep([memory("more")])
             synced(notebook, here)

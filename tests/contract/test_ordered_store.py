@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.domain.batches import (
+from agent_memory.kernel.errors import StorageClosed, StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
@@ -19,8 +21,6 @@ from agent_memory.domain.batches import (
     Operation,
     Put,
 )
-from agent_memory.domain.errors import StorageClosed, StorageFailed
-from agent_memory.domain.ports import OrderedStore
 from tests.contract.stores import HIGHEST, TIMEOUT, OpenStore, commit, everything
 
 A, B = families.EVENTS, families.TOC_NODES

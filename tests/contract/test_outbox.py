@@ -4,14 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.domain.batches import Append, Batch
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.outbox import EventChanged
-from agent_memory.domain.ports import OrderedStore, Outbox
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.log.model.outbox import EventChanged
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import TIMEOUT, OpenStore, commit
 
 

@@ -6,12 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.outbox import StoredOutbox, decode_entry, encode_entry
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.domain.batches import Append, Batch
-from agent_memory.domain.events import (
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox, decode_entry, encode_entry
+from agent_memory.features.log.model.events import (
     MAX_MILLIS,
     Event,
     EventId,
@@ -21,11 +18,14 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.ports import OrderedStore, Outbox
-from agent_memory.domain.segments import Segment
-from agent_memory.domain.toc import Change, TocNode, Written
+from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.segments import Segment
+from agent_memory.features.toc.model.toc import Change, TocNode, Written
+from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import TIMEOUT, commit
 
 letters = st.sampled_from(":%|3A25a0") | st.characters(exclude_categories=("C", "Z"))

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.spool.folder import SpoolFolder
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.domain.errors import ContentBlocked, InvalidInput
-from agent_memory.domain.events import Event, EventType
-from agent_memory.domain.hooks import Told
-from agent_memory.domain.projects import NOWHERE, Place
+from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.model.hooks import Told
+from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.memories.model.projects import NOWHERE, Place
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
-from agent_memory.services.recording import Recording
-from agent_memory.services.spooling import Spooling
-from agent_memory.services.workplaces import Caller
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.git_repositories import Repository, made

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.memory_store import StoredMemories
-from agent_memory.domain import memories, signals
-from agent_memory.domain.memories import Domain, Draft, Home, Memory, Status
-from agent_memory.domain.ports import MemoryChange, OrderedStore
-from agent_memory.domain.projects import Place
-from agent_memory.services.capture import Capture
-from agent_memory.services.reflection import MAX_CAPTURES, TAG, Reflection
+from agent_memory.features.hooks.model import signals
+from agent_memory.features.hooks.services.auto_capture import MAX_CAPTURES, TAG, Reflection
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Draft, Home, Memory, Status
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.platform.ports import MemoryChange, OrderedStore
 from tests.contract.stores import TIMEOUT
 from tests.recall_parts import MINUTE, NOW, Stopped, assembled, said
 

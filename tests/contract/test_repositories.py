@@ -10,12 +10,12 @@ import pygit2
 import pytest
 from pygit2.enums import ConfigLevel
 
-from agent_memory.adapters.git import origins
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.domain.errors import GitFailed, InvalidInput
-from agent_memory.domain.memories import USER, Home
-from agent_memory.domain.ports import Repositories
-from agent_memory.domain.projects import Located
+from agent_memory.features.memories.adapters.git import origins
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.model.memories import USER, Home
+from agent_memory.features.memories.model.projects import Located
+from agent_memory.kernel.errors import GitFailed, InvalidInput
+from agent_memory.platform.ports import Repositories
 from tests.git_repositories import Repository, cloned, environment, made, memory
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import rocksdict
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore, Stalled
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Batch, Committed, DeleteRange, Put
-from agent_memory.domain.errors import StorageFailed, StorageLocked
+from agent_memory.kernel.errors import StorageFailed, StorageLocked
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Committed, DeleteRange, Put
+from agent_memory.platform.store.committer import CommittedStore, Stalled
+from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.stores import HIGHEST, TIMEOUT, commit, everything, rocks, unexpected
 
 A = families.EVENTS
@@ -140,9 +140,9 @@ class TestWriteStalls:
     def test_an_error_that_names_a_path_is_not_taken_for_a_stall(self, tmp_path: Path) -> None:
         script = (
             "import resource, sys, pathlib;"
-            "from agent_memory.adapters.storage.rocks import RocksEngine;"
-            "from agent_memory.domain.batches import Put;"
-            "from agent_memory.domain.errors import StorageFailed\n"
+            "from agent_memory.platform.store.rocks import RocksEngine;"
+            "from agent_memory.platform.store.batches import Put;"
+            "from agent_memory.kernel.errors import StorageFailed\n"
             "engine = RocksEngine(pathlib.Path(sys.argv[1]))\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
             "try: engine.write([Put('events', b'k', b'v')])\n"
@@ -249,7 +249,7 @@ class TestLocks:
     def test_a_store_that_another_process_holds_is_locked(self, tmp_path: Path) -> None:
         holder = (
             "import sys, pathlib;"
-            "from agent_memory.adapters.storage.rocks import RocksEngine;"
+            "from agent_memory.platform.store.rocks import RocksEngine;"
             "engine = RocksEngine(pathlib.Path(sys.argv[1]));"
             "print('held', flush=True);"
             "sys.stdin.read();"

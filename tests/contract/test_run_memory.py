@@ -9,26 +9,34 @@ from random import Random
 import msgspec
 import pytest
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.domain import history, sessions, work
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.chats import Message, Role
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.errors import InvalidInput, StorageFailed
-from agent_memory.domain.events import Event, EventType, Millis, SessionId
-from agent_memory.domain.hooks import WITHHELD
-from agent_memory.domain.ports import OrderedStore, SecretsFilter
-from agent_memory.domain.runs import Answered, Finished, Kept, Outcome, Prompted, Used
-from agent_memory.domain.sessions import Session
-from agent_memory.domain.work import Run, RunSession
-from agent_memory.services.ingest import Ingest
-from agent_memory.services.knowledge import Shelf
-from agent_memory.services.run_memory import About, RunMemory
+from agent_memory.features.hooks.model.hooks import WITHHELD
+from agent_memory.features.knowledge.model import run_sessions, sessions
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.services.knowledge import Shelf
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import Event, EventType, Millis, SessionId
+from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.runs.model import history
+from agent_memory.features.runs.model.chats import Message, Role
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Finished,
+    Kept,
+    Outcome,
+    Prompted,
+    Used,
+)
+from agent_memory.features.runs.services.recorder import About, RunMemory
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform.ports import OrderedStore, SecretsFilter
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import HeldEngine
 from tests.contract.stores import commit, memory, unexpected
 from tests.contract.test_learning import Learner, learner
@@ -404,7 +412,7 @@ class TestEpisodes:
         (found,) = office.learner.episodes()
         assert (found.trigger_type, found.success, found.error_code) == ("run", success, code)
         assert (found.summary, found.agent_id, found.session_id) == ("Fix the lamp", AGENT, "s")
-        assert found.id == work.id_of(SessionId("s"), "r1")
+        assert found.id == run_sessions.id_of(SessionId("s"), "r1")
 
     def test_each_run_of_a_session_is_one_and_the_session_none(self, office: Office) -> None:
         for number in range(3):
@@ -462,7 +470,7 @@ class TestEpisodes:
         office.learns()
         office.learner.forgets(*(e for e in office.events() if e.metadata["run_id"] == "r1"))
         left = [each.id for each in office.learner.episodes()]
-        assert left == [work.id_of(SessionId("s"), name) for name in ("r2", "r0")]
+        assert left == [run_sessions.id_of(SessionId("s"), name) for name in ("r2", "r0")]
         (whole,) = office.memory.sessions(9)
         assert whole.runs == 2
         office.learner.forgets(*office.events())

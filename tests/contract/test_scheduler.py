@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.adapters.scheduler.cron import MAX_JITTER_MS, CronScheduler, Job
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.job_store import StoredJobs
-from agent_memory.domain.errors import NotFound
-from agent_memory.domain.events import Millis
-from agent_memory.domain.jobs import JobState, JobStatus, Result
-from agent_memory.domain.ports import JobStore
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.operations.adapters.cron import MAX_JITTER_MS, CronScheduler, Job
+from agent_memory.features.operations.adapters.job_store import StoredJobs
+from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.jobs import JobState, JobStatus, Result
+from agent_memory.platform.ports import JobStore
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected
 
 HOUR = 3_600_000

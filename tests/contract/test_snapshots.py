@@ -9,16 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.backup import sources
-from agent_memory.adapters.backup.record import BackupRecord
-from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain import backups
-from agent_memory.domain.backups import BackedFile, BackupStatus, Manifest, Retention, Snapshot
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.errors import InvalidInput, StorageFailed
-from agent_memory.domain.events import Millis
+from agent_memory.features.backups.adapters import sources
+from agent_memory.features.backups.adapters.record import BackupRecord
+from agent_memory.features.backups.model import backups
+from agent_memory.features.backups.model.backups import (
+    BackedFile,
+    BackupStatus,
+    Manifest,
+    Retention,
+    Snapshot,
+)
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform.store import families, schema
+from agent_memory.platform.store.batches import Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from tests import backup_kills
 from tests.contract.stores import unexpected
 

@@ -13,9 +13,9 @@ from typing import Self
 
 import pytest
 
-from agent_memory.adapters.socket_owners import ProcNet, SockDiag, choose
-from agent_memory.domain.access import Address
-from agent_memory.domain.ports import SocketOwners
+from agent_memory.features.operations.adapters.socket_owners import ProcNet, SockDiag, choose
+from agent_memory.kernel.access import Address
+from agent_memory.platform.ports import SocketOwners
 from tests.people import NOBODY, SOMEBODY, Person
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket table is Linux's")
@@ -170,7 +170,7 @@ class TestChoosing:
     def test_none_where_everyone_looks_like_us(self) -> None:
         """In a user namespace without a map, every user is the overflow uid, and so are we."""
         script = (
-            "import os; from agent_memory.adapters.socket_owners import choose;"
+            "import os; from agent_memory.features.operations.adapters.socket_owners import choose;"
             "print(os.geteuid(), choose(os.geteuid()))"
         )
         ended = subprocess.run(

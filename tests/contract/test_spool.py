@@ -14,21 +14,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.spool import folder as spool_folder
-from agent_memory.adapters.spool.folder import SpoolFolder
-from agent_memory.domain import hooks, transcripts
-from agent_memory.domain.errors import (
+from agent_memory.features.hooks.adapters import spool as spool_folder
+from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.model import hooks, transcripts
+from agent_memory.features.hooks.model.hooks import WITHHELD, Moment, Told
+from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.kernel.errors import (
     AgentMemoryError,
     ContentBlocked,
     InvalidInput,
     Overloaded,
     StorageFailed,
 )
-from agent_memory.domain.hooks import WITHHELD, Moment, Told
-from agent_memory.domain.ports import Spool
-from agent_memory.domain.tools import Use
-from agent_memory.services.spooling import Spooling
+from agent_memory.platform.ports import Spool
 
 AT = 1_780_000_000_000
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

@@ -15,13 +15,9 @@ from tempfile import mkdtemp
 import pytest
 import rocksdict
 
-from agent_memory.adapters.storage import damage, families, keys, salvage, schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import Gap, RocksEngine
-from agent_memory.domain.batches import Put
-from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
-from agent_memory.domain.events import (
+from agent_memory.features.forgetting.model.forgetting import Place
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
     Event,
     EventId,
     EventRole,
@@ -30,8 +26,12 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.forgetting import Place
-from agent_memory.domain.status import Damage
+from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.status import Damage
+from agent_memory.platform.store import damage, families, keys, salvage, schema
+from agent_memory.platform.store.batches import Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import Gap, RocksEngine
 from tests.contract.stores import unexpected
 
 NOW = Millis(1_738_300_000_000)
@@ -45,9 +45,9 @@ import os, sys
 from pathlib import Path
 from tests.contract.test_store_damage import IN_TABLES, EVENTS, event, unexpected
 from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import RocksEngine
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.platform.store.rocks import RocksEngine
 engine = RocksEngine(Path(sys.argv[1]))
 store = CommittedStore(engine, unexpected)
 schema.prepare(store)

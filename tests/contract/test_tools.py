@@ -17,18 +17,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain.chats import Call
-from agent_memory.domain.errors import Cancelled, InvalidInput
-from agent_memory.domain.facts import Fact
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.profiles import TOOLS as NAMES
-from agent_memory.services.tooling import LEAST_CHARS, PREVIEW_CHARS, Toolset
-from agent_memory.services.tools.changes import MAX_SHOWN
-from agent_memory.services.tools.files import MAX_FOUND, MAX_LISTED
+from agent_memory.features.knowledge.model.facts import Fact
+from agent_memory.features.runs.model.chats import Call
+from agent_memory.features.runs.model.profiles import TOOLS as NAMES
+from agent_memory.features.runs.services.tools.changes import MAX_SHOWN
+from agent_memory.features.runs.services.tools.files import MAX_FOUND, MAX_LISTED
+from agent_memory.features.runs.services.toolset import LEAST_CHARS, PREVIEW_CHARS, Toolset
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, InvalidInput
 from tests.contract.test_web_pages import HEAD, Site, Slow
 from tests.processes import LONG, is_running, wait_until
 from tests.recall_parts import DAY, HOUR, NOW, dialogue, said
-from tests.workbench import SESSION, Bench, bench, call, halted, raw, refused
+from tests.tool_harness import SESSION, Bench, bench, call, halted, raw, refused
 
 GIT = shutil.which("git") or "git"
 PYTHON = shlex.quote(sys.executable)

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agent_memory.adapters.index.vectors import EXACT, FlatVectors
-from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner, key_of
-from agent_memory.domain.embeddings import Vector
-from agent_memory.domain.errors import IndexFailed
-from agent_memory.domain.events import Millis
-from agent_memory.domain.queries import Found, Scope
+from agent_memory.features.index.adapters.vectors import EXACT, FlatVectors
+from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner, key_of
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import Found, Scope
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import IndexFailed
 from tests.contract.documents import (
     ANYTHING,
     SEGMENT,

@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from agent_memory.adapters.children.process import WardedProcess
+from agent_memory.platform.processes.process import WardedProcess
 from tests.processes import LONG, is_running, wait_for_end, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -35,7 +35,7 @@ time.sleep(1000)
 
 PARENT = f"""
 import subprocess, sys
-from agent_memory.adapters.children.process import WardedProcess
+from agent_memory.platform.processes.process import WardedProcess
 child = WardedProcess.start(
     [sys.executable, "-c", {FAMILY!r}, *sys.argv[1:]], env={{}}, stdout=subprocess.PIPE,
     grace_seconds={SOON},

@@ -12,10 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import trustme
 
-from agent_memory.adapters.web.pages import MAX_BYTES, HttpPages
-from agent_memory.domain.errors import Cancelled, ToolFailed
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.web import Page
+from agent_memory.features.runs.adapters.web.pages import MAX_BYTES, HttpPages
+from agent_memory.features.runs.model.web import Page
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, ToolFailed
 
 PUBLIC = "93.184.216.34"
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.domain.errors import WorkerFailed
-from agent_memory.domain.ports import Worker
+from agent_memory.kernel.errors import WorkerFailed
+from agent_memory.platform.ports import Worker
+from agent_memory.platform.worker.process import ProcessWorker
 from tests.inline_worker import InlineWorker
 from tests.processes import LONG, is_running, wait_for_end, wait_until
 
@@ -30,7 +30,7 @@ LARGE = 5 << 20
 
 PARENT = f"""
 import sys
-from agent_memory.adapters.worker.process import ProcessWorker
+from agent_memory.platform.worker.process import ProcessWorker
 worker = ProcessWorker()
 worker.call(len, "", timeout_seconds={LONG})
 print(worker.pid, flush=True)

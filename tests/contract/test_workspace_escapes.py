@@ -16,11 +16,9 @@ from typing import Self
 
 import pytest
 
-from agent_memory.adapters.workspaces.folders import GuardedFolder, GuardedFolders
-from agent_memory.domain.chats import Call
-from agent_memory.domain.errors import Cancelled, InvalidInput, ToolFailed
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.workspaces import (
+from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolder, GuardedFolders
+from agent_memory.features.runs.model.chats import Call
+from agent_memory.features.runs.model.workspaces import (
     MAX_FILE_BYTES,
     NOTHING,
     Cut,
@@ -28,9 +26,11 @@ from agent_memory.domain.workspaces import (
     EntryKind,
     digest,
 )
-from agent_memory.services.tooling import Toolset
+from agent_memory.features.runs.services.toolset import Toolset
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, InvalidInput, ToolFailed
 from tests.processes import LONG
-from tests.workbench import Bench, bench, call, refused
+from tests.tool_harness import Bench, bench, call, refused
 
 SECRET = b"the secret outside\n"
 

@@ -19,16 +19,16 @@ import click
 import uvloop
 
 from agent_memory import __version__
-from agent_memory.domain.errors import Cancelled, FeatureUnavailable
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import Backend, Remote
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.server import CommandServer, Pipe
-from agent_memory.interfaces.mcp.entrance import Entrance, Serving
+from agent_memory.interfaces.mcp.lazy_server import Entrance, Serving
 from agent_memory.interfaces.observing import Observer
-from agent_memory.services.admin import Admin
-from agent_memory.services.workplaces import Caller
+from agent_memory.kernel.errors import Cancelled, FeatureUnavailable
 
 GRACE_SECONDS = 0.5
 BATCH_SECONDS = 0.01

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent_memory.domain.events import Millis
+from agent_memory.features.backups.services.archiving import Kept, KeptWrite
+from agent_memory.features.log.model.events import Millis
 from agent_memory.interfaces import archive
-from agent_memory.services.archiving import Kept, KeptWrite
 from tests import graph_values, sessions_told
 from tests.launching import Answer, Home
 from tests.web import Web

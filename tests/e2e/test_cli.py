@@ -22,17 +22,24 @@ import yaml
 
 import agent_memory
 from agent_memory import config
-from agent_memory.adapters.storage import schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
 from agent_memory.interfaces.cli.programs import PROGRAMS
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.store import schema
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
+from tests.forked_daemons import Nursery
 from tests.launching import until
 from tests.memory_client import SERVICE, Client, message
-from tests.nursery import Nursery
 
 LAUNCHER = Path(agent_memory.__file__).with_name("launch.py")
 COMMAND_SECONDS = 60.0
@@ -785,7 +792,7 @@ class TestService:
         assert unit.is_relative_to(tmp_path)
         assert written["written"] is True
         assert written["activate"]
-        assert "agent_memory.local" in unit.read_text()
+        assert "agent_memory.daemon.standalone" in unit.read_text()
         removed = home.apart(
             "memory-daemon", "service", "remove", environ={**environ, "PATH": os.devnull}
         )

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.domain.events import SessionId
-from agent_memory.domain.forgetting import Selection
+from agent_memory.features.forgetting.model.forgetting import Selection
+from agent_memory.features.forgetting.services.forgetting import CONTENTS, REMOVING
+from agent_memory.features.forgetting.services.purging import COMPACTING
+from agent_memory.features.log.model.events import SessionId
+from agent_memory.platform.store import families
 from agent_memory.proto import memory_pb2 as pb
-from agent_memory.services.forgetting import CONTENTS, REMOVING
-from agent_memory.services.purging import COMPACTING
 from tests.contract.stores import everything
 from tests.daemon_process import Daemon
 from tests.forgetting_parts import files_with, kept

@@ -17,13 +17,15 @@ import structlog
 import uvloop
 from structlog.testing import capture_logs
 
-from agent_memory import __version__, app, config, relay
-from agent_memory.domain.errors import InvalidInput
+from agent_memory import __version__, config
+from agent_memory.bootstrap import root
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.launcher import relay
 from tests.hook_inputs import SAMPLES, encoded
 from tests.hook_mutations import HOOKS, mutated
 from tests.launching import Home
@@ -178,11 +180,11 @@ class Server:
             self._app.close()
             self._loop.close()
 
-    async def _start(self, folder: Path) -> tuple[app.App, CommandServer]:
+    async def _start(self, folder: Path) -> tuple[root.App, CommandServer]:
         settings = config.Settings(
             scheduler=config.Scheduler(enabled=False), embedder=config.Embedder(provider="none")
         )
-        built = app.build(settings, folder / "db", folder, folder / "config")
+        built = root.build(settings, folder / "db", folder, folder / "config")
         commands = CommandServer(
             _no_command, built.answer_hook, version=__version__, on_newer=lambda: None
         )

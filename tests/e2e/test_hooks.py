@@ -12,10 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agent_memory.domain import transcripts
-from agent_memory.domain.contexts import GUIDANCE
-from agent_memory.domain.hooks import WITHHELD
-from agent_memory.domain.segments import estimate_tokens
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.hooks import WITHHELD
+from agent_memory.features.recall.model.contexts import GUIDANCE
+from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb
 from tests.git_repositories import cloned, environment, made

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import __version__, relay
+from agent_memory import __version__
 from agent_memory.interfaces.cli import frames
+from agent_memory.launcher import relay
 from tests.launching import LAUNCHER, Answer, Home
 
 REPOSITORY = LAUNCHER.parents[2]

@@ -11,13 +11,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from agent_memory.adapters.storage import codec, families, keys
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Row
-from agent_memory.domain.events import MAX_MILLIS, Event, Millis, Position, SessionId
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import MAX_MILLIS, Event, Millis, Position, SessionId
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Row
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.memory_client import Client, assert_unavailable, message

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import __version__, relay
+from agent_memory import __version__
+from agent_memory.launcher import relay
 from tests.e2e.command_programs import PATTERN
 from tests.launching import SECONDS, Answer, Home, ProgramServer, changed_launcher, until
 

@@ -12,15 +12,19 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from agent_memory.adapters.clock import SystemClock
-from agent_memory.adapters.models.chat import ChatTooLong, Question
-from agent_memory.adapters.models.leased_chat import LeasedChat
-from agent_memory.adapters.models.llama import LlamaServer, Setup
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.adapters.summarizers.llm import ForgetfulTokenBudget, Limits, LlmSummarizer
-from agent_memory.adapters.worker.process import ProcessWorker
-from agent_memory.domain import extracting
-from agent_memory.domain.summaries import Child, ChildBullet, Dialogue
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.summarizers.llm import (
+    ForgetfulTokenBudget,
+    Limits,
+    LlmSummarizer,
+)
+from agent_memory.features.toc.model import extracting
+from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue
+from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.llm.chat import ChatTooLong, Question
+from agent_memory.platform.llm.leased_chat import LeasedChat
+from agent_memory.platform.llm.llama import LlamaServer, Setup
+from agent_memory.platform.worker.process import ProcessWorker
 from tests.unit.test_extracting import QUEUE
 
 CONTEXT = 2048

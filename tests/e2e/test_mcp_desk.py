@@ -25,18 +25,18 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import AnyUrl
 
-from agent_memory.domain import transcripts
-from agent_memory.domain.memories import NAMESPACES
-from agent_memory.domain.ports import MemoryChange
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.streaming.services import change_feed
 from agent_memory.interfaces.mcp import budgets
-from agent_memory.interfaces.mcp.desk import Visitor
+from agent_memory.interfaces.mcp.handlers import Visitor
 from agent_memory.interfaces.mcp.tools import OFFERS
-from agent_memory.services import changes
+from agent_memory.platform.ports import MemoryChange
 from tests import git_repositories
 from tests.git_repositories import Repository, memory
 from tests.inline_worker import InlineWorker
 from tests.launching import SECONDS, until
-from tests.mcp_office import ANYONE, ERAS, MODERN, OLDER, Guest, Office, at, failed, text_of, told
+from tests.mcp_harness import ANYONE, ERAS, MODERN, OLDER, Guest, Office, at, failed, text_of, told
 from tests.recall_parts import dialogue
 
 T = TypeVar("T")
@@ -868,7 +868,9 @@ class TestSubscriptions:
 
         def flood() -> None:
             """On the event loop, so that nothing is taken out of the feed meanwhile."""
-            many = [memory(f"{era} {n}", namespace="inception") for n in range(changes.ROOM + 64)]
+            many = [
+                memory(f"{era} {n}", namespace="inception") for n in range(change_feed.ROOM + 64)
+            ]
             stored = office.parts.curation.memories
             assert all(stored.write([MemoryChange(None, each, None) for each in many]))
             office.parts.changes.wake()

@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.lazy_app import Deferred
 from agent_memory.interfaces.http.server import HttpServer
 from agent_memory.interfaces.mcp.serving import McpServing
 from tests.launching import SECONDS, Home

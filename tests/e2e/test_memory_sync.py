@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent_memory.adapters.git import records
-from agent_memory.adapters.git.records import Record
-from agent_memory.domain.memories import Memory as StoredMemory
+from agent_memory.features.memories.adapters.git import records
+from agent_memory.features.memories.adapters.git.records import Record
+from agent_memory.features.memories.model.memories import Memory as StoredMemory
 from tests import git_repositories
 from tests.git_repositories import DOMAIN, Repository, cloned, made, over_ssh
 from tests.launching import Answer, Home, Word, until

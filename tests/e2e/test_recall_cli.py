@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_memory.domain.memories import NAMESPACES
+from agent_memory.features.memories.model.memories import NAMESPACES
 from tests.launching import Answer, Home, until
 from tests.memory_client import message
 from tests.searching import Search, connected, indexes, settle, waiting

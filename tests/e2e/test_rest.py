@@ -12,7 +12,7 @@ from langgraph.graph import START as START_NODE
 from langgraph.graph import StateGraph
 
 from agent_memory.client.langgraph import AgentMemorySaver
-from agent_memory.domain.events import Event
+from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces import wire
 from tests.launching import Home, until
 from tests.memory_client import Client

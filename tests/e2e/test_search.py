@@ -10,8 +10,13 @@ from typing import Any
 import grpc
 import pytest
 
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.queries import DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_CHARS, Mode
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MAX_QUERY_CHARS,
+    Mode,
+)
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.launching import Home, until

@@ -15,21 +15,22 @@ from typing import Any
 import pygit2
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain import graphs, memories
-from agent_memory.domain.events import Millis
-from agent_memory.domain.facts import Fact, Former
-from agent_memory.domain.identities import KnowledgeId
-from agent_memory.domain.procedures import Chain, Procedure, Step
-from agent_memory.domain.sessions import Outside, Session, Tally
-from agent_memory.domain.tiers import Use
-from agent_memory.domain.users import User
-from agent_memory.domain.work import Run, RunSession
+from agent_memory.features.backups.services.archiving import Kept, KeptMemory, KeptWrite
+from agent_memory.features.checkpoints.model import graphs
+from agent_memory.features.knowledge.model.facts import Fact, Former
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure, Step
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Outside, Session, Tally
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.tiers import Use
 from agent_memory.interfaces import archive
+from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.platform.store import families
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import checkpoints_pb2, memory_pb2
-from agent_memory.services.archiving import Kept, KeptMemory, KeptWrite
 from tests import graph_values
 from tests.contract.stores import everything, unexpected
 from tests.git_repositories import made

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import relay
+from agent_memory.launcher import relay
 from tests.launching import SECONDS, Answer, Home, ProgramServer, Running, changed_launcher
 
 IMPATIENT = ("SILENT_SECONDS = 12.0", "SILENT_SECONDS = 1.0")

@@ -10,14 +10,22 @@ from pathlib import Path
 import grpc
 import pytest
 
-from agent_memory.adapters.storage import families, toc_codec
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.domain.events import MAX_MILLIS, Event, EventId, Millis, Position, SessionId
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
+    MAX_MILLIS,
+    Event,
+    EventId,
+    Millis,
+    Position,
+    SessionId,
+)
+from agent_memory.features.toc.adapters import toc_codec
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.store import families
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.launching import until

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import grpc
 
-from agent_memory import relay
+from agent_memory.launcher import relay
 from agent_memory.proto import checkpoints_pb2 as checkpoints
 from agent_memory.proto import memory_pb2 as pb
 from tests.faults.ledger import Unacknowledged

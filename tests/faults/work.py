@@ -8,14 +8,14 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from agent_memory.adapters.secrets.choice import made
-from agent_memory.adapters.spool.folder import SpoolFolder
-from agent_memory.domain.errors import AgentMemoryError
-from agent_memory.domain.ports import SecretsFilter
+from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.secrets.adapters.factory import made
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.platform.ports import SecretsFilter
 from agent_memory.proto import memory_pb2 as pb
-from agent_memory.services.spooling import Spooling
 from tests.faults.callers import Callers, now_ms
 from tests.faults.ledger import Key, Kind, Ledger, Unacknowledged, Value
 from tests.hook_inputs import claude

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import alignment, phrases
-from agent_memory.domain.summaries import Utterance
+from agent_memory.features.toc.model import alignment
+from agent_memory.features.toc.model.summaries import Utterance
+from agent_memory.kernel.text import phrases
 from tests.property.test_extracting import conversations, texts
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.models import event_stream
-from agent_memory.adapters.models.event_stream import EventTooLong, events
-from agent_memory.adapters.models.tool_calls import MAX_CALLS, CallDelta, Calls, TooManyCalls
-from agent_memory.domain.chats import Call, CallId
+from agent_memory.features.runs.adapters import event_stream
+from agent_memory.features.runs.adapters.event_stream import EventTooLong, events
+from agent_memory.features.runs.adapters.tool_calls import MAX_CALLS, CallDelta, Calls, TooManyCalls
+from agent_memory.features.runs.model.chats import Call, CallId
 
 ENDS = (b"\n", b"\r\n", b"\r")
 # Of an event: its line's and that of the empty one. A CR and an LF would be one.

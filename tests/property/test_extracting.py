@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import extracting, sentences
-from agent_memory.domain.events import EventId, EventRole, EventType, Millis
-from agent_memory.domain.summaries import Child, ChildBullet, Utterance
+from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.toc.model import extracting
+from agent_memory.features.toc.model.summaries import Child, ChildBullet, Utterance
+from agent_memory.kernel.text import sentences
 
 fragments = st.sampled_from(
     [

@@ -13,14 +13,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agent_memory.adapters.storage import families
-from agent_memory.domain import segments
-from agent_memory.domain.errors import Cancelled
-from agent_memory.domain.events import Event, EventId, Millis, SessionId
-from agent_memory.domain.forgetting import Selection
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.toc import TocNode
-from agent_memory.services.forgetting import PHASES
+from agent_memory.features.forgetting.model.forgetting import Selection
+from agent_memory.features.forgetting.services.forgetting import PHASES
+from agent_memory.features.log.model.events import Event, EventId, Millis, SessionId
+from agent_memory.features.toc.model import segments
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.kernel.errors import Cancelled
+from agent_memory.platform.store import families
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, everything, memory
 from tests.forgetting_parts import SetClock, kept

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory import relay
-from agent_memory.domain.errors import InvalidInput
 from agent_memory.interfaces.cli import frames, serve, server
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.launcher import relay
 
 unhurried = settings(deadline=None)
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import codec, keys
-from agent_memory.domain.errors import StorageFailed
-from agent_memory.domain.events import (
+from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
     MAX_MILLIS,
     MAX_SESSION_ID_CHARS,
@@ -21,6 +19,8 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.store import codec, keys
 
 printable = st.characters(
     exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"), include_characters=" "

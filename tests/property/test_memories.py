@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import memories
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import HEX_CHARS, Domain, Memory, Reference, Status
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import (
+    HEX_CHARS,
+    Domain,
+    Memory,
+    Reference,
+    Status,
+)
+from agent_memory.kernel.errors import InvalidInput
 from tests.memory_values import copies, domains, memory, namespaces, records
 
 hexes = st.from_regex(r"[0-9a-f]{12}", fullmatch=True)

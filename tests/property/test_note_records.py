@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.git import earlier, pages, records, trees
-from agent_memory.adapters.git.index import Index
-from agent_memory.adapters.git.pages import Edit
-from agent_memory.adapters.git.records import Foreign, Part, Record
-from agent_memory.domain import memories
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import NAMESPACES, Domain, Memory, Status
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.adapters.git import legacy_formats, note_edits, records, trees
+from agent_memory.features.memories.adapters.git.index import Index
+from agent_memory.features.memories.adapters.git.note_edits import Edit
+from agent_memory.features.memories.adapters.git.records import Foreign, Part, Record
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import NAMESPACES, Domain, Memory, Status
+from agent_memory.kernel.errors import InvalidInput
 from tests.memory_values import copies, memory
 from tests.memory_values import records as any_memories
 
@@ -289,7 +289,7 @@ class TestPages:
         kept = clone.everything()
         assert len(kept) == len(everything)
         assert set(kept) == set(everything)
-        assert all(len(found(text)) <= pages.MAX_RECORDS for text in clone.texts())
+        assert all(len(found(text)) <= note_edits.MAX_RECORDS for text in clone.texts())
         newest = clone.blobs[clone.index.blobs[clone.index.notes[COMMITS[0]]]]
         assert everything[-1] in found(newest)
         assert agrees(clone)
@@ -307,7 +307,7 @@ class TestPages:
                 edit.take(path, text, parse_here(text))
 
             clone.change(take)
-        fresh = [memory(f"number {number}") for number in range(3 * pages.MAX_RECORDS)]
+        fresh = [memory(f"number {number}") for number in range(3 * note_edits.MAX_RECORDS)]
 
         def keep(edit: Edit) -> None:
             for each in fresh:
@@ -324,7 +324,7 @@ class TestPages:
         clone = Clone(blobs={"long": b"never looked at"})
         note = trees.note_path(COMMITS[0])
         clone.index.put(note, "long", records.SEALED)
-        fresh = [memory(f"number {number}") for number in range(2 * pages.MAX_RECORDS + 1)]
+        fresh = [memory(f"number {number}") for number in range(2 * note_edits.MAX_RECORDS + 1)]
         for start in range(0, len(fresh), 50):
 
             def keep(edit: Edit, start: int = start) -> None:
@@ -402,7 +402,7 @@ class TestEarlierLayouts:
             "relates_to:\n- decisions:1a2b3c4:0\n- learnings:1a2b3c4:1765368000500\n",
             "Cause found.\n\n---\n\nA rule above.",
         )
-        (draft,) = earlier.drafts(text.encode())
+        (draft,) = legacy_formats.drafts(text.encode())
         assert draft.namespace == "blockers"
         assert draft.summary == "Build host runs out of inodes when two nightly jobs overlap"
         assert draft.content == "Cause found.\n\n---\n\nA rule above."
@@ -436,7 +436,7 @@ class TestEarlierLayouts:
             )
             for name, at, summary, body in entries
         )
-        drafts = earlier.drafts(text.encode())
+        drafts = legacy_formats.drafts(text.encode())
         told = [(each.namespace, each.summary, each.content) for each in drafts]
         assert list(dict.fromkeys(told)) == list(
             dict.fromkeys(
@@ -462,20 +462,20 @@ class TestEarlierLayouts:
         ],
     )
     def test_what_is_no_entry_gives_nothing(self, text: str) -> None:
-        assert earlier.drafts(text.encode()) == []
+        assert legacy_formats.drafts(text.encode()) == []
 
     @given(notes)
     def test_no_text_does_harm(self, data: bytes) -> None:
-        earlier.drafts(data)
+        legacy_formats.drafts(data)
 
     def test_long_summaries_are_cut_and_copies_are_one(self) -> None:
         text = ENTRY.format("decisions", "2025-11-03T09:00:00Z", "word " * 40, "", "body")
-        (draft,) = earlier.drafts((text + "\n" + text).encode())
+        (draft,) = legacy_formats.drafts((text + "\n" + text).encode())
         assert len(draft.summary) <= memories.MAX_SUMMARY_CHARS
         assert draft.summary.endswith("…")
 
     def test_text_after_an_entry_is_of_its_content(self) -> None:
         text = ENTRY.format("blockers", "2025-11-03T09:00:00Z", "x", "spec: null\n", "body")
-        (draft,) = earlier.drafts((text + "\n## Resolution\n\nDone.\n").encode())
+        (draft,) = legacy_formats.drafts((text + "\n## Resolution\n\nDone.\n").encode())
         assert draft.content == "body\n\n## Resolution\n\nDone."
         assert draft.spec == ""

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain import periods
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.periods import Level, Period
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.periods import Level, Period
 
 DAY_MS = 86_400_000
 unhurried = settings(deadline=None)

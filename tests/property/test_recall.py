@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.events import Event, Millis
-from agent_memory.domain.queries import Mode, Scope
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import Mode, Scope
+from agent_memory.features.log.model.events import Event, Millis
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, Parts, ids, opened, said
 

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain import memories
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.memories import Domain, Draft, Memory, Status
-from agent_memory.interfaces import records
-from agent_memory.interfaces.records import FORMATS, Refused
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Draft, Memory, Status
+from agent_memory.interfaces import memory_files
+from agent_memory.interfaces.memory_files import FORMATS, Refused
+from agent_memory.kernel.errors import InvalidInput
 
 # All that UTF-8 can hold, and more often what one of the formats has a meaning for.
 _WICKED = (
@@ -76,7 +76,7 @@ def _drafted(memory: Memory) -> Draft:
 
 
 def _written(found: list[Memory], format_: str) -> str:
-    return "".join(records.dump(found, format_))
+    return "".join(memory_files.dump(found, format_))
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -85,7 +85,7 @@ class TestWhatIsWrittenIsReadAgain:
     @given(found=st.lists(_memories(), max_size=3))
     def test_as_it_was(self, format_: str, found: list[Memory]) -> None:
         data = _written(found, format_).encode("utf-8")
-        assert records.parse(data, format_) == [_drafted(each) for each in found]
+        assert memory_files.parse(data, format_) == [_drafted(each) for each in found]
 
     @FEWER
     @given(found=st.lists(_memories(), min_size=1, max_size=3), data=st.data())
@@ -95,7 +95,7 @@ class TestWhatIsWrittenIsReadAgain:
         place = data.draw(st.integers(0, len(found) - 1))
         with_gone = list(found)
         with_gone[place] = memories.tombstone(found[place], Millis(5))
-        items = records.parse(_written(with_gone, format_).encode("utf-8"), format_)
+        items = memory_files.parse(_written(with_gone, format_).encode("utf-8"), format_)
         assert isinstance(items[place], Refused)
         del items[place], found[place]
         assert items == [_drafted(each) for each in found]
@@ -104,10 +104,10 @@ class TestWhatIsWrittenIsReadAgain:
     @given(found=st.lists(_memories(), min_size=1, max_size=3))
     def test_and_known_by_how_it_begins(self, format_: str, found: list[Memory]) -> None:
         data = _written(found, format_).encode("utf-8")
-        guessed = records.guess(None, data)
+        guessed = memory_files.guess(None, data)
         one_line = (format_, len(found)) == ("jsonl", 1)
         assert guessed == ("json" if one_line else format_)
-        assert records.parse(data, guessed) == [_drafted(each) for each in found]
+        assert memory_files.parse(data, guessed) == [_drafted(each) for each in found]
 
     @FEWER
     @given(memory=_memories())
@@ -126,7 +126,7 @@ class TestWhatIsWrittenIsReadAgain:
         )
         data = _written([outer, memory, outer], format_).encode("utf-8")
         expected = [_drafted(outer), _drafted(memory), _drafted(outer)]
-        assert records.parse(data, format_) == expected
+        assert memory_files.parse(data, format_) == expected
 
 
 class TestStandardReadersReadWhatIsWritten:
@@ -218,7 +218,7 @@ def _read(data: bytes, format_: str) -> None:
     """As a worker does it: what comes out is sent to another process."""
     outcome: list[Draft | Refused] | InvalidInput
     try:
-        outcome = records.parse(data, format_, "decisions")
+        outcome = memory_files.parse(data, format_, "decisions")
     except InvalidInput as exc:
         outcome = exc
     sent = pickle.loads(pickle.dumps(outcome))  # noqa: S301
@@ -236,7 +236,7 @@ class TestNoFileDoesHarm:
     @example(data=b'{"timestamp": -1e308, "summary": "a"}')
     @example(data=b"timestamp: 0001-01-01T00:00:00+14:00\nsummary: a")
     def test_be_it_any_bytes(self, format_: str, data: bytes) -> None:
-        assert records.guess(None, data) in FORMATS
+        assert memory_files.guess(None, data) in FORMATS
         _read(data, format_)
 
     @FEWER

@@ -8,13 +8,13 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.knowledge_store import StoredKnowledge
-from agent_memory.domain import runs
-from agent_memory.domain.chats import Call, CallId, Message, Role, Text, Thought
-from agent_memory.domain.events import Millis, SessionId
-from agent_memory.domain.runs import (
+from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import Millis, SessionId
+from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.model.chats import Call, CallId, Message, Role, Text, Thought
+from agent_memory.features.runs.model.machine import (
     Approve,
     Begin,
     Broken,
@@ -34,8 +34,8 @@ from agent_memory.domain.runs import (
     Used,
     Worked,
 )
-from agent_memory.services.ingest import Ingest
-from agent_memory.services.run_memory import RunMemory
+from agent_memory.features.runs.services.recorder import RunMemory
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from tests.contract.stores import memory
 from tests.runs_kept import about, chat_of, check_chat
 from tests.sessions_told import START
@@ -92,7 +92,7 @@ def what_is_kept(draw: st.DrawFn) -> Sequence[Kept]:
     ready = Ready(session_id="s", agent_name="default", prompt=draw(WORDS), max_turns=4)
     given: Input = Begin(RunId("r"), Start(prompt="x"))
     for number in range(draw(st.integers(2, 40))):
-        state, outputs = runs.step(state, given)
+        state, outputs = machine.step(state, given)
         kept += [each for each in outputs if isinstance(each, Kept)]
         given = ready if number == 0 else draw(inputs(state.phase))
         if state.phase is Phase.ENDED:

@@ -5,8 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain import segments, ulids
-from agent_memory.domain.events import (
+from agent_memory.features.log.model.events import (
     MAX_MILLIS,
     Event,
     EventId,
@@ -15,7 +14,9 @@ from agent_memory.domain.events import (
     Millis,
     SessionId,
 )
-from agent_memory.domain.segments import Rules, Segment
+from agent_memory.features.toc.model import segments
+from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.kernel import ulids
 
 RULES = Rules(
     time_gap_ms=60_000,

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import signals
-from agent_memory.domain.memories import NAMESPACES, Draft
-from agent_memory.domain.signals import CERTAIN, MARKERS, MAX_SIGNALS
+from agent_memory.features.hooks.model import signals
+from agent_memory.features.hooks.model.signals import CERTAIN, MARKERS, MAX_SIGNALS
+from agent_memory.features.memories.model.memories import NAMESPACES, Draft
 
 fragments = st.sampled_from(
     [

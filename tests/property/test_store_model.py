@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import (
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
@@ -31,7 +30,8 @@ from agent_memory.domain.batches import (
     Put,
     Row,
 )
-from agent_memory.domain.status import StoreHealth
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import RocksEngine
 
 TIMEOUT = 20.0
 A, B = families.EVENTS, families.OUTBOX

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from tests.git_repositories import AT, Repository, cloned, made
 from tests.unit.test_sync import Machine, machines
 

@@ -16,13 +16,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.domain import periods, segments
-from agent_memory.domain.events import (
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
     Event,
     EventId,
     EventRole,
@@ -31,13 +27,17 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.outbox import Entry
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.ports import OrderedStore, Outbox
-from agent_memory.domain.segments import Rules, Segment
-from agent_memory.domain.toc import NEVER, TocNode
-from agent_memory.services.rollup import Rollup
-from agent_memory.services.segmenting import Segmenting
+from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model import periods, segments
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.features.toc.model.toc import NEVER, TocNode
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.platform.store import families
 from tests.contract.stores import TIMEOUT, OpenStore, everything, memory, rocks
 from tests.inline_worker import InlineWorker
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.domain import transcripts
-from agent_memory.domain.transcripts import OWN_MARKERS
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.transcripts import OWN_MARKERS
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import unexpected
 from tests.transcript_files import SAMPLES, Claude, Importing, Line, write
 

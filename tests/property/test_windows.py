@@ -4,13 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import windows
-from agent_memory.domain.chats import Call, CallId, Message, Role
-from agent_memory.domain.errors import ContextTooLong
-from agent_memory.domain.windows import LEFT_OUT, LEFT_OUT_TOKENS, Counted, Window
+from agent_memory.features.runs.model import context_window
+from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
+from agent_memory.features.runs.model.context_window import (
+    LEFT_OUT,
+    LEFT_OUT_TOKENS,
+    Counted,
+    Window,
+)
+from agent_memory.kernel.errors import ContextTooLong
 
 Conversation = tuple[list[tuple[Counted, ...]], tuple[Counted, ...]]  # history, current run
-tokens = st.integers(windows.MESSAGE_TOKENS, 400)
+tokens = st.integers(context_window.MESSAGE_TOKENS, 400)
 
 
 def said(role: Role, text: str, size: int, *calls: Call, answers: str = "") -> Counted:
@@ -56,7 +61,7 @@ def unanswered(messages: tuple[Message, ...]) -> list[CallId]:
 
 def window(size: int, answer: int, tools: int, system: int, conversation: Conversation) -> Window:
     history, current = conversation
-    return windows.fitted(
+    return context_window.fitted(
         size=size,
         answer=answer,
         tool_tokens=tools,

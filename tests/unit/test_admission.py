@@ -2,16 +2,16 @@
 
 import pytest
 
-from agent_memory.adapters.clock import SystemClock
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.key_ring import StoredKeyRing
-from agent_memory.domain.access import Address, SocketOwner
-from agent_memory.domain.errors import Unauthorized
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.services.access import Access
 from agent_memory.interfaces.grpc.admission import Caller, SameUserGuard, parse_peer
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.services.access import Access
+from agent_memory.kernel.access import Address, SocketOwner
+from agent_memory.kernel.errors import Unauthorized
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 
 OWN_UID, OTHER_UID = 1000, 1001
 SERVER = Address.parse("127.0.0.1", 50051)

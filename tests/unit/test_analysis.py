@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import analysis
+from agent_memory.kernel.text import analysis
 
 
 class TestWords:

@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.graphs import GraphCheckpoint, PendingWrite, Place
-from agent_memory.domain.memories import Memory
-from agent_memory.domain.sessions import Session
+from agent_memory.features.backups.services.archiving import KeptMemory, KeptWrite
+from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite, Place
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.memories.model.memories import Memory
 from agent_memory.interfaces import archive
-from agent_memory.services.archiving import KeptMemory, KeptWrite
+from agent_memory.kernel.errors import InvalidInput
 
 PAGE = Path(__file__).parents[2] / "docs/reference/archive.md"
 

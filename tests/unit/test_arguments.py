@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import arguments
-from agent_memory.domain.errors import ToolFailed
+from agent_memory.features.runs.model import arguments
+from agent_memory.kernel.errors import ToolFailed
 
 SPEC = arguments.tool(
     "look",

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.domain import transcripts
-from agent_memory.domain.errors import Cancelled, InvalidInput
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.forgetting import Place
-from agent_memory.domain.transcripts import Kind
-from agent_memory.services.backfill import BATCH
+from agent_memory.features.forgetting.model.forgetting import Place
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.transcripts import Kind
+from agent_memory.features.hooks.services.backfill import BATCH
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
 from tests.transcript_files import SAMPLES, START_MS, Claude, Importing, Line, text, write

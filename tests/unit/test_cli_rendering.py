@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.domain.events import MAX_MILLIS
+from agent_memory.features.log.model.events import MAX_MILLIS
 from agent_memory.interfaces.cli import rendering
 
 END_OF_9999 = 253_402_300_799_999

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import commands
-from agent_memory.domain.commands import Ends, Ran
-from agent_memory.domain.errors import ToolFailed
+from agent_memory.features.runs.model import commands
+from agent_memory.features.runs.model.commands import Ends, Ran
+from agent_memory.kernel.errors import ToolFailed
 
 ALLOWED = ("git status", "pytest", "'my tool' --dry")
 WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from agent_memory import config
 from agent_memory.config import Key
-from agent_memory.domain.errors import ConfigError
 from agent_memory.interfaces import config_file
 from agent_memory.interfaces.hooks import preferences
+from agent_memory.kernel.errors import ConfigError
 
 DEFAULTS = config.Settings()
 

@@ -8,33 +8,42 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.adapters.index.vectors import FlatVectors
-from agent_memory.adapters.models.chat import OpenAiChat
-from agent_memory.adapters.models.reasoner import LlmReasoner
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.journal import StoredJournal
-from agent_memory.adapters.storage.memory_store import StoredMemories, StoredUses
-from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.adapters.storage.token_budget import StoredTokenBudget
-from agent_memory.domain import documents, memories
-from agent_memory.domain.batches import Batch, Outcome
-from agent_memory.domain.consolidations import Plan
-from agent_memory.domain.duplicates import Cluster
-from agent_memory.domain.errors import Cancelled, NotFound
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import USER, Domain, Draft, Home, Memory, MemoryKey, Status
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.projects import Place
-from agent_memory.domain.reasoning import Written
-from agent_memory.domain.tiers import Tier
-from agent_memory.services.capture import Capture
-from agent_memory.services.consolidation import WRITTEN, Consolidation
-from agent_memory.services.curation import Curation
-from agent_memory.services.workplaces import Shared, Workplaces
+from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.index.model import documents
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.journal import StoredJournal
+from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
+from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.consolidations import Plan
+from agent_memory.features.memories.model.duplicates import Cluster
+from agent_memory.features.memories.model.memories import (
+    USER,
+    Domain,
+    Draft,
+    Home,
+    Memory,
+    MemoryKey,
+    Status,
+)
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.model.tiers import Tier
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.consolidation import WRITTEN, Consolidation
+from agent_memory.features.memories.services.editing import Curation
+from agent_memory.features.memories.services.project_resolver import Shared, Workplaces
+from agent_memory.features.recall.adapters.reasoner import LlmReasoner
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.kernel.errors import Cancelled, NotFound
+from agent_memory.platform.llm.chat import OpenAiChat
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store.batches import Batch, Outcome
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
 from tests.contract.stores import unexpected
 from tests.embedders import HashingEmbedder

@@ -6,19 +6,26 @@ from itertools import pairwise
 
 import pytest
 
-from agent_memory.adapters.storage import families, keys
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.domain import periods
-from agent_memory.domain.batches import Batch, Delete
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.toc import Change, Grip, GripId, TocNode, Written
-from agent_memory.services.contents import Branch, Contents, Expansion
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.toc import Change, Grip, GripId, TocNode, Written
+from agent_memory.features.toc.services.contents import Branch, Contents, Expansion
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.batches import Batch, Delete
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, commit, unexpected
 
 GRIP = GripId("grip:0000000000500:01KG7N3T00ABCDEFGHJKMNPQRS")

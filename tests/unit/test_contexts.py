@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import contexts
-from agent_memory.domain.contexts import Wanted
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.queries import Hit
-from agent_memory.domain.segments import estimate_tokens
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.toc.model.segments import estimate_tokens
+from agent_memory.kernel.errors import InvalidInput
 
 
 def hit(name: str = "a", *, said: str = "We retry five times.", score: float = 0.5) -> Hit:

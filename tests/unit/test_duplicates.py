@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import duplicates
-from agent_memory.domain.memories import Domain, Memory
+from agent_memory.features.memories.model import duplicates
+from agent_memory.features.memories.model.memories import Domain, Memory
 from tests.memory_values import memory
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import edits
-from agent_memory.domain.errors import ToolFailed
+from agent_memory.features.runs.model import edits
+from agent_memory.kernel.errors import ToolFailed
 
 GIT = shutil.which("git") or "git"
 LINES = st.lists(st.sampled_from(["a", "b", "", "some words", "x = 1"]), max_size=12).map("\n".join)

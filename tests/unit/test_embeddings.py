@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import embeddings
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.embeddings import MOST_PARTS, PART_WORDS
-from agent_memory.domain.events import Millis
+from agent_memory.features.index.model import embeddings
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.embeddings import MOST_PARTS, PART_WORDS
+from agent_memory.features.log.model.events import Millis
 
 # Short, so that a document of all parts is below the limit of characters.
 words = st.lists(

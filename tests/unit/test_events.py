@@ -5,8 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import (
+from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
     MAX_METADATA_BYTES,
     MAX_METADATA_ENTRIES,
@@ -20,6 +19,7 @@ from agent_memory.domain.events import (
     Millis,
     SessionId,
 )
+from agent_memory.kernel.errors import InvalidInput
 
 SURROGATE = "\ud800"
 UNPRINTABLE = ["\n", "a\0", "tab\t", "\u200b", "\u2028", "\x7f", SURROGATE]

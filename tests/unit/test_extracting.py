@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from agent_memory.domain import extracting, sentences, statements
-from agent_memory.domain.events import EventId, EventRole, EventType, Millis
-from agent_memory.domain.summaries import EMPTY, Child, ChildBullet, Summary, Utterance
+from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.toc.model import extracting, statements
+from agent_memory.features.toc.model.summaries import EMPTY, Child, ChildBullet, Summary, Utterance
+from agent_memory.kernel.text import sentences
 
 USER = EventRole.USER
 ASSISTANT = EventRole.ASSISTANT

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import facts
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.facts import Claim, Fact
+from agent_memory.features.knowledge.model import facts
+from agent_memory.features.knowledge.model.facts import Claim, Fact
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import InvalidInput
 
 NOW, LATER = Millis(1_767_600_000_000), Millis(1_767_600_060_000)
 

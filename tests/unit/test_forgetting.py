@@ -12,19 +12,33 @@ import rocksdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import families
-from agent_memory.domain import forgetting
-from agent_memory.domain.batches import Batch, Put
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.errors import Cancelled, InvalidInput
-from agent_memory.domain.events import EventId, Millis, SessionId
-from agent_memory.domain.forgetting import Report, Selection
-from agent_memory.domain.periods import NodeId
-from agent_memory.domain.ports import Summarizer
-from agent_memory.domain.runs import Answered, Finished, Kept, Outcome, Prompted, Used
-from agent_memory.domain.summaries import Child, Dialogue, Digest, Point, Summary, Support
-from agent_memory.domain.toc import TocNode
-from agent_memory.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
+from agent_memory.features.forgetting.model import forgetting
+from agent_memory.features.forgetting.model.forgetting import Report, Selection
+from agent_memory.features.forgetting.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.log.model.events import EventId, Millis, SessionId
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Finished,
+    Kept,
+    Outcome,
+    Prompted,
+    Used,
+)
+from agent_memory.features.toc.model.periods import NodeId
+from agent_memory.features.toc.model.summaries import (
+    Child,
+    Dialogue,
+    Digest,
+    Point,
+    Summary,
+    Support,
+)
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.platform.ports import Summarizer
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, commit, everything
 from tests.embedders import HashingEmbedder

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.key_ring import StoredKeyRing
-from agent_memory.domain.errors import ConfigError
-from agent_memory.domain.events import Millis
-from agent_memory.domain.status import StoreHealth
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import bodies, origins, rates
 from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, answer
 from agent_memory.interfaces.http.gate import FAILURES_AT_ONCE, Admission, Gate
-from agent_memory.services.access import Access
+from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 
 SECRET = "am_the-secret-of-alice"  # noqa: S105
 HOST = "localhost:8000"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.models import gguf
-from agent_memory.domain.errors import FeatureUnavailable
+from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.platform.llm import gguf
 
 ELSE = "or set llama.endpoint to a server that runs already"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain.globs import Glob
+from agent_memory.kernel.text.globs import Glob
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.graph_store import StoredGraphs
-from agent_memory.adapters.storage.graph_tally import GraphTally
-from agent_memory.adapters.storage.graph_threads import StoredGraphThreads
-from agent_memory.domain import graphs as rules
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.graphs import CheckpointId, Scope, Strategy, ThreadId
-from agent_memory.services.graphs import Graphs
+from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
+from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
+from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
+from agent_memory.features.checkpoints.model import graphs as rules
+from agent_memory.features.checkpoints.model.graphs import CheckpointId, Scope, Strategy, ThreadId
+from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.errors import InvalidInput
 from tests.contract.stores import TIMEOUT, memory
 from tests.graph_values import checkpoint, place, write
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from agent_memory.domain.errors import Cancelled
-from agent_memory.domain.halting import Halt
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled
 from tests.processes import LONG
 
 

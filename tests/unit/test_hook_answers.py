@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory import config
-from agent_memory.domain import contexts, memories, transcripts
-from agent_memory.domain.contexts import Wanted
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.events import Millis
-from agent_memory.domain.hooks import Moment, Told
-from agent_memory.domain.memories import Domain, Memory
-from agent_memory.domain.queries import Hit
-from agent_memory.domain.segments import estimate_tokens
-from agent_memory.domain.signals import Signal
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.signals import Signal
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Memory
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
 from tests.hook_inputs import SAMPLES, encoded

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import hooks, tools, transcripts
-from agent_memory.domain.contexts import GUIDANCE
-from agent_memory.domain.events import MAX_TEXT_BYTES, Event, EventRole, EventType
-from agent_memory.domain.fields import Fields
-from agent_memory.domain.hooks import Moment, Told
-from agent_memory.domain.transcripts import OWN_MARKERS, Kind
+from agent_memory.features.hooks.model import hooks, tool_use, transcripts
+from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.transcripts import OWN_MARKERS, Kind
+from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
+from agent_memory.features.recall.model.contexts import GUIDANCE
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
+from agent_memory.kernel.json_fields import Fields
 from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, FOLDER, SAMPLES, SESSION, encoded
 
 AT = 1_780_000_000_000
@@ -205,10 +205,10 @@ class TestTools:
         ],
     )
     def test_other_agents_names_of_a_tool_mean_the_same(self, name: str, also: str) -> None:
-        use = tools.use(name, Fields({"absolute_path": "/x/hours.txt"}))
+        use = tool_use.use(name, Fields({"absolute_path": "/x/hours.txt"}))
         assert use.names == {name, also}
         assert use.file == "/x/hours.txt"
-        assert tools.use("Read", Fields({})).names == {"Read"}
+        assert tool_use.use("Read", Fields({})).names == {"Read"}
 
     def test_a_tool_that_gave_nothing_back_was_still_run(self) -> None:
         event = only(told("claude-code/PostToolUse/Bash", tool_response={}))
@@ -238,7 +238,7 @@ class TestTools:
         ],
     )
     def test_the_text_of_a_result(self, response: object, text: str) -> None:
-        assert tools.result(response) == text
+        assert tool_use.result(response) == text
 
     @given(st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -252,7 +252,7 @@ class TestTools:
         max_leaves=10,
     ))  # fmt: skip
     def test_any_result_has_a_text(self, response: object) -> None:
-        assert isinstance(tools.result(response), str)
+        assert isinstance(tool_use.result(response), str)
 
 
 class TestIds:
@@ -442,7 +442,7 @@ class TestWhatWeSaidOurselves:
         )
     )
     def test_a_closed_marker_never_stays(self, words: list[str]) -> None:
-        found = tools.use("Write", Fields({"content": " ".join(words)})).told("")
+        found = tool_use.use("Write", Fields({"content": " ".join(words)})).told("")
         for name in OWN_MARKERS:
             opened = found.find(f"<{name}>")
             assert opened < 0 or found.find(f"</{name}>", opened) < 0
@@ -510,7 +510,7 @@ class TestQuestions:
         ],
     )
     def test_of_any_tool_are_kept(self, given: dict[str, Any], asked: str) -> None:
-        assert tools.use("any", Fields(given)).asked == asked
+        assert tool_use.use("any", Fields(given)).asked == asked
 
     def test_what_failed_is_told(self) -> None:
-        assert tools.result({"error": {"message": "boom"}}) == "boom"
+        assert tool_use.result({"error": {"message": "boom"}}) == "boom"

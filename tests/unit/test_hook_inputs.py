@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory import relay
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import Moment, Told
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.launcher import relay
 from tests import hook_inputs
 from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPLE, encoded
 

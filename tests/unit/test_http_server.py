@@ -4,7 +4,7 @@ import asyncio
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.deferred import Deferred
+from agent_memory.interfaces.http.lazy_app import Deferred
 from agent_memory.interfaces.http.server import HttpServer
 
 SECONDS = 20.0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import ignoring
-from agent_memory.domain.ignoring import MAX_BYTES, MAX_RULES, Ignored
+from agent_memory.kernel.text import gitignore
+from agent_memory.kernel.text.gitignore import MAX_BYTES, MAX_RULES, Ignored
 
 GIT = shutil.which("git") or "git"
 
@@ -29,7 +29,7 @@ def filled(repository: Path, rules: dict[str, str], paths: list[str]) -> list[st
     for folder, text in rules.items():
         place = repository / folder
         place.mkdir(parents=True, exist_ok=True)
-        (place / ignoring.NAME).write_bytes(text.encode())
+        (place / gitignore.NAME).write_bytes(text.encode())
     made = []
     for path in paths:
         target = repository / path
@@ -61,7 +61,7 @@ def left_out(rules: dict[str, str], parts: list[str]) -> bool:
     for depth in range(len(parts)):
         stack.append(Ignored.read(rules.get("/".join(parts[:depth]), "")))
         folder = depth + 1 < len(parts)
-        if ignoring.left_out(stack, parts[: depth + 1], folder=folder):
+        if gitignore.left_out(stack, parts[: depth + 1], folder=folder):
             return True
     return False
 
@@ -137,12 +137,12 @@ def test_what_is_too_long_is_read_in_its_beginning() -> None:
 def test_nothing_is_said_of_what_no_rule_is_about() -> None:
     stack = [Ignored.read("*.log"), Ignored()]
     assert stack[0].verdict(["a"], folder=False) is None
-    assert not ignoring.left_out(stack, ["a", "b"], folder=False)
-    assert ignoring.left_out(stack, ["a", "b.log"], folder=False)
-    assert not ignoring.left_out([], ["a"], folder=True)
+    assert not gitignore.left_out(stack, ["a", "b"], folder=False)
+    assert gitignore.left_out(stack, ["a", "b.log"], folder=False)
+    assert not gitignore.left_out([], ["a"], folder=True)
 
 
 def test_an_inner_file_is_heard_before_an_outer_one() -> None:
     stack = [Ignored.read("*.log\n"), Ignored.read("!keep.log")]
-    assert not ignoring.left_out(stack, ["a", "keep.log"], folder=False)
-    assert ignoring.left_out(stack, ["a", "other.log"], folder=False)
+    assert not gitignore.left_out(stack, ["a", "keep.log"], folder=False)
+    assert gitignore.left_out(stack, ["a", "other.log"], folder=False)

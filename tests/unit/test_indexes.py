@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.domain.documents import Document, DocumentKey, Kind, Owner
-from agent_memory.domain.errors import FeatureUnavailable
-from agent_memory.domain.events import Event, Millis
-from agent_memory.domain.outbox import EventChanged
-from agent_memory.domain.queries import Mode, Scope
-from agent_memory.services import indexing
+from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner
+from agent_memory.features.index.model.queries import Mode, Scope
+from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.outbox import EventChanged
+from agent_memory.features.recall.services import indexing
+from agent_memory.kernel.errors import FeatureUnavailable
 from tests.contract.stores import rocks
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import (

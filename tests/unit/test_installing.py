@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.agents.claude_code import ClaudeCode
-from agent_memory.adapters.agents.codex import Codex
-from agent_memory.adapters.agents.cursor import Cursor
-from agent_memory.adapters.agents.files import DiskFiles
-from agent_memory.adapters.agents.gemini import Gemini
-from agent_memory.domain.agents import Agent, Installed, Launcher, Scope, ScopeState, Standing
-from agent_memory.domain.errors import ConfigError, InvalidInput
-from agent_memory.services.installing import Installing
-from agent_memory.services.workplaces import Caller
+from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCode
+from agent_memory.features.hooks.adapters.agents.codex import Codex
+from agent_memory.features.hooks.adapters.agents.cursor import Cursor
+from agent_memory.features.hooks.adapters.agents.files import DiskFiles
+from agent_memory.features.hooks.adapters.agents.gemini import Gemini
+from agent_memory.features.hooks.model.installations import (
+    Agent,
+    Installed,
+    Launcher,
+    Scope,
+    ScopeState,
+    Standing,
+)
+from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.kernel.errors import ConfigError, InvalidInput
 
 HERE = Launcher(python="/here/bin/python", script="/here/agent_memory/launch.py")
 THERE = Launcher(python="/there/bin/python", script="/there/agent_memory/launch.py")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.domain import documents, queries
-from agent_memory.domain.documents import Document, Kind
-from agent_memory.domain.events import EventId, Millis, Position, SessionId
-from agent_memory.domain.outbox import Entry, EventChanged, SegmentChanged
-from agent_memory.domain.queries import Found, Hit
-from agent_memory.domain.segments import Segment
+from agent_memory.features.index.model import documents, queries
+from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.queries import Found, Hit
+from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.toc.model.segments import Segment
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, Parts, dialogue, opened, said
 
 TALK = dialogue(

@@ -13,8 +13,8 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from agent_memory.domain.errors import ConfigError, ListenFailed
 from agent_memory.interfaces import listening
+from agent_memory.kernel.errors import ConfigError, ListenFailed
 
 IPV4 = ("127.0.0.1",)
 

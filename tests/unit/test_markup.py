@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import markup
+from agent_memory.features.runs.model import markup
 
 PAGE = """<!doctype html><html><head><title>The  page</title><style>p {color: red}</style>
 <script>if (a < b) { alert("no") }</script></head><body><nav><a href="/home">Home</a></nav>

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from agent_memory.domain.errors import Cancelled, InvalidInput, Overloaded
-from agent_memory.interfaces.mcp import errands
-from agent_memory.interfaces.mcp.errands import Done, Errands
+from agent_memory.interfaces.mcp import long_running
+from agent_memory.interfaces.mcp.long_running import Done, Errands
+from agent_memory.kernel.errors import Cancelled, InvalidInput, Overloaded
 from tests.launching import SECONDS
 
 
@@ -98,7 +98,7 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
         made = Errands()
         first = [
             asyncio.create_task(made.run(lambda _, n=n: work(n), quietly))  # type: ignore[misc]
-            for n in range(errands.AT_ONCE)
+            for n in range(long_running.AT_ONCE)
         ]
         waiting = asyncio.create_task(made.run(lambda _: work(99), quietly))
         await asyncio.sleep(0)
@@ -109,7 +109,7 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
         await asyncio.gather(*first)
 
     asyncio.run(run())
-    assert sorted(begun) == list(range(errands.AT_ONCE))
+    assert sorted(begun) == list(range(long_running.AT_ONCE))
 
 
 def test_too_much_is_refused() -> None:
@@ -119,7 +119,7 @@ def test_too_much_is_refused() -> None:
         made = Errands()
         calls = [
             asyncio.create_task(made.run(lambda _: go_on.wait(SECONDS), quietly))
-            for _ in range(errands.MOST)
+            for _ in range(long_running.MOST)
         ]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded):

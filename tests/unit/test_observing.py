@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from agent_memory.domain.errors import NotFound
-from agent_memory.domain.spans import Interface
 from agent_memory.interfaces import observing
 from agent_memory.interfaces.observing import BUCKETS, Observer, Operation
+from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.tracing import Interface
 
 
 def test_operations_are_told_apart_and_timed() -> None:

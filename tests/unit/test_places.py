@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory import config, places
+from agent_memory import config
 from agent_memory.config import Folders
-from agent_memory.domain.errors import StorageFailed
+from agent_memory.daemon import runtime_files
+from agent_memory.kernel.errors import StorageFailed
 
 NOBODY = 65534
 
@@ -41,58 +42,58 @@ def given(
 
 class TestSocketFolder:
     def test_it_is_made_for_its_owner_only(self, given: Folders) -> None:
-        assert mode(places.socket_folder(given)) == 0o700
+        assert mode(runtime_files.socket_folder(given)) == 0o700
 
     def test_one_that_others_may_enter_is_closed_to_them(self, given: Folders) -> None:
-        folder = places.socket_folder(given)
+        folder = runtime_files.socket_folder(given)
         folder.chmod(0o755)
-        assert places.socket_folder(given) == folder
+        assert runtime_files.socket_folder(given) == folder
         assert mode(folder) == 0o700
 
     def test_a_link_in_its_place_is_refused_and_its_target_left_alone(
         self, given: Folders, tmp_path: Path
     ) -> None:
-        folder = places.socket_folder(given)
+        folder = runtime_files.socket_folder(given)
         folder.rmdir()
         target = tmp_path / "target"
         target.mkdir(mode=0o755)
         folder.symlink_to(target)
         with pytest.raises(StorageFailed, match="not a folder of ours: set XDG_RUNTIME_DIR"):
-            places.socket_folder(given)
+            runtime_files.socket_folder(given)
         assert mode(target) == 0o755
 
     def test_a_file_in_its_place_is_refused(self, given: Folders) -> None:
-        folder = places.socket_folder(given)
+        folder = runtime_files.socket_folder(given)
         folder.rmdir()
         folder.touch()
         with pytest.raises(StorageFailed, match="not a folder of ours"):
-            places.socket_folder(given)
+            runtime_files.socket_folder(given)
 
     @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder away")
     def test_someone_elses_is_refused_and_left_alone(self, given: Folders) -> None:
-        folder = places.socket_folder(given)
+        folder = runtime_files.socket_folder(given)
         folder.chmod(0o777)
         os.chown(folder, NOBODY, NOBODY)
         with pytest.raises(StorageFailed, match="not a folder of ours"):
-            places.socket_folder(given)
+            runtime_files.socket_folder(given)
         assert mode(folder) == 0o777
 
 
 class TestLock:
     def test_its_holder_is_known_while_it_is_held(self, tmp_path: Path) -> None:
         given = folders(tmp_path)
-        places.prepare(given.data)
-        lock = places.lock(given, 0, lambda: False)
-        assert places.holder(given) == os.getpid()
-        places.unlock(lock)
-        assert places.holder(given) is None
+        runtime_files.prepare(given.data)
+        lock = runtime_files.lock(given, 0, lambda: False)
+        assert runtime_files.holder(given) == os.getpid()
+        runtime_files.unlock(lock)
+        assert runtime_files.holder(given) is None
 
     def test_let_go_of_it_names_nobody(self, tmp_path: Path) -> None:
         """Whoever takes it next is looked at before it has written its own number."""
         given = folders(tmp_path)
-        places.prepare(given.data)
-        places.unlock(places.lock(given, 0, lambda: False))
-        assert places.lock_file(given).read_bytes() == b""
+        runtime_files.prepare(given.data)
+        runtime_files.unlock(runtime_files.lock(given, 0, lambda: False))
+        assert runtime_files.lock_file(given).read_bytes() == b""
 
 
 class TestWriteWhole:
@@ -110,7 +111,7 @@ class TestWriteWhole:
         else:
             (folder / name).hardlink_to(victim)
 
-        places.write_whole(folder / "key", "the key")
+        runtime_files.write_whole(folder / "key", "the key")
 
         assert victim.read_text() == "of someone else"
         assert (folder / "key").read_text() == "the key"
@@ -123,22 +124,22 @@ class TestWriteWhole:
             draft.touch()
         os.utime(left, (1, 1))
 
-        places.write_whole(tmp_path / "key", "the key")
+        runtime_files.write_whole(tmp_path / "key", "the key")
 
         assert sorted(each.name for each in tmp_path.iterdir()) == [".key.4567.part", "key"]
 
     def test_what_cannot_be_written_leaves_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "key").mkdir()
         with pytest.raises(OSError, match="directory"):
-            places.write_whole(tmp_path / "key", "the key")
+            runtime_files.write_whole(tmp_path / "key", "the key")
         assert [each.name for each in tmp_path.iterdir()] == ["key"]
 
     def test_a_lock_is_not_written_through_a_link(self, tmp_path: Path) -> None:
         given = folders(tmp_path)
-        places.prepare(given.data)
+        runtime_files.prepare(given.data)
         victim = tmp_path / "victim"
         victim.write_text("of someone else")
-        places.lock_file(given).symlink_to(victim)
+        runtime_files.lock_file(given).symlink_to(victim)
         with pytest.raises(StorageFailed):
-            places.lock(given, 0, lambda: False)
+            runtime_files.lock(given, 0, lambda: False)
         assert victim.read_text() == "of someone else"

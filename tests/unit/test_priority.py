@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from agent_memory.adapters import priority
+from agent_memory.platform import priority
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own there")

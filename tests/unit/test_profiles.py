@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import profiles
-from agent_memory.domain.errors import ConfigError
-from agent_memory.domain.profiles import Profile
+from agent_memory.features.runs.model import profiles
+from agent_memory.features.runs.model.profiles import Profile
+from agent_memory.kernel.errors import ConfigError
 
 WHOLE = """\
 description = "Reads changes before they are merged"

@@ -6,11 +6,12 @@ from typing import Self
 
 import pytest
 
-from agent_memory.domain import analysis, ranking
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.events import Millis
-from agent_memory.domain.queries import Mode, Statistics
-from agent_memory.domain.ranking import Asked, Candidate, Ranked
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Mode, Statistics
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
+from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, moment
 
 BEGIN = Millis(NOW - HOUR)

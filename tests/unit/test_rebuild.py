@@ -7,20 +7,27 @@ from datetime import date
 
 import pytest
 
-from agent_memory.adapters.storage import families
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.outbox import StoredOutbox
-from agent_memory.adapters.storage.toc_store import StoredToc
-from agent_memory.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.domain.batches import Row
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.segments import Rules
-from agent_memory.services.rebuild import Rebuild, Rebuilt
-from agent_memory.services.rollup import Rollup
-from agent_memory.services.segmenting import Segmenting
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.toc_store import StoredToc
+from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.services.rebuild import Rebuild, Rebuilt
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
+from agent_memory.platform.store.batches import Row
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, everything, unexpected
 from tests.inline_worker import InlineWorker
 

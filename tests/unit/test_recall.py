@@ -5,10 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.queries import MAX_LIMIT, MAX_QUERY_CHARS, Answer, Mode, Scope
-from agent_memory.services import tail
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import (
+    MAX_LIMIT,
+    MAX_QUERY_CHARS,
+    Answer,
+    Mode,
+    Scope,
+)
+from agent_memory.features.recall.services import unindexed
+from agent_memory.kernel.errors import InvalidInput
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import (
     DAY,
@@ -341,7 +347,7 @@ class TestWarnings:
     @pytest.mark.parametrize("question", ["RocksDB", ""])
     def test_what_is_not_in_the_index_yet_is_told(self, wordy: Parts, question: str) -> None:
         wordy.taken_in(*TALK)
-        wordy.keep(*(said("remark", n, name=f"{n}") for n in range(tail.MOST + 5)))
+        wordy.keep(*(said("remark", n, name=f"{n}") for n in range(unindexed.MOST + 5)))
         answer = wordy.ask(question, mode=Mode.BM25)
         assert answer.warning == "5 changes are not in the index yet"
         assert answer.hits

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.storage import schema
-from agent_memory.domain import ranking
-from agent_memory.domain.embeddings import Vector
-from agent_memory.domain.errors import EmbedderRefused, InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.ports import Embedder
-from agent_memory.domain.queries import MAX_OFFSET, Mode, Query, Statistics
-from agent_memory.services import embedding
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import MAX_OFFSET, Mode, Query, Statistics
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.services import embedding
+from agent_memory.kernel.errors import EmbedderRefused, InvalidInput
+from agent_memory.platform.ports import Embedder
+from agent_memory.platform.store import schema
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import MINUTE, NOW, Parts, ids, opened, said
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_memory.domain import documents, memories
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import Domain, Draft, Memory, Status
-from agent_memory.domain.queries import Answer, Hit
-from agent_memory.interfaces import records, wire
-from agent_memory.interfaces.records import Refused
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.queries import Answer, Hit
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, Draft, Memory, Status
+from agent_memory.interfaces import memory_files, wire
+from agent_memory.interfaces.memory_files import Refused
+from agent_memory.kernel.errors import InvalidInput
 
 _AT = Millis(1_774_951_200_123)  # 2026-03-31T10:00:00.123Z
 
@@ -31,7 +32,7 @@ def _memory(summary: str = "Use PostgreSQL", content: str = "", spec: str = "") 
 
 
 def _parse(text: str, format_: str = "yaml", namespace: str | None = "decisions") -> list[object]:
-    return list(records.parse(text.encode("utf-8"), format_, namespace))
+    return list(memory_files.parse(text.encode("utf-8"), format_, namespace))
 
 
 def _draft(text: str, format_: str = "yaml", namespace: str | None = "decisions") -> Draft:
@@ -48,7 +49,7 @@ def _refused(text: str, format_: str = "yaml", namespace: str | None = "decision
 
 def _summaries(text: str, format_: str = "yaml") -> list[str]:
     """Of drafts; of what was refused, where."""
-    items = records.parse(text.encode("utf-8"), format_, "decisions")
+    items = memory_files.parse(text.encode("utf-8"), format_, "decisions")
     return [one.summary if isinstance(one, Draft) else one.place for one in items]
 
 
@@ -72,7 +73,7 @@ class TestTheFormatOfAFile:
         ],
     )
     def test_is_told_by_its_name(self, name: str, format_: str) -> None:
-        assert records.guess(name, b'{"summary": "a"}\n{}') == format_
+        assert memory_files.guess(name, b'{"summary": "a"}\n{}') == format_
 
     @pytest.mark.parametrize(
         ("head", "format_"),
@@ -101,13 +102,13 @@ class TestTheFormatOfAFile:
     )
     @pytest.mark.parametrize("name", [None, "-", "memories.txt"])
     def test_else_by_how_it_begins(self, name: str | None, head: bytes, format_: str) -> None:
-        assert records.guess(name, head) == format_
+        assert memory_files.guess(name, head) == format_
 
     def test_that_nobody_knows_is_refused_with_those_that_are(self) -> None:
         with pytest.raises(InvalidInput, match="'toml'; it must be one of yaml, json, jsonl"):
-            records.parse(b"", "toml")
+            memory_files.parse(b"", "toml")
         with pytest.raises(InvalidInput, match="markdown"):
-            records.dump([], "toml")
+            memory_files.dump([], "toml")
 
 
 class TestShapes:
@@ -140,11 +141,11 @@ class TestShapes:
     def test_of_one(self, text: str, format_: str) -> None:
         assert _summaries(text, format_) == ["a"]
 
-    @pytest.mark.parametrize("format_", records.FORMATS)
+    @pytest.mark.parametrize("format_", memory_files.FORMATS)
     @pytest.mark.parametrize("data", [b"", b" \n\r\n", b"\xef\xbb\xbf"])
     def test_of_none(self, data: bytes, format_: str) -> None:
-        assert records.parse(data, format_) == []
-        assert records.parse("".join(records.dump([], format_)).encode(), format_) == []
+        assert memory_files.parse(data, format_) == []
+        assert memory_files.parse("".join(memory_files.dump([], format_)).encode(), format_) == []
 
     def test_of_none_in_yaml(self) -> None:
         assert _parse("# nothing yet") == _parse("memories:") == _parse("---\n---\n") == []
@@ -167,14 +168,14 @@ class TestShapes:
         with pytest.raises(InvalidInput, match=message):
             _parse(text, format_)
 
-    @pytest.mark.parametrize("format_", records.FORMATS)
+    @pytest.mark.parametrize("format_", memory_files.FORMATS)
     def test_and_so_do_other_encodings(self, format_: str) -> None:
         with pytest.raises(InvalidInput, match="line 2, column 4: the file is not UTF-8"):
-            records.parse("é\n12é".encode() + b"\xff", format_)
+            memory_files.parse("é\n12é".encode() + b"\xff", format_)
 
     def test_errors_and_items_can_be_sent_to_another_process(self) -> None:
-        assert pickle.loads(pickle.dumps(records.parse)) is records.parse  # noqa: S301
-        assert pickle.loads(pickle.dumps(records.dump)) is records.dump  # noqa: S301
+        assert pickle.loads(pickle.dumps(memory_files.parse)) is memory_files.parse  # noqa: S301
+        assert pickle.loads(pickle.dumps(memory_files.dump)) is memory_files.dump  # noqa: S301
 
 
 class TestABadRecord:
@@ -344,7 +345,7 @@ class TestYaml:
 
     def test_defaults_may_be_shared(self) -> None:
         text = "- &d {summary: a, tags: [x], spec: s}\n- {<<: *d, summary: b}\n- *d"
-        first, second, third = records.parse(text.encode(), "yaml", "decisions")
+        first, second, third = memory_files.parse(text.encode(), "yaml", "decisions")
         assert isinstance(second, Draft)
         assert first == third != second
         assert (second.summary, second.spec, second.tags) == ("b", "s", frozenset({"x"}))
@@ -402,7 +403,7 @@ class TestHits:
         text = (
             '{"results": [{"kind": "event", "summary": "a"}, {"kind": "memory", "summary": "b"}]}'
         )
-        refused, draft = records.parse(text.encode(), "json", "decisions")
+        refused, draft = memory_files.parse(text.encode(), "json", "decisions")
         assert isinstance(refused, Refused)
         assert "another kind ('event')" in refused.reason
         assert isinstance(draft, Draft)
@@ -422,7 +423,7 @@ class TestMarkdown:
             "---\nsummary: a\n---\n\nFirst.\n\n---\n\nStill the first.\n\n"
             "---\r\nnamespace: learnings\r\nsummary: b\r\n---\r\nSecond.\r\n"
         )
-        first, second = records.parse(text.encode(), "markdown", "decisions")
+        first, second = memory_files.parse(text.encode(), "markdown", "decisions")
         assert isinstance(first, Draft)
         assert isinstance(second, Draft)
         assert first.content == "First.\n\n---\n\nStill the first."
@@ -467,7 +468,7 @@ class TestMarkdown:
             "# All of it\n\nIntro.\n\n## First ##\n\nOne.\n\n### Detail\n\n"
             "```sh\n## no heading\n```\n\n# Part two\n\n## About C#\nTwo.\n"
         )
-        first, second = records.parse(text.encode(), "markdown", "research")
+        first, second = memory_files.parse(text.encode(), "markdown", "research")
         assert isinstance(first, Draft)
         assert first.namespace == "research"
         assert first.summary == "First"
@@ -484,7 +485,7 @@ class TestMarkdown:
 
 class TestAnExport:
     def test_leaves_out_what_is_empty(self) -> None:
-        (record,) = json.loads("".join(records.dump([_memory()], "json")))["memories"]
+        (record,) = json.loads("".join(memory_files.dump([_memory()], "json")))["memories"]
         assert record == {
             "id": _memory().id,
             "uri": _memory().urn,
@@ -499,7 +500,7 @@ class TestAnExport:
 
     def test_is_markdown_that_a_person_can_read(self) -> None:
         memory = _memory(content="It has JSON.\n\nAnd é.", spec="storage")
-        assert "".join(records.dump([memory], "markdown")) == (
+        assert "".join(memory_files.dump([memory], "markdown")) == (
             f"---\nid: {memory.id}\nuri: {memory.urn}\nnamespace: decisions\n"
             "domain: project:my-app\nsummary: Use PostgreSQL\n"
             "timestamp: '2026-03-31T10:00:00.123Z'\nupdated_at: '2026-03-31T10:00:00.123Z'\n"
@@ -507,7 +508,7 @@ class TestAnExport:
         )
 
     def test_is_yaml_that_a_person_can_read(self) -> None:
-        text = "".join(records.dump([_memory(content="It has JSON.\n\nAnd é.\n")], "yaml"))
+        text = "".join(memory_files.dump([_memory(content="It has JSON.\n\nAnd é.\n")], "yaml"))
         assert text.startswith("memories:\n- id: decisions:")
         assert "\n  content: |\n    It has JSON.\n\n    And é.\n  timestamp:" in text
 
@@ -519,6 +520,6 @@ class TestAnExport:
             for read in range(1, 4):
                 yield _memory(f"memory {read}")
 
-        for format_ in records.FORMATS:
-            next(records.dump(found(), format_))
+        for format_ in memory_files.FORMATS:
+            next(memory_files.dump(found(), format_))
             assert read == 1

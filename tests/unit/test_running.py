@@ -6,11 +6,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_memory.domain import runs
-from agent_memory.domain.chats import CallId
-from agent_memory.domain.errors import FeatureUnavailable, NotFound, Overloaded
-from agent_memory.domain.runs import Approve, Event, Failed, RunId, Start
-from agent_memory.services.runs import MAX_WAITING, STOPPING, Parts, Runs, Surroundings
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.model.chats import CallId
+from agent_memory.features.runs.model.machine import Approve, Event, Failed, RunId, Start
+from agent_memory.features.runs.services.runs import (
+    MAX_WAITING,
+    STOPPING,
+    Parts,
+    Runs,
+    Surroundings,
+)
+from agent_memory.kernel.errors import FeatureUnavailable, NotFound, Overloaded
 from tests.processes import LONG, wait_until
 
 
@@ -52,7 +58,7 @@ def test_one_that_is_never_started_is_ended() -> None:
     found, _ = made(missing, start_seconds=0.0)
     ear = Ear()
     found.open(ear)
-    assert ear.all() == [Failed(RunId(""), runs.NOT_STARTED)]
+    assert ear.all() == [Failed(RunId(""), machine.NOT_STARTED)]
     assert found.going_on() == []
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_memory.domain import runs
-from agent_memory.domain.chats import Call, CallId, Text, Thought
-from agent_memory.domain.runs import (
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
+from agent_memory.features.runs.model.machine import (
     Answered,
     Approve,
     Ask,
@@ -70,7 +70,7 @@ READY = Ready(session_id="s", agent_name="default", prompt="Mend it", max_turns=
 def after(*given: Input) -> tuple[State, list[Output]]:
     state, told = State(), list[Output]()
     for each in given:
-        state, outputs = runs.step(state, each)
+        state, outputs = machine.step(state, each)
         told += outputs
     return state, told
 
@@ -78,7 +78,7 @@ def after(*given: Input) -> tuple[State, list[Output]]:
 def last(*given: Input) -> tuple[Output, ...]:
     """What the last of these leads to."""
     state, _ = after(*given[:-1])
-    return runs.step(state, given[-1])[1]
+    return machine.step(state, given[-1])[1]
 
 
 def test_a_plain_answer() -> None:
@@ -149,8 +149,8 @@ def test_an_early_end_leaves_no_call_without_a_result(end: Cancel | Broken) -> N
     told = last(BEGIN, READY, BOTH, Approve(A.call_id), end)
     assert told[:3] == (
         Halting(),
-        Used(call=A, outcome=Outcome.CANCELLED, text=runs.STOPPED),
-        Used(call=B, outcome=Outcome.CANCELLED, text=runs.NOT_RUN),
+        Used(call=A, outcome=Outcome.CANCELLED, text=machine.STOPPED),
+        Used(call=B, outcome=Outcome.CANCELLED, text=machine.NOT_RUN),
     )
     assert told[3:] == (
         (Finished(outcome=Outcome.CANCELLED), RunCancelled(RUN))
@@ -166,7 +166,7 @@ def test_what_was_said_before_a_cancel_is_remembered_as_cut() -> None:
 
 def test_a_second_start_fails_and_the_first_goes_on() -> None:
     second = Begin(OTHER, START)
-    assert last(BEGIN, READY, second) == (Failed(OTHER, runs.SECOND_START),)
+    assert last(BEGIN, READY, second) == (Failed(OTHER, machine.SECOND_START),)
     _, told = after(BEGIN, second, READY, second, Text("ok"), second, DONE)
     assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
     assert last(BEGIN, READY, DONE, second) == ()
@@ -175,7 +175,7 @@ def test_a_second_start_fails_and_the_first_goes_on() -> None:
 @pytest.mark.parametrize("first", [Approve(A.call_id), Deny(A.call_id), Cancel()])
 def test_the_first_command_must_be_a_start(first: Input) -> None:
     state, told = after(first)
-    assert told == [Failed(RunId(""), runs.NOT_STARTED)]
+    assert told == [Failed(RunId(""), machine.NOT_STARTED)]
     assert state.phase is Phase.ENDED
 
 
@@ -198,7 +198,7 @@ def test_a_client_that_has_hung_up_gets_its_answer_and_decides_nothing() -> None
     _, told = after(BEGIN, READY, HungUp(), Text("ok"), DONE)
     assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
     denied = [
-        Used(call=call, outcome=Outcome.DENIED, text=f"denied: {runs.NOBODY_LEFT}")
+        Used(call=call, outcome=Outcome.DENIED, text=f"denied: {machine.NOBODY_LEFT}")
         for call in (A, B)
     ]
     end = [ToolsCompleted(), Finished(outcome=Outcome.DENIED), RunCancelled(RUN)]
@@ -260,7 +260,7 @@ def test_whatever_comes_in_whatever_order_a_run_stays_sound() -> None:
         for given in ALPHABET:
             if isinstance(given, Begin) and given.run_id == seen.own:
                 continue  # an id is given once
-            following, outputs = runs.step(state, given)
+            following, outputs = machine.step(state, given)
             looked = watched(seen, given, outputs)
             assert looked.ended == (following.phase is Phase.ENDED)
             todo.append((replace(following, content=following.content[:1], reasoning=""), looked))

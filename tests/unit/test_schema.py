@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_memory.adapters.storage import families, schema
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.schema import Migration
-from agent_memory.domain.batches import Append, Batch, Put
-from agent_memory.domain.errors import StorageFailed, StorageTooNew
-from agent_memory.domain.ports import OrderedStore
-from agent_memory.domain.status import StoreHealth
+from agent_memory.kernel.errors import StorageFailed, StorageTooNew
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families, schema
+from agent_memory.platform.store.batches import Append, Batch, Put
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
+from agent_memory.platform.store.schema import Migration
 
 KEY = b"schema"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.scanner import DEPTH
-from agent_memory.adapters.secrets.wrappings import Edit, View, around
-from agent_memory.domain.errors import ContentBlocked
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.scanner import DEPTH
+from agent_memory.features.secrets.adapters.wrappings import Edit, View, around
+from agent_memory.kernel.errors import ContentBlocked
 from bench.secret_values import (
     LINE_WRAPPINGS,
     WRAPPINGS,

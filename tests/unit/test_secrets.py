@@ -9,10 +9,10 @@ import string
 
 import pytest
 
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.domain import secrets
-from agent_memory.domain.errors import ConfigError, ContentBlocked
-from agent_memory.domain.secrets import Finding, Incident, Mode
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.model import secrets
+from agent_memory.features.secrets.model.secrets import Finding, Incident, Mode
+from agent_memory.kernel.errors import ConfigError, ContentBlocked
 
 ALNUM = string.ascii_letters + string.digits
 LOWER = string.ascii_lowercase + string.digits

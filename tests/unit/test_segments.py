@@ -2,9 +2,16 @@
 
 import pytest
 
-from agent_memory.domain import segments
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
-from agent_memory.domain.segments import Rules, Segment
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.toc.model import segments
+from agent_memory.features.toc.model.segments import Rules, Segment
 
 MINUTE = 60_000
 START = 1_769_783_400_000  # 2026-01-30 14:30

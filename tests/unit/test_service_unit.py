@@ -13,8 +13,8 @@ from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.service_unit import Unit
 
 DAEMON = [
-    sys.executable, "-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground",
-    "--auto",
+    sys.executable, "-I", "-m", "agent_memory.daemon.standalone", "memory-daemon", "start",
+    "--foreground", "--auto",
 ]  # fmt: skip
 AWKWARD = [
     "/data/plain",

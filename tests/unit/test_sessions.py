@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent_memory.domain import procedures, sessions, users
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.events import Event, Millis
-from agent_memory.domain.procedures import Chain, Step
-from agent_memory.domain.sessions import Session
+from agent_memory.features.knowledge.model import procedures, sessions, users
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.procedures import Chain, Step
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.log.model.events import Event, Millis
 from tests.sessions_told import START, STEP, THUMBNAILS, told
 
 OWNER = "local:ann"

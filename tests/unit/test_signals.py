@@ -2,9 +2,16 @@
 
 import pytest
 
-from agent_memory.domain import signals
-from agent_memory.domain.memories import MAX_SUMMARY_CHARS, NAMESPACES, Draft
-from agent_memory.domain.signals import CERTAIN, MARKERS, MAX_READ, MAX_SIGNALS, SUGGESTED, Signal
+from agent_memory.features.hooks.model import signals
+from agent_memory.features.hooks.model.signals import (
+    CERTAIN,
+    MARKERS,
+    MAX_READ,
+    MAX_SIGNALS,
+    SUGGESTED,
+    Signal,
+)
+from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, NAMESPACES, Draft
 
 
 def only(text: str, markers: tuple[str, ...] = MARKERS) -> Signal:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import skills
-from agent_memory.domain.errors import ConfigError, InvalidInput
-from agent_memory.domain.skills import Skill
+from agent_memory.features.runs.model import skills
+from agent_memory.features.runs.model.skills import Skill
+from agent_memory.kernel.errors import ConfigError, InvalidInput
 
 
 def written(body: str, front: str = "name: fix\ndescription: Fixes things") -> str:

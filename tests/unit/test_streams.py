@@ -9,19 +9,26 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.memory_store import StoredMemories
-from agent_memory.adapters.storage.outbox import StoredOutbox
 from agent_memory.config import Streaming
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import Event, EventId, EventRole, EventType, Millis, SessionId
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+from agent_memory.features.memories.adapters.memory_store import StoredMemories
+from agent_memory.features.streaming.services.change_feed import Changes
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.http import errands, sse, streams
-from agent_memory.interfaces.http.errands import Done, Errands
-from agent_memory.interfaces.http.parts import Parts
-from agent_memory.interfaces.http.seats import Seats
-from agent_memory.services.changes import Changes
+from agent_memory.interfaces.http import long_running, sse, streams
+from agent_memory.interfaces.http.connection_limit import Seats
+from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.long_running import Done, Errands
+from agent_memory.kernel.errors import InvalidInput
 from tests.contract.stores import memory as in_memory
 from tests.launching import SECONDS
 
@@ -68,7 +75,7 @@ class TestErrands:
 
         async def watch() -> bool:
             running = Errands(SOON)
-            begun = [running.run("bake", {}, endless) for _ in range(errands.AT_ONCE)]
+            begun = [running.run("bake", {}, endless) for _ in range(long_running.AT_ONCE)]
             for each in begun:
                 await anext(each)  # its start
                 assert await anext(each) == sse.KEEP_ALIVE  # it is at work

@@ -7,30 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.git import records
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.event_log import StoredEventLog
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.memory_store import (
+from agent_memory.features.log.adapters.event_log import StoredEventLog
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.adapters.git import records
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.memory_store import (
     StoredMemories,
     StoredNoteQueue,
     StoredUses,
 )
-from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.domain import memories
-from agent_memory.domain.errors import AgentMemoryError, GitFailed, RemoteUnavailable
-from agent_memory.domain.events import Millis
-from agent_memory.domain.memories import Draft, Home, Memory, MemoryKey, Status
-from agent_memory.domain.ports import MemoryChange
-from agent_memory.domain.projects import Place
-from agent_memory.services.capture import Capture
-from agent_memory.services.curation import Curation, Edit
-from agent_memory.services.notes import NoteWriting
-from agent_memory.services.sync import Sync, Synced, Wanted
-from agent_memory.services.workplaces import Caller, Shared, Workplaces
+from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.editing import Curation, Edit
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
+from agent_memory.features.memories.services.sync import Sync, Synced, Wanted
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.errors import AgentMemoryError, GitFailed, RemoteUnavailable
+from agent_memory.platform.ports import MemoryChange
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import unexpected
 from tests.git_repositories import AT, Repository, cloned, made, over_ssh

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.domain import analysis
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.queries import Found, Scope
-from agent_memory.services import tail
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import Found, Scope
+from agent_memory.features.recall.services import unindexed
+from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, MINUTE, NOW, Parts, dialogue, opened, said
 
 
@@ -145,7 +145,7 @@ class TestStatistics:
 
 class TestTooMany:
     def test_the_newest_are_held_and_the_rest_is_told(self, parts: Parts) -> None:
-        count = tail.MOST + 50
+        count = unindexed.MOST + 50
         parts.keep_up()
         parts.keep(*(said("lantern", n, name=f"{n:05}") for n in range(count)))
         found, missing = parts.tail.all(Scope())
@@ -157,11 +157,11 @@ class TestTooMany:
 
     def test_it_does_not_grow_beyond_the_most(self, parts: Parts) -> None:
         parts.keep_up()
-        for start in range(0, tail.MOST + 1_000, 500):
+        for start in range(0, unindexed.MOST + 1_000, 500):
             parts.keep(*(said("lantern", start + n, name=f"{start + n:05}") for n in range(500)))
             found, missing = parts.tail.all(Scope())
-            assert len(found) <= tail.MOST
-            assert missing == max(0, start + 500 - tail.MOST)
+            assert len(found) <= unindexed.MOST
+            assert missing == max(0, start + 500 - unindexed.MOST)
 
     def test_what_neither_index_nor_outbox_has_is_missing(self, parts: Parts) -> None:
         """As when the index was lost: the outbox goes no further back than it needed to."""

@@ -5,9 +5,9 @@ from time import process_time
 
 import pytest
 
-from agent_memory.domain import time_expressions
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.time_expressions import Window
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.text import time_expressions
+from agent_memory.kernel.text.time_expressions import Window
 
 Range = tuple[Millis, Millis]
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent_memory.adapters.transcripts.claude_code import ClaudeCode
-from agent_memory.adapters.transcripts.codex import Codex
-from agent_memory.adapters.transcripts.files import Reader
-from agent_memory.adapters.transcripts.plain import Plain
-from agent_memory.domain import transcripts
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import EventRole, EventType
-from agent_memory.domain.fields import Fields
-from agent_memory.domain.transcripts import Kind, Recorded
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCode
+from agent_memory.features.hooks.adapters.transcripts.codex import Codex
+from agent_memory.features.hooks.adapters.transcripts.files import Reader
+from agent_memory.features.hooks.adapters.transcripts.plain import Plain
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.log.model.events import EventRole, EventType
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.json_fields import Fields
 from tests.transcript_files import START_MS, Claude, Line, iso, plain, rollout, text, tool_use
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.domain import web
-from agent_memory.domain.errors import ToolFailed
+from agent_memory.features.runs.model import web
+from agent_memory.kernel.errors import ToolFailed
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory import relay
-from agent_memory.domain import errors
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput
-from agent_memory.domain.events import (
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Hit
+from agent_memory.features.log.model.events import (
     MAX_MILLIS,
     Event,
     EventId,
@@ -24,8 +22,10 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.queries import Hit
 from agent_memory.interfaces import wire
+from agent_memory.kernel import errors
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.launcher import relay
 from agent_memory.proto import memory_pb2 as pb
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.adapters.git.repositories import GitRepositories
-from agent_memory.adapters.secrets.filter import Re2Filter
-from agent_memory.adapters.secrets.pass_through import PassThrough
-from agent_memory.adapters.storage.committer import CommittedStore
-from agent_memory.adapters.storage.in_memory import MemoryEngine
-from agent_memory.adapters.storage.project_store import StoredProjects
-from agent_memory.domain.errors import ConfigError, GitFailed, InvalidInput
-from agent_memory.domain.memories import USER, Domain, Home
-from agent_memory.domain.projects import Place
-from agent_memory.services.workplaces import Caller, Shared, Workplaces
+from agent_memory.features.memories.adapters.git.repositories import GitRepositories
+from agent_memory.features.memories.adapters.project_store import StoredProjects
+from agent_memory.features.memories.model.memories import USER, Domain, Home
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import unexpected
 from tests.git_repositories import Repository

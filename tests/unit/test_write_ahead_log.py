@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.adapters.storage import crc32c, families, rocks, write_ahead_log
-from agent_memory.adapters.storage.rocks import RocksEngine
-from agent_memory.domain.batches import Delete, DeleteRange, Put
+from agent_memory.platform.store import crc32c, families, rocks, write_ahead_log
+from agent_memory.platform.store.batches import Delete, DeleteRange, Put
+from agent_memory.platform.store.rocks import RocksEngine
 
 RECORDS = st.lists(st.binary(min_size=1, max_size=80_000), max_size=8)
 # As ours are: a hole of zeros is what a power cut leaves, and the last byte is a digit.

@@ -10,22 +10,22 @@ from typing import Any
 
 import msgspec
 
-from agent_memory.domain import graphs
-from agent_memory.domain.episodes import Episode
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput
-from agent_memory.domain.events import Event, EventRole, EventType, Millis
-from agent_memory.domain.facts import Fact, Former
-from agent_memory.domain.graphs import GraphCheckpoint, PendingWrite
-from agent_memory.domain.memories import Memory
-from agent_memory.domain.periods import Level
-from agent_memory.domain.procedures import Chain, Procedure
-from agent_memory.domain.projects import Project
-from agent_memory.domain.sessions import Session
-from agent_memory.domain.tiers import Use
-from agent_memory.domain.toc import TocNode
-from agent_memory.domain.users import User
-from agent_memory.domain.work import Run, RunSession
-from agent_memory.services.archiving import Kept, KeptMemory, KeptWrite
+from agent_memory.features.backups.services.archiving import Kept, KeptMemory, KeptWrite
+from agent_memory.features.checkpoints.model import graphs
+from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.facts import Fact, Former
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Millis
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.model.projects import Project
+from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.toc.model.periods import Level
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 
 FORMAT = "agent-memory-export"
 VERSION = 1

@@ -11,8 +11,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from agent_memory import config
-from agent_memory.adapters import durable
-from agent_memory.domain.errors import ConfigError
+from agent_memory.kernel.errors import ConfigError
+from agent_memory.platform import durable
 
 _changing = threading.Lock()  # the daemon is the only one who changes it
 

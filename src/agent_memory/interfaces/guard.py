@@ -1,8 +1,8 @@
 """Bearer keys at the edge: one check for gRPC and HTTP."""
 
-from agent_memory.domain.access import AccessKey
-from agent_memory.domain.errors import Unauthorized
-from agent_memory.services.access import Access
+from agent_memory.features.operations.services.access import Access
+from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.errors import Unauthorized
 
 
 class BearerGuard:

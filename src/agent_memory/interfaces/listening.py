@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_memory.domain.errors import ConfigError, ListenFailed
+from agent_memory.kernel.errors import ConfigError, ListenFailed
 
 LOOPBACK = ("127.0.0.1", "::1")
 BACKLOG = 2048

@@ -2,39 +2,39 @@
 
 from typing import assert_never
 
-from agent_memory.domain import runs
-from agent_memory.domain.chats import Call, CallId, Text, Thought
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
 from agent_memory.proto import kontekst_pb2 as pb
 
 
-def command_in(message: pb.RunCommand) -> runs.Command | None:
+def command_in(message: pb.RunCommand) -> machine.Command | None:
     """None where it is empty, or of a kind that is not known here."""
     match message.WhichOneof("command"):
         case "start":
             start = message.start
             invoked = start.skill if start.HasField("skill") else None
-            return runs.Start(
+            return machine.Start(
                 prompt=start.prompt,
                 session_id=start.session_id,
                 agent_name=start.agent_name,
                 working_dir=start.working_dir,
                 skill=None
                 if invoked is None
-                else runs.SkillInvocation(invoked.name, invoked.arguments),
+                else machine.SkillInvocation(invoked.name, invoked.arguments),
             )
         case "approve_tool":
-            return runs.Approve(CallId(message.approve_tool.call_id))
+            return machine.Approve(CallId(message.approve_tool.call_id))
         case "deny_tool":
-            return runs.Deny(CallId(message.deny_tool.call_id), message.deny_tool.reason)
+            return machine.Deny(CallId(message.deny_tool.call_id), message.deny_tool.reason)
         case "cancel":
-            return runs.Cancel()
+            return machine.Cancel()
         case _:
             return None
 
 
-def command_out(command: runs.Command) -> pb.RunCommand:
+def command_out(command: machine.Command) -> pb.RunCommand:
     match command:
-        case runs.Start():
+        case machine.Start():
             start = pb.StartRunCommand(
                 prompt=command.prompt,
                 session_id=command.session_id,
@@ -45,19 +45,19 @@ def command_out(command: runs.Command) -> pb.RunCommand:
                 start.skill.name = command.skill.name
                 start.skill.arguments = command.skill.arguments
             return pb.RunCommand(start=start)
-        case runs.Approve(call_id):
+        case machine.Approve(call_id):
             return pb.RunCommand(approve_tool=pb.ApproveToolCommand(call_id=call_id))
-        case runs.Deny(call_id, reason):
+        case machine.Deny(call_id, reason):
             return pb.RunCommand(deny_tool=pb.DenyToolCommand(call_id=call_id, reason=reason))
-        case runs.Cancel():
+        case machine.Cancel():
             return pb.RunCommand(cancel=pb.CancelRunCommand())
         case _:
             assert_never(command)
 
 
-def event_out(event: runs.Event) -> pb.RunEvent:
+def event_out(event: machine.Event) -> pb.RunEvent:
     match event:
-        case runs.Started():
+        case machine.Started():
             return pb.RunEvent(
                 started=pb.RunStartedEvent(
                     run_id=event.run_id,
@@ -69,7 +69,7 @@ def event_out(event: runs.Event) -> pb.RunEvent:
             return pb.RunEvent(token=pb.TokenDeltaEvent(text=text))
         case Thought(text):
             return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
-        case runs.TurnCompleted():
+        case machine.TurnCompleted():
             return pb.RunEvent(
                 turn_completed=pb.TurnCompletedEvent(
                     content=event.content,
@@ -77,11 +77,11 @@ def event_out(event: runs.Event) -> pb.RunEvent:
                     context=_snapshot_out(event.snapshot),
                 )
             )
-        case runs.ContextUsed(snapshot):
+        case machine.ContextUsed(snapshot):
             return pb.RunEvent(
                 context_snapshot=pb.ContextSnapshotEvent(context=_snapshot_out(snapshot))
             )
-        case runs.ToolsProposed(proposals):
+        case machine.ToolsProposed(proposals):
             calls = [
                 pb.ProposedToolCall(
                     call_id=each.call.call_id,
@@ -92,38 +92,38 @@ def event_out(event: runs.Event) -> pb.RunEvent:
                 for each in proposals
             ]
             return pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))
-        case runs.ToolStarted(call_id):
+        case machine.ToolStarted(call_id):
             return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
-        case runs.ToolCompleted(call_id, output):
+        case machine.ToolCompleted(call_id, output):
             return pb.RunEvent(
                 tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output)
             )
-        case runs.ToolFailed(call_id, error):
+        case machine.ToolFailed(call_id, error):
             return pb.RunEvent(
                 tool_failed=pb.ToolExecutionFailedEvent(call_id=call_id, error=error)
             )
-        case runs.ToolsCompleted():
+        case machine.ToolsCompleted():
             return pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())
-        case runs.Completed():
+        case machine.Completed():
             return pb.RunEvent(
                 completed=pb.RunCompletedEvent(
                     run_id=event.run_id, content=event.content, reasoning=event.reasoning
                 )
             )
-        case runs.RunCancelled(run_id):
+        case machine.RunCancelled(run_id):
             return pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=run_id))
-        case runs.Failed(run_id, error, _):
+        case machine.Failed(run_id, error, _):
             return pb.RunEvent(failed=pb.RunFailedEvent(run_id=run_id, error=error))
         case _:
             assert_never(event)
 
 
-def event_in(message: pb.RunEvent) -> runs.Event | None:
+def event_in(message: pb.RunEvent) -> machine.Event | None:
     """None where it is of a kind that is not known here. Why a run failed is told in words only."""
     match message.WhichOneof("event"):
         case "started":
-            return runs.Started(
-                run_id=runs.RunId(message.started.run_id),
+            return machine.Started(
+                run_id=machine.RunId(message.started.run_id),
                 session_id=message.started.session_id,
                 agent_name=message.started.agent_name,
             )
@@ -133,51 +133,53 @@ def event_in(message: pb.RunEvent) -> runs.Event | None:
             return Thought(message.reasoning.text)
         case "turn_completed":
             turn = message.turn_completed
-            return runs.TurnCompleted(
+            return machine.TurnCompleted(
                 content=turn.content, reasoning=turn.reasoning, snapshot=_snapshot_in(turn.context)
             )
         case "context_snapshot":
-            return runs.ContextUsed(_snapshot_in(message.context_snapshot.context))
+            return machine.ContextUsed(_snapshot_in(message.context_snapshot.context))
         case "tools_proposed":
-            return runs.ToolsProposed(
+            return machine.ToolsProposed(
                 tuple(_proposal_in(each) for each in message.tools_proposed.calls)
             )
         case "tool_started":
-            return runs.ToolStarted(CallId(message.tool_started.call_id))
+            return machine.ToolStarted(CallId(message.tool_started.call_id))
         case "tool_completed":
             done = message.tool_completed
-            return runs.ToolCompleted(CallId(done.call_id), done.output)
+            return machine.ToolCompleted(CallId(done.call_id), done.output)
         case "tool_failed":
-            return runs.ToolFailed(CallId(message.tool_failed.call_id), message.tool_failed.error)
+            return machine.ToolFailed(
+                CallId(message.tool_failed.call_id), message.tool_failed.error
+            )
         case "tools_completed":
-            return runs.ToolsCompleted()
+            return machine.ToolsCompleted()
         case _:
             return _end_in(message)
 
 
-def _end_in(message: pb.RunEvent) -> runs.End | None:
+def _end_in(message: pb.RunEvent) -> machine.End | None:
     match message.WhichOneof("event"):
         case "completed":
-            return runs.Completed(
-                run_id=runs.RunId(message.completed.run_id),
+            return machine.Completed(
+                run_id=machine.RunId(message.completed.run_id),
                 content=message.completed.content,
                 reasoning=message.completed.reasoning,
             )
         case "cancelled":
-            return runs.RunCancelled(runs.RunId(message.cancelled.run_id))
+            return machine.RunCancelled(machine.RunId(message.cancelled.run_id))
         case "failed":
-            return runs.Failed(runs.RunId(message.failed.run_id), message.failed.error)
+            return machine.Failed(machine.RunId(message.failed.run_id), message.failed.error)
         case _:
             return None
 
 
-def _proposal_in(call: pb.ProposedToolCall) -> runs.Proposal:
+def _proposal_in(call: pb.ProposedToolCall) -> machine.Proposal:
     made = Call(call_id=CallId(call.call_id), name=call.name, arguments=call.arguments_json)
-    return runs.Proposal(call=made, preview=call.preview)
+    return machine.Proposal(call=made, preview=call.preview)
 
 
-def _snapshot_in(found: pb.ContextSnapshot) -> runs.Snapshot:
-    return runs.Snapshot(
+def _snapshot_in(found: pb.ContextSnapshot) -> machine.Snapshot:
+    return machine.Snapshot(
         context_size=found.context_size,
         system_tokens=found.system_tokens,
         tool_tokens=found.tool_tokens,
@@ -187,13 +189,13 @@ def _snapshot_in(found: pb.ContextSnapshot) -> runs.Snapshot:
         memory_messages=found.memory_messages,
         history_budget=found.history_budget,
         messages=tuple(
-            runs.MessageStats(role=each.role, tokens=each.tokens, source=each.source)
+            machine.MessageStats(role=each.role, tokens=each.tokens, source=each.source)
             for each in found.messages
         ),
     )
 
 
-def _snapshot_out(snapshot: runs.Snapshot) -> pb.ContextSnapshot:
+def _snapshot_out(snapshot: machine.Snapshot) -> pb.ContextSnapshot:
     return pb.ContextSnapshot(
         context_size=snapshot.context_size,
         system_tokens=snapshot.system_tokens,

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from agent_memory.domain import documents, errors, memories
-from agent_memory.domain.consolidations import Plan
-from agent_memory.domain.contexts import Context
-from agent_memory.domain.documents import Document, Kind
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput
-from agent_memory.domain.events import (
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.queries import Answer, Hit, Mode, Query, Scope
+from agent_memory.features.log.model.events import (
     MAX_MILLIS,
     Event,
     EventId,
@@ -28,18 +26,22 @@ from agent_memory.domain.events import (
     SessionId,
     check_millis,
 )
-from agent_memory.domain.jobs import JobStatus
-from agent_memory.domain.memories import Memory
-from agent_memory.domain.queries import Answer, Hit, Mode, Query, Scope
-from agent_memory.domain.status import DaemonStatus, Damage, StoreStats
-from agent_memory.domain.toc import Grip, TocNode
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.consolidations import Plan
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.services.capture import Captured
+from agent_memory.features.memories.services.editing import Shown
+from agent_memory.features.memories.services.remote_sync import Outcome
+from agent_memory.features.memories.services.sync import Synced
+from agent_memory.features.recall.model.contexts import Context
+from agent_memory.features.recall.services.reasoning import Concluded
+from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.features.toc.services.contents import Branch, Expansion
+from agent_memory.kernel import errors
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.jobs import JobStatus
+from agent_memory.kernel.status import DaemonStatus, Damage, StoreStats
 from agent_memory.proto import memory_pb2 as pb
-from agent_memory.services.capture import Captured
-from agent_memory.services.contents import Branch, Expansion
-from agent_memory.services.curation import Shown
-from agent_memory.services.reasoning import Concluded
-from agent_memory.services.sharing import Outcome
-from agent_memory.services.sync import Synced
 
 MAX_HIT_CHARS = 20_000  # of a hit's text
 MAX_HIT_BYTES = 32_000  # likewise: a page of hits fits a message of 4 MiB

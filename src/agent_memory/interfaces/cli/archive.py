@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from agent_memory.domain.errors import InvalidInput, StorageFailed
+from agent_memory.features.backups.services.archiving import Kept
 from agent_memory.interfaces import archive
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.services.archiving import Kept
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
 
 MAX_REFUSED = 100  # that are told of one by one
 

@@ -6,42 +6,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_memory.domain.backups import Restored
-from agent_memory.domain.errors import FeatureUnavailable
-from agent_memory.domain.events import Millis, Page, Position
-from agent_memory.domain.halting import Halt
-from agent_memory.domain.jobs import JobStatus
-from agent_memory.domain.ports import Clock, ModelServer, Worker
-from agent_memory.domain.queries import Answer, Query
-from agent_memory.domain.runs import Command
-from agent_memory.domain.status import DaemonStatus, Finding, StoreRepair
-from agent_memory.domain.toc import TocNode
-from agent_memory.services.access import Access
-from agent_memory.services.admin import Admin
-from agent_memory.services.archiving import Archiving
-from agent_memory.services.backfill import Backfill
-from agent_memory.services.backups import Backups
-from agent_memory.services.capture import Capture
-from agent_memory.services.consolidation import Consolidation
-from agent_memory.services.contents import Children, Contents, Expansion
-from agent_memory.services.context import ContextBuilder
-from agent_memory.services.crew import Crew
-from agent_memory.services.curation import Curation
-from agent_memory.services.forgetting import Forgetting
-from agent_memory.services.indexes import Indexes
-from agent_memory.services.installing import Installing
-from agent_memory.services.jobs import Jobs
-from agent_memory.services.memory_forgetting import MemoryForgetting
-from agent_memory.services.reasoning import Reasoning
-from agent_memory.services.rebuild import Rebuild
-from agent_memory.services.recall import Recall
-from agent_memory.services.run_memory import RunMemory
-from agent_memory.services.runs import Listener, Runs
-from agent_memory.services.sharing import Sharing
-from agent_memory.services.survey import Survey
-from agent_memory.services.transfer import Transfer
-from agent_memory.services.verification import Verification
-from agent_memory.services.workplaces import Workplaces
+from agent_memory.features.backups.model.backups import Restored
+from agent_memory.features.backups.services.archiving import Archiving
+from agent_memory.features.backups.services.backups import Backups
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.index.model.queries import Answer, Query
+from agent_memory.features.log.model.events import Millis, Page, Position
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.consolidation import Consolidation
+from agent_memory.features.memories.services.editing import Curation
+from agent_memory.features.memories.services.project_resolver import Workplaces
+from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.memories.services.transfer import Transfer
+from agent_memory.features.operations.services.access import Access
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.jobs import Jobs
+from agent_memory.features.operations.services.verification import Verification
+from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.recall.services.reasoning import Reasoning
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.runs.model.machine import Command
+from agent_memory.features.runs.services.agent_catalog import Crew
+from agent_memory.features.runs.services.recorder import RunMemory
+from agent_memory.features.runs.services.runs import Listener, Runs
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.services.contents import Children, Contents, Expansion
+from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.jobs import JobStatus
+from agent_memory.kernel.status import DaemonStatus, Finding, StoreRepair
+from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
 class Events(Protocol):

@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.features.hooks.services.backfill import Backfilled
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.services.backfill import Backfilled
+from agent_memory.kernel.errors import InvalidInput
 
 AGENTS = ("claude-code", "codex", "jsonl")
 _KIB = 1024

@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from agent_memory import config
-from agent_memory.domain.backups import Restored, Retention, Taken
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.features.backups.model.backups import Restored, Retention, Taken
+from agent_memory.features.backups.services.backups import Plan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import RestoreOptions
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.services.backups import Plan
+from agent_memory.kernel.errors import InvalidInput
 
 
 def register(group: click.Group) -> None:

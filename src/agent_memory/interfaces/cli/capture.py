@@ -5,16 +5,22 @@ from typing import Any
 
 import click
 
-from agent_memory.domain import memories
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.memories import MAX_CONTENT_BYTES, NAMESPACES, Domain, Draft, Status
-from agent_memory.domain.projects import Place
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import (
+    MAX_CONTENT_BYTES,
+    NAMESPACES,
+    Domain,
+    Draft,
+    Status,
+)
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services.capture import Captured
+from agent_memory.features.memories.services.editing import Edit, Shown
+from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.services.capture import Captured
-from agent_memory.services.curation import Edit, Shown
-from agent_memory.services.workplaces import Caller
+from agent_memory.kernel.errors import InvalidInput
 
 DOMAIN_HELP = "project (that of this folder), user, org, or one by its name: project:my-app."
 

@@ -12,9 +12,9 @@ import click
 import yaml
 
 from agent_memory import config
-from agent_memory.domain.errors import ConfigError
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.kernel.errors import ConfigError
 
 FORMATS = ("text", "json", "yaml", "markdown", "quiet")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 
-from agent_memory.domain.consolidations import Plan
+from agent_memory.features.memories.model.consolidations import Plan
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, domains, here

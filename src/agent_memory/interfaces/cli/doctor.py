@@ -2,9 +2,9 @@
 
 import click
 
-from agent_memory.domain.status import Finding, Health
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.status import Finding, Health
 
 _SIGNS = {
     Health.FINE: "\N{CHECK MARK}",

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_memory.domain.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput
 
 PROTOCOL = b"1"
 HELLO, INPUT, LINE, CANCEL, GIVEN = b"H", b"I", b"L", b"C", b"G"

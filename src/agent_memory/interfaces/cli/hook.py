@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from agent_memory.domain.agents import Agent
+from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.interfaces.cli.commands import Command
 
 AGENTS = tuple(agent.value for agent in Agent)

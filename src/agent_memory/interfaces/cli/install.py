@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agent_memory.domain.agents import (
+from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
     Change,

@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from agent_memory.domain.status import ModelStatus
-from agent_memory.domain.work import RunSession
+from agent_memory.features.knowledge.model.run_sessions import RunSession
+from agent_memory.features.runs.services.agent_catalog import Member
+from agent_memory.features.runs.services.runs import RunStatus
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.prompting import manners, prompt
-from agent_memory.services.crew import Member
-from agent_memory.services.runs import RunStatus
+from agent_memory.kernel.status import ModelStatus
 
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
 _PROMPT_CHARS = 60

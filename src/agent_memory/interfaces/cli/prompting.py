@@ -12,10 +12,9 @@ from typing import Any
 
 import click
 
-from agent_memory.domain import runs
-from agent_memory.domain.chats import Call, Text, Thought
-from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
-from agent_memory.domain.runs import (
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.model.chats import Call, Text, Thought
+from agent_memory.features.runs.model.machine import (
     Approve,
     Completed,
     ContextUsed,
@@ -34,12 +33,13 @@ from agent_memory.domain.runs import (
     ToolsProposed,
     TurnCompleted,
 )
-from agent_memory.domain.workspaces import valid, visible
+from agent_memory.features.runs.model.workspaces import valid, visible
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Agents, RunningAgent
 from agent_memory.interfaces.cli.commands import Command, F, Invocation, invocation
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 
 MAX_INPUT_BYTES = 1 << 20
 MAX_UNREAD = 1_000  # events that a caller has yet to take
@@ -237,7 +237,7 @@ class _Told:
     content: str = ""
     reasoning: str = ""
     uses: dict[str, _Use] = field(default_factory=dict)
-    snapshot: runs.Snapshot | None = None
+    snapshot: machine.Snapshot | None = None
 
     def json(self) -> dict[str, Any]:
         snapshot = self.snapshot

@@ -9,21 +9,21 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from agent_memory.domain.errors import NotFound
-from agent_memory.domain.events import Event
-from agent_memory.domain.periods import Level
-from agent_memory.domain.toc import TocNode
-from agent_memory.interfaces import wire
-from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import Toc
-from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
-from agent_memory.services.contents import (
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.toc.model.periods import Level
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.services.contents import (
     DEFAULT_CHILDREN,
     MAX_CHILDREN,
     Branch,
     Children,
     Expansion,
 )
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.cli import rendering
+from agent_memory.interfaces.cli.backend import Toc
+from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.kernel.errors import NotFound
 
 EXCERPT = 200
 DAY = click.DateTime(formats=["%Y-%m-%d"])

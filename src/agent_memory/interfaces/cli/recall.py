@@ -7,18 +7,26 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_memory.domain import contexts
-from agent_memory.domain.contexts import DEFAULT_TOKENS, MAX_TOKENS
-from agent_memory.domain.documents import Document, Kind
-from agent_memory.domain.events import MAX_MILLIS, EventRole, Millis
-from agent_memory.domain.memories import NAMESPACES, USER
-from agent_memory.domain.queries import DEFAULT_LIMIT, MAX_LIMIT, Answer, Hit, Mode, Query, Scope
+from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Answer,
+    Hit,
+    Mode,
+    Query,
+    Scope,
+)
+from agent_memory.features.log.model.events import MAX_MILLIS, EventRole, Millis
+from agent_memory.features.memories.model.memories import NAMESPACES, USER
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
+from agent_memory.features.recall.services.reasoning import Concluded
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Searching
 from agent_memory.interfaces.cli.capture import Words, caller, joined
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.services.reasoning import Concluded
 
 F = TypeVar("F", bound=Callable[..., Any])
 

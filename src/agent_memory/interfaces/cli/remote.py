@@ -13,16 +13,9 @@ from agent_memory.client import (
     RpcError,
     SerializationError,
 )
-from agent_memory.domain import time_expressions
-from agent_memory.domain.documents import Document, Kind, Owner
-from agent_memory.domain.errors import (
-    AgentMemoryError,
-    InvalidInput,
-    NotFound,
-    RemoteUnavailable,
-    Unauthorized,
-)
-from agent_memory.domain.events import (
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Answer, Hit, Query
+from agent_memory.features.log.model.events import (
     Event,
     EventId,
     EventRole,
@@ -32,12 +25,19 @@ from agent_memory.domain.events import (
     Position,
     SessionId,
 )
-from agent_memory.domain.jobs import JobState, JobStatus, Result
-from agent_memory.domain.periods import Level, NodeId
-from agent_memory.domain.queries import Answer, Hit, Query
-from agent_memory.domain.toc import Bullet, Grip, GripId, TocNode
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
+from agent_memory.features.toc.services.contents import Children, Expansion
 from agent_memory.interfaces import wire
-from agent_memory.services.contents import Children, Expansion
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    InvalidInput,
+    NotFound,
+    RemoteUnavailable,
+    Unauthorized,
+)
+from agent_memory.kernel.jobs import JobState, JobStatus, Result
+from agent_memory.kernel.text import time_expressions
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
     "INVALID_ARGUMENT": InvalidInput,

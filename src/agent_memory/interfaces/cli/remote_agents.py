@@ -11,12 +11,12 @@ import grpc
 
 from agent_memory.client import calls, endpoints
 from agent_memory.client.errors import RpcError
-from agent_memory.domain.errors import AgentMemoryError, RemoteUnavailable
-from agent_memory.domain.runs import Cancel, Command, Failed, RunId
+from agent_memory.features.runs.model.machine import Cancel, Command, Failed, RunId
+from agent_memory.features.runs.services.runs import Listener
 from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.cli.remote import translated
+from agent_memory.kernel.errors import AgentMemoryError, RemoteUnavailable
 from agent_memory.proto import kontekst_pb2 as pb
-from agent_memory.services.runs import Listener
 
 LEAVE_SECONDS = 5.0
 _PATH = "/kontekst.AgentService/Run"

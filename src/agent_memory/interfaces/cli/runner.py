@@ -6,15 +6,15 @@ from collections.abc import Mapping
 import click
 from click.shell_completion import get_completion_class, split_arg_string
 
-from agent_memory.domain import spans
-from agent_memory.domain.errors import AgentMemoryError, Cancelled
-from agent_memory.domain.spans import Interface
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import OK, Observer
+from agent_memory.kernel import tracing
+from agent_memory.kernel.errors import AgentMemoryError, Cancelled
+from agent_memory.kernel.tracing import Interface
 
 USAGE = 2
 
@@ -43,7 +43,7 @@ class Runner:
             self._named(call),
             f"exit_{code}" if code else OK,
             time.perf_counter() - began,
-            spans.of_parent(call.environ.get("TRACEPARENT", "")),
+            tracing.of_parent(call.environ.get("TRACEPARENT", "")),
         )
         return code
 

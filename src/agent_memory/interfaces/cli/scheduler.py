@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 import click
 
-from agent_memory.domain.errors import NotFound
-from agent_memory.domain.jobs import JobStatus, Result
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Steering
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.jobs import JobStatus, Result
 
 _MEANING = {
     "0 0 * * * *": "hourly",

@@ -2,9 +2,9 @@
 
 import click
 
-from agent_memory.domain.errors import FeatureUnavailable, ListenFailed
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.errors import FeatureUnavailable, ListenFailed
 
 STDIO = "stdio"
 TRANSPORTS = (STDIO, "sse", "websocket")

@@ -15,13 +15,13 @@ from typing import Protocol
 
 import structlog
 
-from agent_memory import relay
-from agent_memory.domain.errors import AgentMemoryError, Cancelled, InvalidInput
-from agent_memory.domain.halting import Halt
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import Call
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
+from agent_memory.launcher import relay
 
 log = structlog.get_logger()
 

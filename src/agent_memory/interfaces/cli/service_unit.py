@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from agent_memory.domain.errors import ConfigError, FeatureUnavailable
 from agent_memory.interfaces.cli.frames import Call
+from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 
 RUN_SECONDS = 30.0
 LABEL = "dev.agent-memory.daemon"
 _PLAIN = re.compile(r"[\w@:./=+-]+")
 # --auto: it starts by itself, and another program's port must not keep it from starting.
 ARGUMENTS = (
-    *("-I", "-m", "agent_memory.local", "memory-daemon", "start", "--foreground", "--auto"),
+    *(
+        "-I",
+        "-m",
+        "agent_memory.daemon.standalone",
+        "memory-daemon",
+        "start",
+        "--foreground",
+        "--auto",
+    ),
 )
 
 

@@ -15,9 +15,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.domain.errors import Cancelled, InvalidInput
-from agent_memory.domain.halting import Halt
 from agent_memory.interfaces.cli.frames import Call
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, InvalidInput
 
 DEFAULT_COLUMNS = 80
 

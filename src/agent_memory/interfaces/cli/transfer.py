@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.memories import (
+from agent_memory.features.memories.model.memories import (
     NAMESPACES,
     ORG,
     PROJECT,
@@ -15,12 +14,13 @@ from agent_memory.domain.memories import (
     Draft,
     family,
 )
+from agent_memory.features.memories.services.transfer import Brought
 from agent_memory.interfaces import archive as archive_format
-from agent_memory.interfaces import records
+from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.cli import archive, backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.services.transfer import Brought
+from agent_memory.kernel.errors import InvalidInput
 
 MAX_BYTES = 64 << 20
 SECONDS = 300.0
@@ -49,7 +49,7 @@ SECONDS = 300.0
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(records.FORMATS),
+    type=click.Choice(memory_files.FORMATS),
     help="The input's format; default: as its name or content tells.",
 )
 @click.option("--namespace", type=click.Choice(NAMESPACES), help="For records that name none.")
@@ -95,8 +95,10 @@ def import_memories(
         raise click.UsageError(
             "this is an archive of `memory export --all`: save it, and give its name as FILE"
         )
-    chosen = format_ or records.guess(None if file is None else file.name, data[:4096])
-    read = services.worker.call(records.parse, data, chosen, namespace, timeout_seconds=SECONDS)
+    chosen = format_ or memory_files.guess(None if file is None else file.name, data[:4096])
+    read = services.worker.call(
+        memory_files.parse, data, chosen, namespace, timeout_seconds=SECONDS
+    )
     drafts = [each for each in read if isinstance(each, Draft)]
     places = [f"record {number}" for number, each in enumerate(read, 1) if isinstance(each, Draft)]
     unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
@@ -190,7 +192,7 @@ def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: boo
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(records.FORMATS),
+    type=click.Choice(memory_files.FORMATS),
     help="Default: as the output's name tells, else yaml.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, not to overwrite.")
@@ -227,15 +229,17 @@ def export(
         and (include_archived or memory.status.value != "archived")
     ]
     found.sort(key=lambda memory: (memory.created_ms, memory.urn))
-    chosen = format_ or ("yaml" if output is None else records.guess(output.name, b"memories:"))
+    chosen = format_ or (
+        "yaml" if output is None else memory_files.guess(output.name, b"memories:")
+    )
     if output is None:
-        for piece in records.dump(found, chosen):
+        for piece in memory_files.dump(found, chosen):
             run.terminal.write(piece)
         return
     path = run.path(output)
     try:
         with path.open("x", encoding="utf-8", newline="") as target:
-            target.writelines(records.dump(found, chosen))
+            target.writelines(memory_files.dump(found, chosen))
     except OSError as exc:
         raise InvalidInput(f"cannot write {path}: {exc.strerror}") from exc
     run.terminal.warn(f"{len(found)} memories written to {path}\n")

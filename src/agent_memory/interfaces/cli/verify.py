@@ -4,12 +4,12 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.domain.errors import FeatureUnavailable, StorageFailed
-from agent_memory.domain.status import StoreRepair
+from agent_memory.features.operations.services.verification import Verdict
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.services.verification import Verdict
+from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.status import StoreRepair
 
 DAMAGED = wire.ERRORS[StorageFailed].exit
 

@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from agent_memory.domain import runs
-from agent_memory.domain.errors import AgentMemoryError
+from agent_memory.features.runs.model import machine
+from agent_memory.features.runs.services.runs import Running, Runs
 from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.proto import kontekst_pb2 as pb
-from agent_memory.services.runs import Running, Runs
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["AgentService"]
 MAX_UNSENT = 1_000  # events that a client has yet to take
@@ -71,7 +71,7 @@ class _Outlet:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._unsent: deque[runs.Event] = deque()
+        self._unsent: deque[machine.Event] = deque()
         self._room = threading.Condition()
         self._left = False
         self._over = False
@@ -80,7 +80,7 @@ class _Outlet:
 
     # From the run's thread.
 
-    def tell(self, event: runs.Event) -> None:
+    def tell(self, event: machine.Event) -> None:
         with self._room:
             self._room.wait_for(lambda: len(self._unsent) < MAX_UNSENT or self._left)
             if self._left:
@@ -95,7 +95,7 @@ class _Outlet:
 
     # On the loop.
 
-    async def events(self) -> AsyncIterator[runs.Event]:
+    async def events(self) -> AsyncIterator[machine.Event]:
         while True:
             self._woken.clear()
             while (event := self._next()) is not None:
@@ -115,7 +115,7 @@ class _Outlet:
             self._left = True
             self._room.notify()
 
-    def _next(self) -> runs.Event | None:
+    def _next(self) -> machine.Event | None:
         with self._room:
             if not self._unsent:
                 return None

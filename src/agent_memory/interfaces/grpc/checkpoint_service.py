@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_memory.domain import graphs
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.graphs import (
+from agent_memory.features.checkpoints.model import graphs
+from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     GraphCheckpoint,
     PendingWrite,
@@ -15,12 +14,13 @@ from agent_memory.domain.graphs import (
     ThreadId,
     WriteKey,
 )
+from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.errors import InvalidInput
 from agent_memory.proto import checkpoints_pb2 as pb
-from agent_memory.services.graphs import Graphs
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["CheckpointService"]
 

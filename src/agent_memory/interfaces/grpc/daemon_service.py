@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agent_memory.domain.ports import ModelServer
-from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.status import DaemonStatus
+from agent_memory.platform.ports import ModelServer
 from agent_memory.proto import kontekst_pb2 as pb
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["DaemonService"]

@@ -9,12 +9,12 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.domain import spans
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput
-from agent_memory.domain.spans import Interface, Trace
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.grpc.admission import Caller, Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel import tracing
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.tracing import Interface, Trace
 
 log = structlog.get_logger()
 
@@ -92,7 +92,7 @@ def _stream(
 def _trace(context: Context) -> Trace | None:
     for name, value in context.invocation_metadata() or ():
         if name == "traceparent" and isinstance(value, str):
-            return spans.of_parent(value)
+            return tracing.of_parent(value)
     return None
 
 

@@ -6,18 +6,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from agent_memory.domain.errors import ContentBlocked, InvalidInput, NotFound
+from agent_memory.features.log.services.ingest import Clean, Ingest
+from agent_memory.features.log.services.timeline import Timeline
+from agent_memory.features.operations.services.jobs import Jobs
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, NotFound
 from agent_memory.proto import memory_pb2 as pb
-from agent_memory.services.contents import Contents
-from agent_memory.services.ingest import Clean, Ingest
-from agent_memory.services.jobs import Jobs
-from agent_memory.services.recall import Recall
-from agent_memory.services.timeline import Timeline
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["MemoryService"]
 MAX_EVENTS_PER_MESSAGE = 1_000

@@ -11,9 +11,9 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from agent_memory.domain.errors import ListenFailed
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.grpc.handlers import Handler
+from agent_memory.kernel.errors import ListenFailed
 
 MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
 MAX_CONCURRENT_CALLS = 4096

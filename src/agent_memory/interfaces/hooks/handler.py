@@ -16,26 +16,27 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from agent_memory import config
-from agent_memory.domain import contexts, spans
-from agent_memory.domain.agents import Agent
-from agent_memory.domain.contexts import Wanted
-from agent_memory.domain.errors import AgentMemoryError, ContentBlocked, InvalidInput
-from agent_memory.domain.events import check_session_id
-from agent_memory.domain.hooks import Moment, Told, withheld
-from agent_memory.domain.memories import PROJECT, Memory
-from agent_memory.domain.projects import Place
-from agent_memory.domain.segments import estimate_tokens
-from agent_memory.domain.spans import Interface
+from agent_memory.features.hooks.model.hooks import Moment, Told, withheld
+from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.services.auto_capture import Reflection
+from agent_memory.features.hooks.services.context_injection import Briefing
+from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.log.model.events import check_session_id
+from agent_memory.features.memories.model.memories import PROJECT, Memory
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.services import sync
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
-from agent_memory.services import sync
-from agent_memory.services.briefing import Briefing
-from agent_memory.services.recording import Recording
-from agent_memory.services.reflection import Reflection
-from agent_memory.services.sharing import Sharing
-from agent_memory.services.spooling import Spooling
-from agent_memory.services.workplaces import Caller
+from agent_memory.kernel import tracing
+from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
+from agent_memory.kernel.tracing import Interface
 
 log = structlog.get_logger()
 
@@ -75,7 +76,7 @@ class HookHandler:
             "unread" if told is None else told.moment.value,
             outcome,
             time.perf_counter() - began,
-            None if told is None else spans.of_name(told.session),
+            None if told is None else tracing.of_name(told.session),
         )
         return answer, trouble
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from agent_memory.domain import tools, transcripts
-from agent_memory.domain.agents import Agent
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.fields import Fields
-from agent_memory.domain.hooks import Moment, Told
-from agent_memory.domain.tools import Use
+from agent_memory.features.hooks.model import tool_use, transcripts
+from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.json_fields import Fields
 
 AGENTS = tuple(agent.value for agent in Agent)
 AUTO = "auto"
@@ -181,9 +181,9 @@ def _text(moment: Moment, given: Fields) -> str:
         case Moment.TOOL | Moment.TOOL_FAILURE:
             failure = ("error",) if moment is Moment.TOOL_FAILURE else ()
             for name in (*failure, "tool_response", "tool_output", "output"):
-                if found := tools.result(given.value(name)):
+                if found := tool_use.result(given.value(name)):
                     return found
-            return tools.result(_object(given.value("result_json")))
+            return tool_use.result(_object(given.value("result_json")))
         case Moment.COMPACTION:
             return given.text("conversation_summary")
         case _ if moment in _ENDINGS:
@@ -194,10 +194,10 @@ def _text(moment: Moment, given: Fields) -> str:
 
 def _use(moment: Moment, event: str, given: Fields) -> Use:
     if moment not in (Moment.TOOL, Moment.TOOL_FAILURE):
-        return tools.UNKNOWN
+        return tool_use.UNKNOWN
     if event in _OF_CURSOR:
-        return tools.use(_OF_CURSOR[event], given)
-    return tools.use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
+        return tool_use.use(_OF_CURSOR[event], given)
+    return tool_use.use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_memory.domain.hooks import Moment
+from agent_memory.features.hooks.model.hooks import Moment
 from agent_memory.interfaces.hooks.inputs import CHECK, Contract, Question
 
 MAX_CONTEXT_CHARS = 10_000  # what is longer, an agent puts into a file

@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 from typing import Protocol
 
 from agent_memory import config
-from agent_memory.domain.errors import ConfigError
-from agent_memory.domain.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.kernel.errors import ConfigError
 
 MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
 

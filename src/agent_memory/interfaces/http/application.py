@@ -9,8 +9,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
-from agent_memory.domain.errors import AgentMemoryError
-from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import (
     answers,
@@ -23,7 +21,9 @@ from agent_memory.interfaces.http import (
     websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
-from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.kernel.status import DaemonStatus
 
 PREFIX = "/api/v1"
 

@@ -4,9 +4,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.graphs import MAX_ID_CHARS, CheckpointId, CheckpointInfo, ThreadId
+from agent_memory.features.checkpoints.model.graphs import (
+    MAX_ID_CHARS,
+    CheckpointId,
+    CheckpointInfo,
+    ThreadId,
+)
 from agent_memory.interfaces.http import answers
+from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.models import (
     CheckpointAnswer,
     CheckpointIds,
@@ -14,7 +19,7 @@ from agent_memory.interfaces.http.models import (
     Limit,
     Offset,
 )
-from agent_memory.interfaces.http.parts import Parts
+from agent_memory.kernel.errors import InvalidInput
 
 Thread = Annotated[str | None, Query(max_length=MAX_ID_CHARS)]
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from agent_memory.interfaces.http.parts import Parts
-from agent_memory.services.changes import Follower, Wanted
+from agent_memory.features.streaming.services.change_feed import Follower, Wanted
+from agent_memory.interfaces.http.dependencies import Parts
 
 
 async def follow(parts: Parts, wanted: Wanted, wake: Callable[[], None]) -> Follower:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from agent_memory.domain.errors import ConfigError, Unauthorized
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import origins
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
@@ -18,6 +17,7 @@ from agent_memory.interfaces.http.audit import READING, Audit
 from agent_memory.interfaces.http.bodies import Bodies, too_large
 from agent_memory.interfaces.http.rates import Buckets
 from agent_memory.interfaces.http.refusals import Refused, refuse
+from agent_memory.kernel.errors import ConfigError, Unauthorized
 
 OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 LISTENING = ("/stream", "/ws", "/mcp", "/sse", "/messages")

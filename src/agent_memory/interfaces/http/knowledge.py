@@ -5,10 +5,13 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from agent_memory.domain.facts import Claim
-from agent_memory.interfaces import known
+from agent_memory.features.knowledge.model.facts import Claim
+from agent_memory.features.knowledge.services.facts import Correction
+from agent_memory.features.knowledge.services.knowledge import K, Shelf
+from agent_memory.interfaces import knowledge_json
 from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING, Pages
+from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.models import (
     EpisodeAnswer,
     EpisodeChange,
@@ -29,9 +32,6 @@ from agent_memory.interfaces.http.models import (
     UserChange,
     UserGiven,
 )
-from agent_memory.interfaces.http.parts import Parts
-from agent_memory.services.facts import Correction
-from agent_memory.services.knowledge import K, Shelf
 
 # Routes answer with bytes of their own: `response_model` is what the page shows.
 
@@ -53,13 +53,13 @@ def _facts(parts: Parts) -> APIRouter:
         return await pages.page(
             (scope, fact_type, limit, offset),
             lambda: facts.page(scope=scope, fact_type=fact_type, limit=limit, offset=offset),
-            known.fact_json,
+            knowledge_json.fact_json,
         )
 
     @routes.post("/", summary="Claim a fact", status_code=201, response_model=FactAnswer)
     async def claimed(given: FactGiven) -> Response:
         claim = Claim(**given.model_dump())
-        return answers.json(known.fact_json(await run(lambda: facts.claim(claim))), 201)
+        return answers.json(knowledge_json.fact_json(await run(lambda: facts.claim(claim))), 201)
 
     @routes.post("/batch-delete/", summary="Delete facts", status_code=204)
     async def deleted(given: Ids) -> Response:
@@ -68,14 +68,16 @@ def _facts(parts: Parts) -> APIRouter:
 
     @routes.get("/{name}/", summary="Read a fact", response_model=FactAnswer, responses=MISSING)
     async def read(name: str) -> Response:
-        return answers.json(known.fact_json(await run(lambda: facts.read(name))))
+        return answers.json(knowledge_json.fact_json(await run(lambda: facts.read(name))))
 
     @routes.patch(
         "/{name}/", summary="Correct a fact", response_model=FactAnswer, responses=MISSING
     )
     async def corrected(name: str, given: FactChange) -> Response:
         correction = Correction(**given.given())
-        return answers.json(known.fact_json(await run(lambda: facts.correct(name, correction))))
+        return answers.json(
+            knowledge_json.fact_json(await run(lambda: facts.correct(name, correction)))
+        )
 
     @routes.get(
         "/{name}/history/",
@@ -85,7 +87,7 @@ def _facts(parts: Parts) -> APIRouter:
     )
     async def history(name: str, limit: Limit = 50, offset: Offset = 0) -> Response:
         found = await run(lambda: facts.history(name, limit=limit, offset=offset))
-        return answers.page(found, known.former_json)
+        return answers.page(found, knowledge_json.former_json)
 
     return routes
 
@@ -101,27 +103,27 @@ def _episodes(parts: Parts) -> APIRouter:
         return await pages.page(
             (agent_id, limit, offset),
             lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset),
-            known.episode_json,
+            knowledge_json.episode_json,
         )
 
     @routes.post("/", summary="Add an episode", status_code=201, response_model=EpisodeAnswer)
     async def added(given: EpisodeGiven) -> Response:
         fields = given.model_dump(exclude={"started_at", "ended_at"})
         times = {
-            "started_ms": known.millis("started_at", given.started_at),
-            "ended_ms": known.millis("ended_at", given.ended_at),
+            "started_ms": knowledge_json.millis("started_at", given.started_at),
+            "ended_ms": knowledge_json.millis("ended_at", given.ended_at),
         }
         made = await run(lambda: knowledge.add_episode({**fields, **times}))
-        return answers.json(known.episode_json(made), 201)
+        return answers.json(knowledge_json.episode_json(made), 201)
 
-    _common(routes, parts, shelf, known.episode_json, EpisodeAnswer)
+    _common(routes, parts, shelf, knowledge_json.episode_json, EpisodeAnswer)
 
     @routes.patch(
         "/{name}/", summary="Change an episode", response_model=EpisodeAnswer, responses=MISSING
     )
     async def changed(name: str, given: EpisodeChange) -> Response:
         made = await run(lambda: knowledge.change_episode(name, given.given()))
-        return answers.json(known.episode_json(made))
+        return answers.json(knowledge_json.episode_json(made))
 
     return routes
 
@@ -139,23 +141,23 @@ def _procedures(parts: Parts) -> APIRouter:
         return await pages.page(
             (agent_id, limit, offset),
             lambda: shelf.page(agent_id=agent_id, limit=limit, offset=offset),
-            known.procedure_json,
+            knowledge_json.procedure_json,
         )
 
     @routes.post("/", summary="Add a procedure", status_code=201, response_model=ProcedureAnswer)
     async def added(given: ProcedureGiven) -> Response:
         fields = given.model_dump() | {"steps": tuple(given.steps)}
         made = await run(lambda: knowledge.add_procedure(fields))
-        return answers.json(known.procedure_json(made), 201)
+        return answers.json(knowledge_json.procedure_json(made), 201)
 
-    _common(routes, parts, shelf, known.procedure_json, ProcedureAnswer)
+    _common(routes, parts, shelf, knowledge_json.procedure_json, ProcedureAnswer)
 
     @routes.patch(
         "/{name}/", summary="Change a procedure", response_model=ProcedureAnswer, responses=MISSING
     )
     async def changed(name: str, given: ProcedureChange) -> Response:
         made = await run(lambda: knowledge.change_procedure(name, given.given()))
-        return answers.json(known.procedure_json(made))
+        return answers.json(knowledge_json.procedure_json(made))
 
     return routes
 
@@ -169,7 +171,9 @@ def _users(parts: Parts) -> APIRouter:
     @routes.get("/", summary="List users, the newest first", response_model=Items[UserAnswer])
     async def listed(limit: Limit = 50, offset: Offset = 0) -> Response:
         return await pages.page(
-            (limit, offset), lambda: shelf.page(limit=limit, offset=offset), known.user_json
+            (limit, offset),
+            lambda: shelf.page(limit=limit, offset=offset),
+            knowledge_json.user_json,
         )
 
     @routes.post(
@@ -182,14 +186,14 @@ def _users(parts: Parts) -> APIRouter:
         fields = given.given()
         canonical_id = fields.pop("canonical_id")
         made = await run(lambda: knowledge.add_user(canonical_id, fields))
-        return answers.json(known.user_json(made), 201)
+        return answers.json(knowledge_json.user_json(made), 201)
 
-    _common(routes, parts, shelf, known.user_json, UserAnswer)
+    _common(routes, parts, shelf, knowledge_json.user_json, UserAnswer)
 
     @routes.patch("/{name}/", summary="Change a user", response_model=UserAnswer, responses=MISSING)
     async def changed(name: str, given: UserChange) -> Response:
         made = await run(lambda: shelf.change(name, given.given()))
-        return answers.json(known.user_json(made))
+        return answers.json(knowledge_json.user_json(made))
 
     return routes
 

@@ -12,9 +12,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from agent_memory.features.operations.services.metrics import Vitals
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import BUCKETS, Observer
-from agent_memory.services.vitals import Vitals
 
 
 def router(bridge: Bridge, observer: Observer, vitals: Vitals) -> APIRouter:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_memory.domain import facts, limits
+from agent_memory.features.knowledge.model import facts
+from agent_memory.kernel import limits
 
 MAX_LIMIT = 500
 MAX_OFFSET = 1_000_000

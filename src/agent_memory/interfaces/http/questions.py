@@ -5,12 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent_memory.domain import memories
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.memories import ORG, PROJECT
-from agent_memory.domain.queries import (
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_QUERY_CHARS,
@@ -18,8 +14,12 @@ from agent_memory.domain.queries import (
     Query,
     Scope,
 )
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import ORG, PROJECT
+from agent_memory.features.recall.services.recall import Recall
 from agent_memory.interfaces import wire
-from agent_memory.services.recall import Recall
+from agent_memory.kernel.errors import InvalidInput
 
 _NAME_CHARS = 300
 

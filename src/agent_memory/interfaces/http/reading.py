@@ -4,20 +4,20 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from agent_memory.domain import queries
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import NotFound
-from agent_memory.domain.events import MAX_MILLIS, Millis
-from agent_memory.domain.memories import Domain
-from agent_memory.domain.projects import NOWHERE, Place
-from agent_memory.domain.queries import Mode, Scope
-from agent_memory.interfaces import known, wire
+from agent_memory.features.index.model import queries
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import Mode, Scope
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.features.log.services.timeline import MAX_EVENTS
+from agent_memory.features.memories.model.memories import Domain
+from agent_memory.features.memories.model.projects import NOWHERE, Place
+from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
+from agent_memory.interfaces import knowledge_json, wire
 from agent_memory.interfaces.http import answers, questions
 from agent_memory.interfaces.http.answers import MISSING
+from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
-from agent_memory.interfaces.http.parts import Parts
-from agent_memory.services.contents import MAX_CHILDREN, MAX_CONTEXT
-from agent_memory.services.timeline import MAX_EVENTS
+from agent_memory.kernel.errors import NotFound
 
 Object = dict[str, Any]
 NO_PLACE = Place(domain=Domain("user"), home=NOWHERE)  # a program on a port is in no folder
@@ -76,7 +76,7 @@ def _events(routes: APIRouter, parts: Parts) -> None:
     )
     async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
         found = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
-        return answers.page(found, known.session_json)
+        return answers.page(found, knowledge_json.session_json)
 
     @routes.get(
         "/sessions/{session_id:path}/events/",

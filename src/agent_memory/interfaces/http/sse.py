@@ -10,7 +10,7 @@ import structlog
 from starlette.responses import Response
 
 from agent_memory.interfaces.http.asgi import Receive, Scope, Send, answer
-from agent_memory.interfaces.http.seats import RETRY_SECONDS, Seats
+from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS, Seats
 
 log = structlog.get_logger()
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from agent_memory.domain.status import DaemonStatus
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.kernel.status import DaemonStatus
 
 
 def router(bridge: Bridge, told: Callable[[], DaemonStatus]) -> APIRouter:

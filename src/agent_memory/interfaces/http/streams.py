@@ -8,17 +8,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput, StorageClosed
-from agent_memory.domain.events import MAX_SESSION_ID_CHARS
-from agent_memory.domain.memories import USER
+from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
+from agent_memory.features.memories.model.memories import USER
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.features.memories.services.sync import Wanted
+from agent_memory.features.streaming.services.change_feed import Change, Follower, Happening
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import following, questions, sse
-from agent_memory.interfaces.http.errands import Done, Errands
-from agent_memory.interfaces.http.parts import Parts
+from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.long_running import Done, Errands
 from agent_memory.interfaces.http.questions import Question
-from agent_memory.services.changes import Change, Follower, Happening
-from agent_memory.services.sync import Wanted
-from agent_memory.services.workplaces import Caller
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 
 MAX_TIMEOUT = 300
 DEFAULT_TIMEOUT = 25

@@ -11,20 +11,26 @@ import structlog
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
 
-from agent_memory.domain import memories
-from agent_memory.domain.errors import (
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.streaming.services.change_feed import (
+    Change,
+    Follower,
+    Happening,
+    Record,
+    Remembering,
+)
+from agent_memory.interfaces import wire
+from agent_memory.interfaces.http import following, questions, sse
+from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
+from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
     NotFound,
     Overloaded,
     StorageClosed,
 )
-from agent_memory.domain.memories import Memory
-from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import following, questions, sse
-from agent_memory.interfaces.http.parts import Parts
-from agent_memory.interfaces.http.seats import RETRY_SECONDS
-from agent_memory.services.changes import Change, Follower, Happening, Record, Remembering
 
 log = structlog.get_logger()
 

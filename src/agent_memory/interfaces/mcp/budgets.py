@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agent_memory.domain.contexts import MARKER
+from agent_memory.features.recall.model.contexts import MARKER
 
 TRUNCATED = "truncated"
 _BYTES = 4  # of a token, as elsewhere; by bytes, since a sign of three bytes is near a whole token

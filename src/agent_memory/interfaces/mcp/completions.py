@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 
 from mcp_types import Completion, PromptReference, ResourceTemplateReference
 
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput
-from agent_memory.domain.memories import NAMESPACES
-from agent_memory.domain.periods import Level
-from agent_memory.domain.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, Scope
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, Scope
+from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.toc.model.periods import Level
 from agent_memory.interfaces.mcp import resources, uris
 from agent_memory.interfaces.mcp.prompts import PROMPTS
+from agent_memory.interfaces.mcp.request_context import Visit
 from agent_memory.interfaces.mcp.resources import TEMPLATES
-from agent_memory.interfaces.mcp.visits import Visit
+from agent_memory.kernel.errors import InvalidInput
 
 MOST = 100  # as the protocol has it
 _SUGGESTED = 20

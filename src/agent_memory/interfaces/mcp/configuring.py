@@ -4,9 +4,9 @@ or sends anything."""
 from typing import Any
 
 from agent_memory import config
-from agent_memory.domain.errors import ConfigError, InvalidInput
 from agent_memory.interfaces import config_file
-from agent_memory.interfaces.mcp.visits import Visit
+from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.kernel.errors import ConfigError, InvalidInput
 
 # Of security and storage; addresses that are listened on, or that memories, traces and questions
 # are sent to; and models, which have addresses and keys.

@@ -11,8 +11,8 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from agent_memory.domain.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.interfaces import wire
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 
 ERROR_KEY = "agent-memory/error"
 RESOURCE_NOT_FOUND = -32002  # before 2026-07-28; since then it is one of the wrong parameters

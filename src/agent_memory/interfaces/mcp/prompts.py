@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from agent_memory.domain import contexts
-from agent_memory.domain.contexts import NOTICE, Wanted
-from agent_memory.domain.documents import Kind
-from agent_memory.domain.errors import InvalidInput, NotFound
-from agent_memory.domain.memories import MAX_CONTENT_BYTES, MAX_SUMMARY_CHARS
-from agent_memory.domain.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.features.memories.model.memories import MAX_CONTENT_BYTES, MAX_SUMMARY_CHARS
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.recall.model.contexts import NOTICE, Wanted
 from agent_memory.interfaces.mcp import uris
-from agent_memory.interfaces.mcp.visits import Visit
+from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.kernel.errors import InvalidInput, NotFound
 
 CAPTURE_DECISION = "capture-decision"
 RECALL_CONTEXT = "recall-context"

@@ -5,8 +5,9 @@ Clients in use take the colon of `subcog://project:my-app/...` for a port, so it
 
 from collections.abc import Iterator
 
-from agent_memory.domain import documents, memories
-from agent_memory.domain.memories import SCHEME, Memory
+from agent_memory.features.index.model import documents
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import SCHEME, Memory
 
 CONTENTS = documents.CONTENTS
 GRIPS = documents.GRIPS

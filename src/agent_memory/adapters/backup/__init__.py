@@ -1,1 +1,0 @@
-"""Backups of a data folder, and bringing them back."""

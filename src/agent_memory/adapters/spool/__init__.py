@@ -1,1 +1,0 @@
-"""Where hooks leave what they were told while no daemon answers."""

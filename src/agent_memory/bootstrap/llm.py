@@ -1,0 +1,102 @@
+"""The models that the settings ask for, and what they need: loaded only where one is asked for."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from agent_memory.config import Settings
+from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
+from agent_memory.features.index.adapters.minilm import MiniLm
+from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
+from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.recall.adapters.reasoner import LlmReasoner
+from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.runs.adapters.completions import Completions
+from agent_memory.features.runs.adapters.web.pages import HttpPages
+from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
+from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
+from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
+from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
+from agent_memory.platform.llm.leased_chat import LeasedChat
+from agent_memory.platform.llm.leases import Lessor
+from agent_memory.platform.ports import Clock, Embedder, OrderedStore
+
+
+def embedding(
+    settings: Settings, store: OrderedStore, library: Library, folder: Path
+) -> Embedding | None:
+    embedder = _embedder(settings)
+    if embedder is None:
+        FlatVectors.outdate(folder)
+        return None
+    return Embedding(
+        library=library,
+        queue=StoredEmbeddingQueue(store),
+        embedder=embedder,
+        vectors=FlatVectors(folder, embedder.model),
+    )
+
+
+def summarizer(
+    settings: Settings,
+    lessor: Lessor,
+    fallback: ExtractiveSummarizer,
+    budget: StoredTokenBudget,
+    clock: Clock,
+) -> LlmSummarizer:
+    chosen = settings.summarizer
+    limits = Limits(daily_tokens=chosen.daily_token_budget)
+    if chosen.provider == "llama":
+        limits = replace(limits, context_tokens=settings.llama.context_size)
+    return LlmSummarizer(chosen.provider, _chat(settings, lessor), fallback, budget, clock, limits)
+
+
+def reasoner(
+    settings: Settings, lessor: Lessor, budget: StoredTokenBudget, clock: Clock
+) -> LlmReasoner:
+    chosen = settings.summarizer
+    local = chosen.provider == "llama"
+    return LlmReasoner(
+        _chat(settings, lessor),
+        budget,
+        clock,
+        context_tokens=settings.llama.context_size if local else Limits().context_tokens,
+        daily_tokens=chosen.daily_token_budget,
+    )
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    chosen = settings.embedder
+    if chosen.provider == "none":
+        return None
+    if chosen.provider == "minilm":
+        return MiniLm()
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
+
+
+def _chat(settings: Settings, lessor: Lessor) -> Chat:
+    chosen = settings.summarizer
+    key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
+    if chosen.provider == "anthropic":
+        return AnthropicChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    if chosen.provider == "openai":
+        return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
+    if not chosen.base_url:  # the one that runs have: ours, or `llama.endpoint`, with its key
+        return LeasedChat(lessor, model=chosen.model or settings.llama.model)
+    return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key, bounded=True)
+
+
+def spoken(settings: Settings, lessor: Lessor) -> Completions:
+    chosen = settings.llama
+    return Completions(
+        lessor,
+        model=chosen.model,
+        context_size=chosen.context_size,
+        turn_seconds=settings.runs.turn_seconds,
+    )
+
+
+def pages(settings: Settings) -> HttpPages:
+    return HttpPages(private=settings.runs.web_private)

@@ -1,0 +1,395 @@
+"""The daemon process: hygiene, lock, listeners, signals, ordered stop."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvloop
+
+from agent_memory import __version__, config
+from agent_memory.bootstrap import root
+from agent_memory.daemon import logs, runtime_files
+from agent_memory.features.log.model.events import Millis
+from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces.cli.backend import ServeOptions
+from agent_memory.interfaces.cli.server import CommandServer
+from agent_memory.interfaces.grpc.daemon_service import Host
+from agent_memory.interfaces.http.connections import bounds
+from agent_memory.interfaces.http.extra_listeners import REFUSAL, Stands
+from agent_memory.interfaces.http.server import HttpServer
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    ListenFailed,
+    NotFound,
+    StorageFailed,
+    StorageLocked,
+)
+from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
+from agent_memory.launcher import relay
+
+log = structlog.get_logger()
+
+DRAIN_SECONDS = 3.0
+RUNS_SECONDS = 2.0  # less than that: those who wait for a run are told how it ended
+LOCK_SECONDS = 10.0
+FIRST_KEY = "default"
+# A thread that holds the GIL gives way soon enough for a hook's answer (default: 5 ms).
+SWITCH_INTERVAL = 0.001
+GRPC_STAYS = "gRPC is served to this machine only; use `localhost`"
+M_ARENA_MAX = -8  # of malloc.h
+MAX_ARENAS = 2
+MAX_FILES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How this daemon was started."""
+
+    config_file: Path | None = None
+    flags: Mapping[str, Any]
+    ready_fd: int | None = None
+    by_itself: bool = False
+    replace: bool = False
+
+
+def run(start: Start) -> int:
+    """Be the daemon until told to stop. The exit code."""
+    os.umask(0o077)
+    os.chdir("/")
+    if start.ready_fd is not None:
+        os.setsid()
+        _close_inherited(start.ready_fd)
+    _reduce_environment()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    _share_heaps()
+    _allow_files()
+    # From the lock on others know our process: a stop that comes before the loop runs must wait for
+    # it, or it ends us, and whoever waits for this start takes it for failed.
+    asked_to_stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
+    try:
+        loaded = config.load(os.environ, file=start.config_file, flags=start.flags)
+        folders = config.folders(os.environ)
+        runtime_files.prepare(folders.data)
+        lock = runtime_files.lock(
+            folders, LOCK_SECONDS, lambda: not start.replace and _served(folders)
+        )
+    except StorageLocked as exc:
+        # Another one was quicker, and serves whoever wanted this one.
+        sys.stderr.write(f"note: {exc}\n")
+        _say_ready(start)
+        return 0
+    except AgentMemoryError as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        return wire.codes(exc).exit
+    try:
+        uvloop.run(_Daemon(start, loaded, folders).live(asked_to_stop.is_set))
+    except AgentMemoryError as exc:
+        sys.stderr.write(f"error: {exc}\n")
+        log.error("daemon.failed", error=str(exc))
+        return wire.codes(exc).exit
+    except OSError as exc:
+        sys.stderr.write(f"error: {exc.filename or folders.data}: {exc.strerror}\n")
+        log.exception("daemon.failed")
+        return wire.ERRORS[StorageFailed].exit
+    finally:
+        runtime_files.unlock(lock)
+    return 0
+
+
+class _Daemon:
+    def __init__(self, start: Start, loaded: config.Loaded, folders: config.Folders) -> None:
+        self._start = start
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._folders = folders
+        self._sockets = runtime_files.socket_folder(folders)
+        self._started = time.monotonic()
+        self._warnings: list[str] = list(loaded.ignored)
+        self._http_addresses: list[str] = []
+        self._http_port = 0
+        self._http_scheme = "http"
+        self._stop = asyncio.Event()
+        self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
+        self._log_path = folders.data / "logs/daemon.log"
+
+    async def live(self, asked_to_stop: Callable[[], bool]) -> None:
+        self._open_log()
+        if self._settings.security.secrets == "off":
+            log.warning("daemon.no_secrets_filter", text="stored as it comes")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        if asked_to_stop():
+            self._stop.set()
+        chosen = self._start.config_file
+        built = root.build(
+            self._settings,
+            self._db_path,
+            self._folders.data,
+            self._folders.config,
+            (self._sockets, *([] if chosen is None else [chosen])),
+        )
+        self._warn_of_damage(built)
+        self._grpc = built.grpc(Host(status=lambda: self._status(built), stop=self._stop.set))
+        built.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
+        web, streaming = self._settings.http, self._settings.streaming
+
+        def server() -> HttpServer:
+            return HttpServer(
+                ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+            )
+
+        stands = Stands(server, lambda: listening.tls(web.tls_cert, web.tls_key))
+
+        def serve(options: ServeOptions, told: Callable[[list[str]], None], until: Halt) -> None:
+            stands.serve(built.stand(web, options), (options.host, options.port), told, until)
+
+        commands = CommandServer(
+            built.runner(self._db_path, lambda: self._status(built), serve).run,
+            built.answer_hook,
+            version=__version__,
+            on_newer=self._stop.set,
+            busy=lambda: built.mcp.is_busy() or bool(built.services.runs.going_on()),
+            pipe=built.pipe,
+        )
+        http = server()
+        try:
+            self._first_key(built)
+            await self._listen(built, commands, http)
+            built.scheduler.start()
+            self._announce()
+            _say_ready(self._start)
+            built.hooks.drain_soon()
+            built.mcp.preload()
+            log.info("daemon.ready", pid=os.getpid(), version=__version__)
+            await self._stop.wait()
+            log.info("daemon.stopping")
+        finally:
+            # In this order: nobody new finds us, those here are answered, then the store closes.
+            try:
+                runtime_files.withdraw(self._folders, self._sockets)
+                stands.end()
+                await asyncio.to_thread(built.parts.changes.close)  # who follows would not leave
+                ended = await asyncio.gather(
+                    built.mcp.close(),
+                    commands.stop(DRAIN_SECONDS),
+                    asyncio.to_thread(built.services.runs.close, RUNS_SECONDS),
+                    self._grpc.stop(DRAIN_SECONDS),
+                    http.stop(),
+                    return_exceptions=True,
+                )
+                for each in ended:
+                    if each is not None:
+                        log.error("daemon.stop_failed", exc_info=each)
+            finally:
+                await asyncio.to_thread(built.close)
+            log.info("daemon.stopped")
+
+    def _warn_of_damage(self, built: root.App) -> None:
+        """Say on the terminal of this start what has been found damaged by it."""
+        began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
+        for damage in built.damages():
+            if damage.noticed_ms is not None and damage.noticed_ms >= began:
+                sys.stderr.write(f"warning: {wire.damage_text(damage)}\n")
+
+    def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
+        """Pass it on to the loop, on which health checks are answered."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            asyncio.run_coroutine_threadsafe(self._grpc.report_health(health.writable), loop)
+
+    def _open_log(self) -> None:
+        chosen = self._settings.log
+        logs.configure(
+            self._log_path,
+            level=chosen.level,
+            max_bytes=chosen.max_bytes,
+            files=chosen.files,
+            also_stderr=self._start.ready_fd is None,
+            clean=root.log_cleaner(self._settings.security),
+        )
+
+    async def _listen(self, built: root.App, commands: CommandServer, http: HttpServer) -> None:
+        """The command socket must work; a busy port fails only a start by hand."""
+        runtime_files.withdraw(
+            self._folders, self._sockets
+        )  # what a crashed one left; we hold the lock
+        self._grpc.listen_on_socket(self._sockets / "grpc.sock")
+        chosen = self._settings.grpc
+        hosts = listening.hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
+        with self._tolerating_busy_ports("grpc"):
+            self._grpc.listen(hosts, chosen.port)
+        self._listen_http(built, http)
+        await self._grpc.start()
+        await commands.listen(self._sockets / "daemon.sock")
+
+    def _listen_http(self, built: root.App, http: HttpServer) -> None:
+        web = self._settings.http
+        tls = listening.tls(web.tls_cert, web.tls_key)
+        self._http_scheme = "http" if tls is None else "https"
+        if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
+            self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
+        hosts = listening.hosts("http.host", web.host, refusal=REFUSAL if tls is None else None)
+        gate = built.web(web, lambda: self._status(built))
+        inside = listening.bind_path(self._sockets / "http.sock")
+        http.start(gate.trusted, [inside], self._http_socket_ended)
+        with self._tolerating_busy_ports("http"):
+            sockets = listening.bind(hosts, web.port)
+            self._http_port = sockets[0].getsockname()[1]
+            self._http_addresses = [
+                listening.shown(each.getsockname()[0], self._http_port) for each in sockets
+            ]
+            http.start(gate, sockets, self._http_ended, tls)
+
+    def _warn(self, message: str) -> None:
+        self._warnings.append(message)
+        log.warning("daemon.warning", text=message)
+
+    def _http_ended(self, reason: BaseException | None) -> None:
+        self._http_addresses = []
+        self._ended("HTTP", reason)
+
+    def _http_socket_ended(self, reason: BaseException | None) -> None:
+        self._ended("HTTP on its Unix socket", reason)
+
+    def _ended(self, what: str, reason: BaseException | None) -> None:
+        """It should not have: all else goes on, and `status` tells."""
+        self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
+        log.error("daemon.http_ended", what=what, exc_info=reason)
+
+    @contextlib.contextmanager
+    def _tolerating_busy_ports(self, section: str) -> Iterator[None]:
+        try:
+            yield
+        except ListenFailed as exc:
+            message = f"{exc}; set {section}.port, or 0 for a free one"
+            if not self._start.by_itself:
+                raise ListenFailed(message) from exc
+            self._warnings.append(message)
+            log.warning("daemon.port_taken", section=section, error=str(exc))
+
+    def _announce(self) -> None:
+        runtime_files.announce(
+            self._folders,
+            runtime_files.Record(
+                pid=os.getpid(),
+                version=__version__,
+                grpc_port=self._grpc.port,
+                http_port=self._http_port,
+                http_scheme=self._http_scheme,
+                socket=str(self._sockets / "daemon.sock"),
+                grpc_socket=str(self._sockets / "grpc.sock"),
+                http_socket=str(self._sockets / "http.sock"),
+            ),
+        )
+
+    def _first_key(self, built: root.App) -> None:
+        """Programs need a key to begin with: the first start makes one, for its owner to read."""
+        path = self._folders.data / "key"
+        pending = path.with_name("key.pending")
+        # It is left where a start was cut off between making the key and writing it down.
+        cut_off = pending.exists()
+        if not cut_off and (path.exists() or built.services.access.list()):
+            return
+        runtime_files.write_whole(pending, "")
+        if cut_off:
+            with contextlib.suppress(NotFound):
+                built.services.access.revoke(FIRST_KEY)
+        runtime_files.write_whole(path, built.services.access.create(FIRST_KEY) + "\n")
+        pending.unlink()
+        log.info("daemon.first_key", path=str(path))
+        if not self._start.by_itself:
+            sys.stderr.write(f"note: the key for programs is in {path}\n")
+
+    def _status(self, built: root.App) -> DaemonStatus:
+        stats: StoreStats | None = None
+        indexes: IndexesStatus | None = None
+        with contextlib.suppress(StorageFailed):  # a store that cannot be read is reported, too
+            stats = built.services.admin.stats()
+            indexes = built.services.indexes.status()
+        uptime = time.monotonic() - self._started
+        return DaemonStatus(
+            pid=os.getpid(),
+            version=__version__,
+            started_ms=Millis(built.clock.now() - int(uptime * 1000)),
+            uptime_seconds=round(uptime, 3),
+            grpc_addresses=tuple(self._grpc.addresses),
+            http_addresses=tuple(self._http_addresses),
+            grpc_port=self._grpc.port,
+            http_port=self._http_port,
+            http_scheme=self._http_scheme,
+            socket=str(self._sockets / "daemon.sock"),
+            grpc_socket=str(self._sockets / "grpc.sock"),
+            http_socket=str(self._sockets / "http.sock"),
+            data_dir=str(self._folders.data),
+            db_path=str(self._db_path),
+            log_path=str(self._log_path),
+            events=0 if stats is None else stats.entries("events"),
+            db_bytes=0 if stats is None else stats.size_bytes,
+            store=built.store.health,
+            damages=tuple(built.damages()),
+            indexes=indexes,
+            warnings=(*self._warnings, *built.services.backups.warnings()),
+            backup=built.services.backups.status(),
+            sources=self._loaded.sources,
+        )
+
+
+def _share_heaps() -> None:
+    """glibc gives threads heaps of their own, and what many threads freed stays in them: at 100,000
+    documents two heaps take 475 MB where the default takes 624."""
+    with contextlib.suppress(OSError, AttributeError):  # another libc
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
+
+
+def _allow_files() -> None:
+    """As many open files as the system lets us have: often 1,024 are allowed at first, which a few
+    hundred slow connections beside the files of the store use up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _served(folders: config.Folders) -> bool:
+    connection = relay.connect(str(folders.data))
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
+def _say_ready(start: Start) -> None:
+    """Tell the launcher that we serve, and let go of its pipe."""
+    if start.ready_fd is not None:
+        with contextlib.suppress(OSError):
+            os.write(start.ready_fd, b"\0")
+        os.close(start.ready_fd)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 2)
+        os.close(null)
+
+
+def _close_inherited(keep: int) -> None:
+    limit = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, keep)
+    os.closerange(keep + 1, limit if 0 < limit < 1 << 20 else 1 << 16)
+
+
+def _reduce_environment() -> None:
+    kept = relay.daemon_environment(os.environ)
+    for name in os.environ.keys() - kept.keys():
+        del os.environ[name]

@@ -1,0 +1,87 @@
+"""What a hook does where no daemon answers: clean what it was told, and leave it in the spool.
+
+A process of its own, because the filter takes longer to load than a hook usually takes as a whole.
+`python -I -m agent_memory.daemon.hook_fallback NONCE MILLIS hook NAME ...`, with the input on
+standard input.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from agent_memory import config
+from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.secrets.adapters.factory import made
+from agent_memory.interfaces.hooks import inputs, preferences
+from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
+from agent_memory.kernel.errors import AgentMemoryError
+from agent_memory.launcher import relay
+
+
+def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
+    os.umask(0o077)
+    delivery = Delivery(
+        name=relay.hook_name(arguments),
+        agent=relay.option(arguments, "--agent") or "",
+        folder=relay.working_folder(),
+        environ=os.environ,
+        nonce=nonce,
+        at_ms=at_ms,
+        data=sys.stdin.buffer.read(relay.MAX_HOOK_BYTES),
+    )
+    try:
+        told = inputs.read(delivery).told
+        chosen = preferences.settings(os.environ, preferences.folder(told, delivery.folder))
+        if not preferences.wanted(told.moment, chosen.hooks):
+            return 0
+        spool = SpoolFolder(config.folders(os.environ).data / "spool")
+        Spooling(spool=spool, secrets=made(chosen.security.secrets, chosen.security.allow)).keep(
+            told
+        )
+        call_for_daemon(relay.config_file(arguments))
+    except AgentMemoryError as exc:
+        relay.complain(f"error: the hook was not recorded: {exc}\n")
+        return 1
+    return 0
+
+
+def call_for_daemon(config_file: str | None) -> None:
+    """Have what is in the spool recorded: by the daemon that runs, or by one that we start."""
+    folder = relay.data_folder()
+    connection = relay.connect(folder)
+    if connection is None:
+        start_later(Path(folder), config_file)
+        return
+    call = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.GIVEN, b"0\n")
+    with contextlib.closing(connection), contextlib.suppress(relay.Lost):
+        relay.send(connection, call)  # lost: the next daemon looks into the spool when it starts
+
+
+def start_later(folder: Path, config_file: str | None) -> None:
+    """Start a daemon, and wait for nothing. One start at a time, and not after one that failed."""
+    if relay.failed_start(str(folder / "start-failed"))[2]:
+        return
+    lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
+    launcher = str(Path(__file__).parent.with_name("launch.py"))
+    command = [sys.executable, "-I", "-S", launcher, "memory", "hook", relay.START_DAEMON]
+    subprocess.Popen(  # noqa: S603  ourselves
+        [*command, *(("--config", config_file) if config_file else ())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,230 @@
+"""A command in a process of its own: the daemon itself, and what must work without one."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from agent_memory import __version__, config
+from agent_memory.daemon import runtime_files
+from agent_memory.features.backups.model.backups import Restored
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOptions
+from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.programs import PROGRAMS
+from agent_memory.interfaces.cli.runner import Runner
+from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
+from agent_memory.kernel.status import Finding, StoreRepair
+from agent_memory.launcher import relay
+
+STOP_SECONDS = 15.0
+
+
+class ProcessControl:
+    """Starts and stops the daemon of this user's data folder."""
+
+    def start(self, options: StartOptions, say: Callable[[str], None], /) -> int:
+        folders = config.folders(os.environ)
+        if options.foreground:
+            return _be_the_daemon(options)
+        running = relay.connect(str(folders.data))
+        if running is not None:
+            running.close()
+            say(f"Daemon is already running (PID {runtime_files.holder(folders)})\n")
+            if _as_arguments(options) or options.config is not None:
+                relay.complain("note: it keeps its own settings; to change them, stop it first\n")
+            return 0
+        code = relay.start(
+            None if options.config is None else str(options.config),
+            by_hand=True,
+            options=_as_arguments(options),
+        )
+        if code == 0:
+            say(f"Daemon started (PID {runtime_files.holder(folders)})\n")
+        return code
+
+    def stop(self, say: Callable[[str], None], /) -> int:
+        folders = config.folders(os.environ)
+        pid = runtime_files.holder(folders)
+        if pid is None:
+            say("No daemon is running\n")
+            return 0
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)  # one that is stopped would not get the other
+        deadline = time.monotonic() + STOP_SECONDS
+        while runtime_files.holder(folders) == pid:
+            if time.monotonic() > deadline:
+                raise AgentMemoryError(f"the daemon (PID {pid}) did not stop: see its log")
+            time.sleep(runtime_files.POLL_SECONDS)
+        say("Daemon stopped\n")
+        return 0
+
+    def state(self) -> str:
+        folders = config.folders(os.environ)
+        pid = runtime_files.holder(folders)
+        if pid is not None:
+            return f"starting or stopping (PID {pid})"
+        _, _, message = relay.failed_start(str(folders.data / "start-failed"))
+        return message.rstrip("\n")
+
+    def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
+
+        from agent_memory.bootstrap import root
+
+        folders = config.folders(os.environ)
+        settings = config.load(os.environ, file=config_file).settings
+        lock = runtime_files.lock(
+            folders, 0.0, lambda: True
+        )  # a daemon that starts now waits for it
+        try:
+            return root.repair(
+                folders.data / Path(settings.storage.path or "db").expanduser(), done
+            )
+        finally:
+            runtime_files.unlock(lock)
+
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+        from agent_memory.bootstrap import root
+
+        folders = config.folders(os.environ)
+        name = "db"
+        if options.to is None:
+            name = config.load(os.environ, file=options.config).settings.storage.path or name
+        else:
+            folders = replace(folders, data=options.to)
+        pid = runtime_files.holder(folders)
+        if pid is not None:
+            raise StorageLocked(
+                f"a daemon (PID {pid}) is running on {folders.data}: `memory-daemon stop` first"
+            )
+
+        runtime_files.prepare(folders.data)
+        lock = runtime_files.lock(folders, 0.0, lambda: False)
+        try:
+            return root.restore(
+                options.backup,
+                data=folders.data,
+                db_path=folders.data / Path(name).expanduser(),
+                force=options.force,
+                done=done,
+            )
+        finally:
+            runtime_files.unlock(lock)
+
+    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
+        from agent_memory.daemon import doctor
+
+        return doctor.findings(dict(os.environ), config_file, folder)
+
+
+class ProcessChannel:
+    """The caller is this process's own terminal."""
+
+    def out(self, data: bytes, /) -> None:
+        relay.write(1, data)
+
+    def err(self, data: bytes, /) -> None:
+        relay.write(2, data)
+
+    def ask(self, prompt: bytes, /, *, hidden: bool) -> bytes:
+        return relay.ask(prompt, hidden)
+
+    def read(self) -> bytes:
+        return os.read(0, relay.CHUNK)
+
+    def page(self, data: bytes, /) -> None:
+        relay.page(data)
+
+
+def main(program: str, arguments: list[str]) -> int:
+    os.umask(0o077)
+    columns, lines = _size()
+    call = Call(
+        program=program,
+        arguments=tuple(arguments),
+        cwd=Path(relay.working_folder()),
+        environ=dict(os.environ),
+        input_is_terminal=os.isatty(0),
+        output_is_terminal=os.isatty(1),
+        errors_are_terminal=os.isatty(2),
+        columns=columns,
+        lines=lines,
+    )
+    terminal = Terminal(call, ProcessChannel(), Halt())
+    try:
+        return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
+    except KeyboardInterrupt:
+        return relay.INTERRUPTED
+    except BrokenPipeError:
+        return relay.BROKEN_PIPE
+
+
+def _backend() -> Backend:
+    return Backend(services=None, control=ProcessControl(), offline=_offline, own_db=None)
+
+
+# The daemon with its adapters, and gRPC, take longer to load than most of these commands to run
+# (1.1 s of 1.6): each is loaded by who needs it.
+
+
+def _be_the_daemon(options: StartOptions) -> int:
+    from agent_memory.daemon import daemon
+
+    return daemon.run(
+        daemon.Start(
+            config_file=options.config,
+            flags={
+                "grpc.port": options.grpc_port,
+                "http.port": options.http_port,
+                "storage.path": None if options.db_path is None else str(options.db_path),
+                "log.level": options.log_level,
+            },
+            ready_fd=options.ready_fd,
+            by_itself=options.auto,
+            replace=options.replace,
+        )
+    )
+
+
+@contextlib.contextmanager
+def _offline(db_path: Path) -> Iterator[Admin]:
+    from agent_memory.bootstrap import root
+
+    with root.offline_admin(db_path) as admin:
+        yield admin
+
+
+def _as_arguments(options: StartOptions) -> tuple[str, ...]:
+    """The same options for the background process."""
+    arguments: list[str] = []
+    for name, value in (
+        ("--port", options.grpc_port),
+        ("--http-port", options.http_port),
+        ("--db-path", options.db_path),
+        ("--log-level", options.log_level),
+    ):
+        if value is not None:
+            arguments += [name, str(value)]
+    return tuple(arguments)
+
+
+def _size() -> tuple[int, int]:
+    for descriptor in (1, 2, 0):
+        try:
+            size = os.get_terminal_size(descriptor)
+            return size.columns, size.lines
+        except OSError:
+            continue
+    return 0, 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

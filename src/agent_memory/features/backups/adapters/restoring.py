@@ -1,0 +1,213 @@
+"""Restoring: a backup is verified, copied beside the data, and then takes its place by renames.
+
+What was there before is moved aside, never removed. The renames are written down before the first
+of them: where a restore is killed between them, `finish` does the rest, and every daemon calls
+it before it opens its store.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_memory.features.backups.adapters import files, sources
+from agent_memory.features.backups.model import backups
+from agent_memory.features.backups.model.backups import Manifest, Restored
+from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
+from agent_memory.platform.durable import sync_folder, write_whole
+from agent_memory.platform.store import families, schema
+from agent_memory.platform.store.rocks import RocksEngine
+
+JOURNAL = "restoring.json"
+SPARE_BYTES = 64 << 20
+_STAGING = ".restore-"
+_CONFIG = "[core]\n\tbare = true\n\trepositoryformatversion = 0\n\tfilemode = true\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Move:
+    """What takes a place, if anything does, and where that goes which has it now."""
+
+    staged: str
+    target: str
+    aside: str
+
+
+def restore(
+    backup: Path,
+    *,
+    data: Path,
+    db_path: Path,
+    index: Path,
+    force: bool,
+    done: Callable[[int], None],
+) -> Restored:
+    """Bring a backup into a data folder that the caller has locked. `done` is called with the
+    number of files; it may raise to stop, and nothing has changed then."""
+    finish(data)
+    source = sources.opened(backup)
+    manifest = source.manifest
+    if manifest.schema > schema.VERSION:
+        raise FeatureUnavailable(
+            f"{source.path} has schema {manifest.schema}, this version of Agent Memory knows"
+            f" {schema.VERSION}: upgrade"
+        )
+    if backups.DB not in manifest.parts:
+        raise InvalidInput(f"{source.path} holds no store")
+    if db_path.exists() and not force:
+        raise InvalidInput(
+            f"there is a store at {db_path}: --force moves it aside and restores in its place"
+        )
+    count = 0
+
+    def check() -> None:
+        done(count)
+
+    try:
+        sources.verify(source, check)
+    except StorageFailed as exc:
+        raise StorageFailed(f"{exc} (nothing was restored)") from exc
+    for each in (data, db_path.parent):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in each.glob(f"{_STAGING}*"):
+            shutil.rmtree(left, ignore_errors=True)
+    free = shutil.disk_usage(db_path.parent).free
+    if free < manifest.size_bytes + SPARE_BYTES:
+        raise StorageFailed(
+            f"{manifest.size_bytes >> 20} MiB are needed and {free >> 20} MiB are free in"
+            f" {db_path.parent}"
+        )
+    mark = secrets.token_hex(4)
+    staged = dict.fromkeys(manifest.parts, data / f"{_STAGING}{mark}")
+    staged[backups.DB] = db_path.parent / f"{_STAGING}{mark}"
+    try:
+        for root in set(staged.values()):
+            root.mkdir(mode=0o700)
+        for file, stream in source.contents():
+            target = files.make_folders(staged[file.path.split("/")[0]], file.path)
+            sources.check_sum(source, file, files.write(stream, target, check))
+            count += 1
+            check()
+            if file.path.endswith(".git/HEAD"):
+                _complete_repository(target.parent)
+        _check_store(staged[backups.DB] / backups.DB, manifest)
+        for root in set(staged.values()):
+            files.sync_folders(root)
+        aside = _aside(data)
+        moves = [
+            move
+            for part in manifest.parts
+            for move in _moves(staged[part] / part, part, data, db_path, aside)
+        ]
+        moves.append(_Move(staged="", target=str(index), aside=str(aside / "index")))
+        _write_down(data, moves)
+    except BaseException:
+        for root in set(staged.values()):
+            shutil.rmtree(root, ignore_errors=True)
+        raise
+    finish(data)
+    return Restored(
+        manifest=manifest,
+        source=str(source.path),
+        data=str(data),
+        aside=str(aside) if aside.exists() else "",
+    )
+
+
+def finish(data: Path) -> bool:
+    """Do the renames of a restore that was cut off between them. Whether there was one."""
+    journal = data / JOURNAL
+    try:
+        moves = [_Move(**each) for each in json.loads(journal.read_text())]
+    except FileNotFoundError:
+        return False
+    except (ValueError, TypeError, OSError) as exc:
+        raise StorageFailed(f"{journal} cannot be read: {exc}") from exc
+    try:
+        for move in moves:
+            _do(move)
+        for folder in {Path(move.target).parent for move in moves}:
+            sync_folder(folder)
+        journal.unlink()
+        sync_folder(data)
+        for root in {Path(move.staged).parent for move in moves if move.staged}:
+            shutil.rmtree(root, ignore_errors=True)
+    except OSError as exc:
+        raise StorageFailed(f"cannot finish the restore: {exc.filename}: {exc.strerror}") from exc
+    return True
+
+
+def _do(move: _Move) -> None:
+    """Once or twice, it comes to the same: what is staged is there until it has its place."""
+    staged, target, aside = Path(move.staged), Path(move.target), Path(move.aside)
+    if move.staged and not staged.exists():
+        return
+    if target.exists() or target.is_symlink():
+        aside.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _rename(target, aside)
+    if move.staged:
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        staged.rename(target)
+
+
+def _rename(target: Path, aside: Path) -> None:
+    """Beside itself, where the data folder is on another file system."""
+    if target.parent.stat().st_dev != aside.parent.stat().st_dev:
+        aside = target.with_name(f"{target.name}-{aside.parent.name}")
+    target.rename(aside)
+
+
+def _moves(staged: Path, part: str, data: Path, db_path: Path, aside: Path) -> Iterator[_Move]:
+    """What takes the place of a part. The spool is added to: what hooks left there is in no store
+    yet, and recorded twice it is the same."""
+    if part == backups.SPOOL:
+        for each in sorted(staged.glob("*.json")):
+            yield _Move(
+                staged=str(each),
+                target=str(data / part / each.name),
+                aside=str(aside / part / each.name),
+            )
+        return
+    yield _Move(
+        staged=str(staged) if staged.exists() else "",
+        target=str(db_path if part == backups.DB else data / part),
+        aside=str(aside / part),
+    )
+
+
+def _complete_repository(folder: Path) -> None:
+    """What a repository has besides its references and objects, as git makes it."""
+    (folder / "config").write_text(_CONFIG)
+    for name in ("refs", "objects"):
+        (folder / name).mkdir(mode=0o700, exist_ok=True)
+
+
+def _aside(data: Path) -> Path:
+    name = f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    number = 1
+    while (data / name).exists():
+        number += 1
+        name = f"{name.split('.', maxsplit=1)[0]}.{number}"
+    return data / name
+
+
+def _check_store(path: Path, manifest: Manifest) -> None:
+    reader = RocksEngine(path, read_only=True)
+    try:
+        found = reader.count(families.EVENTS)
+    finally:
+        reader.close()
+    if found != manifest.events:
+        raise StorageFailed(
+            f"the backup should have {manifest.events:,} events and has {found:,}: not restored"
+        )
+
+
+def _write_down(data: Path, moves: list[_Move]) -> None:
+    text = json.dumps(
+        [{"staged": each.staged, "target": each.target, "aside": each.aside} for each in moves]
+    )
+    write_whole(data / JOURNAL, text.encode())

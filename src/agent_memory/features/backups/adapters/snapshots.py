@@ -1,0 +1,350 @@
+"""Snapshots: a running store copied into a folder, file by file, with a manifest of checksums.
+
+The store is copied first, beside itself, by hard links: that is the moment of the backup. The files
+of that copy are then linked into the snapshot, or copied where the snapshot is on another file
+system, unless an earlier snapshot there has the same file. A snapshot has a name that looks
+like one only when it is complete, verified and on disk.
+"""
+
+import contextlib
+import glob
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from agent_memory.features.backups.adapters import archives, files, sources
+from agent_memory.features.backups.model import backups
+from agent_memory.features.backups.model.backups import BackedFile, Manifest, Snapshot
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageFailed
+from agent_memory.platform.durable import sync_folder, write_whole
+from agent_memory.platform.store import families, schema
+from agent_memory.platform.store.rocks import RocksEngine
+
+INCOMPLETE = ".incomplete-"
+TRIES = 5  # for a repository that changes while it is copied
+_IMMUTABLE = (".sst",)
+_OTHER_ARCHIVES = (".zst", ".zip", ".xz", ".bz2", ".7z", ".gz")
+
+
+class DataSnapshots:
+    """Makes snapshots of a data folder. One at a time: the caller sees to that."""
+
+    def __init__(
+        self,
+        *,
+        checkpoint: Callable[[Path], None],
+        db_path: Path,
+        data: Path | None,
+        version: str,
+        now: Callable[[], Millis],
+    ) -> None:
+        """Without a data folder, a snapshot holds the store and nothing else."""
+        self._checkpoint = checkpoint
+        self._db_path = db_path
+        self._data = data
+        self._version = version
+        self._now = now
+
+    def clean(self) -> None:
+        """Remove what a killed backup has left beside the store."""
+        for each in self._db_path.parent.glob(f"{self._staging_name()}*"):
+            shutil.rmtree(each, ignore_errors=True)
+
+    def make(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
+        """A snapshot in a folder, or in an archive where the name is that of one. `done` is called
+        with the number of files; it may raise to stop. Raises InvalidInput and StorageFailed."""
+        path = Path(target)
+        try:
+            self._check_place(path)
+            if archives.is_archive(path.name):
+                return self._make_archive(path, done)
+            if path.name.endswith(_OTHER_ARCHIVES):
+                raise InvalidInput(
+                    f"{path.name}: archives end in {', '.join(archives.SUFFIXES)}; anything else is"
+                    " a folder of snapshots"
+                )
+            return self._make_folder(path, done)
+        except OSError as exc:
+            raise StorageFailed(
+                f"cannot back up to {path}: {exc.strerror or exc}"
+                + (f" ({exc.filename})" if exc.filename else "")
+            ) from exc
+
+    def complete(self, folder: str, /) -> list[Snapshot]:
+        """The complete snapshots in a folder, oldest first."""
+        found = []
+        for path in sources.named(Path(folder)):
+            with contextlib.suppress(AgentMemoryError, OSError):
+                found.append(Snapshot(path=str(path), manifest=sources.read_manifest(path)))
+        return found
+
+    def remove(self, snapshot: Snapshot, /) -> None:
+        """Take its name first, so that a kill leaves nothing that looks complete."""
+        path = Path(snapshot.path)
+        if not backups.is_name(path.name) or path.is_symlink():
+            raise InvalidInput(f"{path} is no snapshot")
+        dying = path.with_name(f"{INCOMPLETE}{snapshot.manifest.store[:8]}-{secrets.token_hex(4)}")
+        try:
+            path.rename(dying)
+            shutil.rmtree(dying)
+        except OSError as exc:
+            raise StorageFailed(f"cannot remove {path}: {exc.strerror}") from exc
+
+    def _check_place(self, path: Path) -> None:
+        place = path.resolve()
+        if self._data is not None and place == self._data.resolve():
+            raise InvalidInput(f"{path} is the data folder itself: give another one")
+        inside = [self._db_path.resolve()]
+        if self._data is not None:
+            inside += [self._data.resolve() / part for part in backups.PARTS]
+        for each in inside:
+            if place == each or place.is_relative_to(each):
+                raise InvalidInput(f"{path} is inside {each}, which is to be backed up")
+
+    def _make_folder(self, folder: Path, done: Callable[[int], None]) -> Snapshot:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid not in (0, os.getuid()):
+            raise InvalidInput(f"{folder} belongs to another user, who could change what is in it")
+        with self._staged(done) as (staged, store):
+            mark = f"{INCOMPLETE}{store[:8]}-"
+            for each in folder.glob(f"{mark}*"):  # of a backup that was killed
+                shutil.rmtree(each, ignore_errors=True)
+            work = folder / f"{mark}{secrets.token_hex(4)}"
+            work.mkdir(mode=0o700)
+            try:
+                filling = _Filling(work, _Earlier(self.complete(str(folder))), done)
+                manifest = self._fill(filling, staged, store)
+                write_whole(work / backups.MANIFEST, backups.dump(manifest).encode())
+                made_ms = manifest.made_ms
+                final = folder / backups.name(made_ms, store)
+                while final.exists():  # two in a second
+                    made_ms = Millis(made_ms + 1000)
+                    final = folder / backups.name(made_ms, store)
+                files.sync_folders(work)
+                work.rename(final)
+                sync_folder(folder)
+            except BaseException:
+                shutil.rmtree(work, ignore_errors=True)
+                raise
+        return Snapshot(path=str(final), manifest=manifest, new_bytes=filling.copied_bytes)
+
+    def _make_archive(self, target: Path, done: Callable[[int], None]) -> Snapshot:
+        if target.exists():
+            raise InvalidInput(f"{target} is there already: give another name")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in target.parent.glob(f"{INCOMPLETE}????????-{glob.escape(target.name)}"):
+            each.unlink()  # of a backup that was killed
+        draft = target.with_name(f"{INCOMPLETE}{secrets.token_hex(4)}-{target.name}")
+        with self._staged(done) as (staged, store):
+            work = self._db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
+            work.mkdir(mode=0o700)
+            try:
+                filling = _Filling(work, _Earlier(()), done)
+                manifest = self._fill(filling, staged, store)
+                descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    archives.write(work, manifest, file, target.name, filling.check)
+                    file.flush()
+                    os.fsync(file.fileno())
+                written = archives.Archive(draft)
+                sources.verify(written, filling.check)
+                draft.rename(target)
+                sync_folder(target.parent)
+            finally:
+                draft.unlink(missing_ok=True)
+                shutil.rmtree(work, ignore_errors=True)
+        return Snapshot(path=str(target), manifest=manifest, new_bytes=target.stat().st_size)
+
+    @contextlib.contextmanager
+    def _staged(self, done: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
+        """A copy of the parts that change, as they are together; and the identity of the store.
+
+        The spool comes first: what the daemon takes out of it meanwhile is in the store then.
+        """
+        done(0)
+        self.clean()
+        staged = self._db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
+        staged.mkdir(mode=0o700)
+        try:
+            if self._data is not None:
+                self._copy_spool(self._data, staged)
+            self._checkpoint(staged / backups.DB)
+            reader = RocksEngine(staged / backups.DB, read_only=True)
+            try:
+                _, store = schema.recorded(reader.get)
+            finally:
+                reader.close()
+            yield staged, store
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def _copy_spool(self, data: Path, staged: Path) -> None:
+        for path in files.regular_files(data, backups.SPOOL):
+            if path.endswith(".json"):
+                with contextlib.suppress(FileNotFoundError):  # the daemon has recorded it
+                    files.copy(data / path, files.make_folders(staged, path), _unchecked)
+
+    def _fill(self, filling: "_Filling", staged: Path, store: str) -> Manifest:
+        made_ms = self._now()
+        parts: Sequence[str] = (backups.DB,)
+        for path in files.regular_files(staged, backups.DB):
+            filling.place(staged, path, linked=True)
+        if self._data is not None:
+            parts = backups.PARTS
+            for path in files.regular_files(staged, backups.SPOOL):
+                filling.place(staged, path, linked=False)
+            for repository in _repositories(self._data):
+                _copy_repository(self._data, repository, filling)
+            with contextlib.suppress(FileNotFoundError):
+                filling.place(self._data, backups.KEY, linked=False)
+        reader = RocksEngine(filling.root / backups.DB, read_only=True)
+        try:
+            number, _ = schema.recorded(reader.get)
+            rows = {family: reader.count(family) for family in families.ALL}
+        finally:
+            reader.close()
+        return Manifest(
+            made_ms=made_ms,
+            version=self._version,
+            store=store,
+            schema=number,
+            events=rows[families.EVENTS],
+            parts=tuple(parts),
+            files=tuple(sorted(filling.placed.values(), key=lambda each: each.path)),
+        )
+
+    def _staging_name(self) -> str:
+        return f".{self._db_path.name}-backup-"
+
+
+class _Earlier:
+    """The files of earlier snapshots in the same folder, by checksum and by inode."""
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self._by_sum: dict[str, Path] = {}
+        self._by_inode: dict[tuple[int, int], tuple[Path, str]] = {}
+        for each in snapshots:
+            for file in each.manifest.files:
+                path = Path(each.path) / file.path
+                if path.suffix in _IMMUTABLE:
+                    self._by_sum[file.sha256] = path
+                    with contextlib.suppress(OSError):
+                        found = path.lstat()
+                        self._by_inode[found.st_dev, found.st_ino] = path, file.sha256
+
+    def same(self, sha256: str) -> Path | None:
+        return self._by_sum.get(sha256)
+
+    def recorded(self, path: Path) -> tuple[Path, str] | None:
+        """What an earlier snapshot says of this very file, under the name that it has there."""
+        found = path.lstat()
+        return self._by_inode.get((found.st_dev, found.st_ino))
+
+
+class _Filling:
+    """A snapshot being filled. Every file is hashed as it lies there."""
+
+    def __init__(self, root: Path, earlier: _Earlier, done: Callable[[int], None]) -> None:
+        self.root = root
+        self.placed: dict[str, BackedFile] = {}
+        self.copied_bytes = 0
+        self._earlier = earlier
+        self._done = done
+
+    def check(self) -> None:
+        self._done(len(self.placed))
+
+    def place(self, source_root: Path, path: str, *, linked: bool) -> None:
+        """Put a file into the snapshot; `linked` where it never changes in place."""
+        backups.safe_path(path)
+        source, target = source_root / path, files.make_folders(self.root, path)
+        if linked and _link(source, target):
+            size, sha256 = files.digest(target, self.check)
+            known = self._earlier.recorded(target)
+            if known is not None and known[1] != sha256:
+                raise StorageFailed(
+                    f"{path} is damaged: it has changed since {known[0]} was backed up"
+                )
+        else:
+            size, sha256 = self._copy(source, target)
+        self.placed[path] = BackedFile(path=path, size=size, sha256=sha256)
+        self.check()
+
+    def forget(self, repository: str) -> None:
+        """Begin a repository again."""
+        shutil.rmtree(self.root / repository, ignore_errors=True)
+        for path in [each for each in self.placed if each.startswith(f"{repository}/")]:
+            del self.placed[path]
+
+    def _copy(self, source: Path, target: Path) -> tuple[int, str]:
+        if target.suffix in _IMMUTABLE:
+            wanted = files.digest(source, self.check)
+            same = self._earlier.same(wanted[1])
+            if same is not None and _link(same, target):
+                if files.digest(target, self.check) == wanted:
+                    return wanted
+                target.unlink()  # the earlier one is damaged: this snapshot gets its own
+        read = files.copy(source, target, self.check)
+        if files.digest(target, self.check) != read:
+            raise StorageFailed(f"{target} does not hold what was written to it")
+        self.copied_bytes += read[0]
+        return read
+
+
+def _link(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another file system, or one without links
+        return False
+    return True
+
+
+def _repositories(data: Path) -> Iterator[str]:
+    """The paths, from the data folder, of our own repositories."""
+    if (data / backups.USER_REPOSITORY).is_dir():
+        yield backups.USER_REPOSITORY
+    for folder in backups.REPOSITORY_FOLDERS:
+        for each in sorted((data / folder).glob("*.git")):
+            if each.is_dir() and not each.is_symlink():
+                yield f"{folder}/{each.name}"
+
+
+def _copy_repository(data: Path, repository: str, filling: _Filling) -> None:
+    """References come before objects, so that all that they lead to is there. Where a reference
+    has changed meanwhile, its old objects may have been removed: begin again."""
+    for _ in range(TRIES):
+        before = _references(data / repository)
+        try:
+            objects = f"{repository}/objects/"
+            paths = [
+                path
+                for path in files.regular_files(data, repository)
+                if backups.is_of_repository(path.removeprefix(f"{repository}/").split("/"))
+                and not path.endswith(".lock")
+            ]
+            for path in sorted(paths, key=lambda each: each.startswith(objects)):
+                filling.place(data, path, linked=path.startswith(objects))
+            if _references(data / repository) == before:
+                return
+        except FileNotFoundError:
+            pass
+        filling.forget(repository)
+    raise StorageFailed(f"the repository {data / repository} changes all the time: try again")
+
+
+def _references(repository: Path) -> Mapping[str, bytes]:
+    found = {}
+    for part in ("refs", "packed-refs", "HEAD"):
+        for path in files.regular_files(repository, part):
+            with contextlib.suppress(FileNotFoundError):
+                found[path] = (repository / path).read_bytes()
+    return found
+
+
+def _unchecked() -> None:
+    pass

@@ -1,0 +1,111 @@
+"""Where a backup is read from: the folder of a snapshot, or an archive."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol
+
+from agent_memory.features.backups.adapters import archives, files
+from agent_memory.features.backups.adapters.files import Check
+from agent_memory.features.backups.model import backups
+from agent_memory.features.backups.model.backups import BackedFile, Manifest
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
+
+
+class Source(Protocol):
+    """A backup that may be damaged, and may be somebody else's."""
+
+    path: Path
+    manifest: Manifest
+
+    def contents(self) -> Iterator[tuple[BackedFile, IO[bytes]]]:
+        """Each file of the manifest, once, with its bytes, which are not checked yet."""
+        ...
+
+
+class SnapshotFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest = read_manifest(path)
+
+    def contents(self) -> Iterator[tuple[BackedFile, IO[bytes]]]:
+        for each in self.manifest.files:
+            path = self.path / each.path
+            try:
+                for folder in (path.parent, *path.parent.parents):
+                    if folder == self.path:
+                        break
+                    if folder.is_symlink():
+                        raise InvalidInput(f"{folder} is a link: no folder of a backup")
+                file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+            except FileNotFoundError:
+                raise StorageFailed(f"{each.path} is missing in {self.path}") from None
+            except OSError as exc:
+                raise StorageFailed(f"cannot read {path}: {exc.strerror}") from exc
+            with file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise InvalidInput(f"{path} is no regular file")
+                yield each, file
+
+
+def opened(path: Path) -> Source:
+    """A snapshot, the newest one of a folder of snapshots, or an archive. Raises InvalidInput and
+    StorageFailed."""
+    try:
+        if path.is_dir():
+            if (path / backups.MANIFEST).is_file():
+                return SnapshotFolder(path)
+            last = newest(path)
+            if last is None:
+                raise InvalidInput(f"there is no backup in {path}")
+            return SnapshotFolder(last)
+        if not path.is_file():
+            raise InvalidInput(f"{path} is no backup" if path.exists() else f"there is no {path}")
+        if not archives.is_archive(path.name):
+            raise InvalidInput(f"{path} is no backup: {', '.join(archives.SUFFIXES)}, or a folder")
+        return archives.Archive(path)
+    except OSError as exc:
+        raise StorageFailed(f"cannot read {path}: {exc.strerror}") from exc
+
+
+def verify(source: Source, check: Check) -> None:
+    """Read every file. Raise StorageFailed, with its name, for one that is not as it was."""
+    for expected, file in source.contents():
+        check_sum(source, expected, files.digest_stream(file, check))
+
+
+def check_sum(source: Source, expected: BackedFile, found: tuple[int, str]) -> None:
+    if found != (expected.size, expected.sha256):
+        raise StorageFailed(f"{expected.path} in {source.path} is damaged: its checksum differs")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Of a snapshot's folder. Raises InvalidInput and OSError."""
+    path = folder / backups.MANIFEST
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        data = file.read(backups.MAX_MANIFEST_BYTES + 1)
+    if len(data) > backups.MAX_MANIFEST_BYTES:
+        raise InvalidInput(f"{path} is too large")
+    return backups.parse(data)
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest snapshot in a folder of snapshots. Raises InvalidInput where it has those of
+    several stores: nobody can tell which is meant."""
+    found = {each.name.rpartition("-")[2]: each for each in named(folder)}
+    if len(found) > 1:
+        names = ", ".join(sorted(each.name for each in found.values()))
+        raise InvalidInput(f"{folder} has backups of several stores; name one: {names}")
+    return next(iter(found.values()), None)
+
+
+def named(folder: Path) -> list[Path]:
+    try:
+        return sorted(
+            each
+            for each in folder.iterdir()
+            if backups.is_name(each.name) and not each.is_symlink() and each.is_dir()
+        )
+    except OSError:
+        return []

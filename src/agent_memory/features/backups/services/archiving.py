@@ -1,0 +1,315 @@
+"""Archiving: everything that is kept, record by record, out of one consistent view; and back."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from agent_memory.features.checkpoints.model import graphs
+from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
+from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.facts import Fact, Former
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.services import facts, knowledge
+from agent_memory.features.log.model.events import MAX_MILLIS, Event, Millis
+from agent_memory.features.log.services.ingest import Ingest
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import (
+    Domain,
+    Draft,
+    Home,
+    Memory,
+    MemoryKey,
+    Status,
+    digest_of,
+)
+from agent_memory.features.memories.model.projects import Project
+from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.toc.model.periods import NodeId
+from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput, StorageFailed
+from agent_memory.platform.ports import (
+    EventLog,
+    GraphCheckpoints,
+    KnowledgeChange,
+    KnowledgeStore,
+    Memories,
+    MemoryChange,
+    MemoryUses,
+    Projects,
+    SecretsFilter,
+    TocReader,
+)
+
+PAGE = 500
+WRITE_BYTES = 4 << 20
+HISTORY = 1_000
+
+KNOWLEDGE: tuple[type[Any], ...] = (
+    User, Fact, Former, Procedure, Chain, Episode, Session, Run, RunSession,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMemory:
+    """A memory, and how it was used."""
+
+    memory: Memory
+    use: Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWrite:
+    """What was written after a checkpoint, and after which."""
+
+    place: graphs.Place
+    write: PendingWrite
+
+
+Kept = (
+    KeptMemory | User | Fact | Former | Procedure | Chain | Episode | Session | Run | RunSession
+    | GraphCheckpoint | KeptWrite | Event | TocNode | Project
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    log: EventLog
+    memories: Memories
+    uses: MemoryUses
+    knowledge: KnowledgeStore
+    checkpoints: GraphCheckpoints
+    toc: TocReader
+    projects: Projects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """How many records of each type were taken over; what is derived is passed by."""
+
+    taken: Mapping[type[Kept], int]
+    known: int
+    derived: int
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Archiving:
+    view: Callable[[], AbstractContextManager[Stores]]
+    stores: Stores
+    ingest: Ingest
+    capture: Capture
+    graphs: Graphs
+    secrets: SecretsFilter
+    home_of: Callable[[Domain], Home | None]
+    changed: Callable[[], None]
+    open_whole: Callable[[Path], AbstractContextManager[IO[bytes]]]  # a file, at the end of it
+
+    def everything(self) -> Iterator[Kept]:
+        """Every record as it was at one moment. What events are learned into comes before them."""
+        with self.view() as stores:
+            yield from stores.projects.all()
+            for domain in sorted(stores.memories.domains()):
+                yield from _memories(stores, domain)
+            for kind in KNOWLEDGE:
+                yield from _knowledge(stores.knowledge, kind)
+            yield from _checkpoints(stores.checkpoints)
+            yield from _events(stores.log)
+            yield from _nodes(stores.toc)
+
+    def bring(self, records: Iterable[tuple[str, Kept]], done: Callable[[int], None]) -> Imported:
+        """Take over each record, with the place where it stands. What is there already stays.
+        What was taken over stays too, wherever it is stopped."""
+        taken: Counter[type[Kept]] = Counter()
+        refused: list[str] = []
+        known = derived = 0
+        pending: list[tuple[str, Event]] = []
+
+        def settle() -> None:
+            nonlocal known
+            fresh, blocked = self._bring_events(pending)
+            pending.clear()
+            refused.extend(blocked)
+            known += len(fresh) - sum(fresh)
+            if sum(fresh):
+                taken[Event] += sum(fresh)
+
+        for number, (place, record) in enumerate(records, 1):
+            if number % PAGE == 0:
+                done(number)
+            if isinstance(record, Event):
+                pending.append((place, record))
+                if len(pending) == PAGE:
+                    settle()
+                continue
+            if isinstance(record, TocNode | Project):
+                derived += 1
+                continue
+            try:
+                if self._bring(record):
+                    taken[type(record)] += 1
+                else:
+                    known += 1
+            except (InvalidInput, ContentBlocked) as exc:
+                refused.append(f"{place}: {exc}")
+        settle()
+        self.changed()
+        return Imported(taken=taken, known=known, derived=derived, refused=tuple(refused))
+
+    def _bring_events(self, events: Iterable[tuple[str, Event]]) -> tuple[list[bool], list[str]]:
+        clean, refused = [], []
+        for place, event in events:
+            try:
+                clean.append(self.ingest.clean(event))
+            except (InvalidInput, ContentBlocked) as exc:
+                refused.append(f"{place}: {exc}")
+        return (self.ingest.submit(clean).result() if clean else []), refused
+
+    def _bring(self, record: Kept) -> bool:
+        """Whether it was not there."""
+        match record:
+            case KeptMemory():
+                return self._bring_memory(record)
+            case GraphCheckpoint():
+                checkpoint = self.graphs.clean(record)
+                if self.stores.checkpoints.get(*checkpoint.place) is not None:
+                    return False
+                self.graphs.put(checkpoint).result()
+                return True
+            case KeptWrite(place=place, write=write):
+                if self.graphs.has_write(place, write):
+                    return False
+                self.graphs.put_writes(place, [write]).result()
+                return True
+            case _:
+                return self._bring_knowledge(record)
+
+    def _bring_memory(self, record: KeptMemory) -> bool:
+        memory = self._clean_memory(record.memory)
+        if self.stores.memories.get(memory.key) is not None:
+            return False
+        change = MemoryChange(before=None, after=memory, home=self.home_of(memory.domain))
+        (written,) = self.stores.memories.write([change])
+        if written and record.use != Use():
+            self.stores.uses.put([(memory.key, record.use)])
+        return written
+
+    def _clean_memory(self, memory: Memory) -> Memory:
+        domain = memory.domain
+        if self.secrets.clean_name(domain, limit=len(domain), where="import") != domain:
+            raise InvalidInput("its domain holds a secret")
+        if memory.status is Status.TOMBSTONE:
+            return memories.tombstone(memory, memory.updated_ms)
+        draft = self.capture.clean(
+            Draft(
+                namespace=memory.namespace,
+                summary=memory.summary,
+                content=memory.content,
+                spec=memory.spec,
+                tags=memory.tags,
+                relates_to=memory.relates_to,
+                event_id=memory.event_id,
+                session_id=memory.session_id,
+            )
+        )
+        return replace(
+            memory,
+            digest=digest_of(draft.namespace, draft.summary, draft.content, draft.spec),
+            summary=draft.summary,
+            content=draft.content,
+            spec=draft.spec,
+            tags=draft.tags,
+            relates_to=draft.relates_to,
+            event_id=draft.event_id,
+            session_id=draft.session_id,
+            superseded_by=self.capture.clean_name(memory.superseded_by, memories.MAX_NAME_CHARS),
+        )
+
+    def _bring_knowledge(self, record: Any) -> bool:
+        clean = knowledge.clean(self._clean_fact(record), self.secrets)
+        kept = self.stores.knowledge
+        if kept.get(type(clean), [clean.id])[0] is not None:
+            return False
+        return kept.commit([KnowledgeChange(None, clean)])
+
+    def _clean_fact(self, record: Any) -> Any:
+        """A fact, or a value that it had: its key may be what tells that it is a secret."""
+        match record:
+            case Fact():
+                return facts.clean(record, self.secrets)
+            case Former():
+                (fact,) = self.stores.knowledge.get(Fact, [record.fact_id])
+                key = "" if fact is None else fact.key
+                return replace(record, value=facts.clean_value(key, record.value, self.secrets))
+            case _:
+                return record
+
+
+def _memories(stores: Stores, domain: Domain) -> Iterator[KeptMemory]:
+    after: MemoryKey | None = None
+    while found := stores.memories.of_domain(domain, after=after, limit=PAGE):
+        uses = stores.uses.of([each.key for each in found])
+        for memory, use in zip(found, uses, strict=True):
+            yield KeptMemory(memory=memory, use=use)
+        after = found[-1].key
+
+
+def _knowledge(knowledge: KnowledgeStore, kind: type[Any]) -> Iterator[Any]:
+    after = ""
+    while found := knowledge.after(kind, after, limit=PAGE):
+        yield from found
+        after = found[-1].id
+
+
+def _checkpoints(checkpoints: GraphCheckpoints) -> Iterator[GraphCheckpoint | KeptWrite]:
+    after: graphs.Place | None = None
+    scope = graphs.Scope()
+    while infos := checkpoints.infos(scope, after=after, before=None, limit=PAGE):
+        for info in infos:
+            found = checkpoints.get(*info.place)
+            if found is None:
+                raise StorageFailed(f"the checkpoint {info.place.checkpoint_id!r} has no state")
+            yield found
+            yield from _writes(checkpoints, info.place)
+        after = infos[-1].place
+
+
+def _writes(checkpoints: GraphCheckpoints, place: graphs.Place) -> Iterator[KeptWrite]:
+    after = None
+    while True:
+        page = checkpoints.writes(place, after=after, max_bytes=WRITE_BYTES, at_least_one=True)
+        for write in page.writes:
+            yield KeptWrite(place=place, write=write)
+        if page.next is None:
+            return
+        after = page.next
+
+
+def _events(log: EventLog) -> Iterator[Event]:
+    after = None
+    while True:
+        page = log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=PAGE)
+        yield from page.events
+        if page.next is None:
+            return
+        after = page.next
+
+
+def _nodes(toc: TocReader) -> Iterator[TocNode]:
+    """The present version of each node, and after it the kept ones that are older."""
+    after: NodeId | None = None
+    while ids := toc.below("toc:", after=after, limit=PAGE):
+        for node in toc.nodes(ids):
+            if node is not None:
+                yield node
+                for older in toc.history(node.node_id, limit=HISTORY):
+                    if older.version != node.version:
+                        yield older
+        after = ids[-1]

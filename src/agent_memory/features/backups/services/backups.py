@@ -1,0 +1,122 @@
+"""Backups: taken on request, by schedule, and before an upgrade; old ones are removed."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from agent_memory.features.backups.model import backups
+from agent_memory.features.backups.model.backups import BackupStatus, Retention, Snapshot, Taken
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.kernel.errors import Overloaded
+from agent_memory.platform.ports import BackupHistory, Clock, Snapshots
+
+UPGRADES_KEPT = 2
+MISSED = 2  # scheduled times that may pass without a good backup
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Backups by schedule. An empty schedule: none."""
+
+    folder: str
+    schedule: str
+    retention: Retention
+
+
+class Backups:
+    def __init__(
+        self,
+        *,
+        snapshots: Snapshots,
+        notes: NoteWriting,
+        history: BackupHistory,
+        clock: Clock,
+        plan: Plan,
+        check: Callable[[str], None],
+        schedule: Callable[[str], None],
+        passed: Callable[[str, Millis, Millis], int],
+    ) -> None:
+        """`check` raises InvalidInput where it is no cron expression; `schedule` puts the job under
+        one, or removes it for an empty one; `passed` counts the times of one between two
+        moments."""
+        self._snapshots = snapshots
+        self._notes = notes
+        self._history = history
+        self._clock = clock
+        self._plan = plan
+        self._check = check
+        self._schedule = schedule
+        self._passed = passed
+        self._turn = threading.Lock()
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    def take(self, target: str, retention: Retention | None, done: Callable[[int], None]) -> Taken:
+        """Back up to a folder of snapshots or to an archive. Where a retention is given, remove
+        what it does not keep: only once the new one is complete, and only our own snapshots."""
+        if not self._turn.acquire(blocking=False):
+            raise Overloaded("a backup is being taken already; try again when it is done")
+        try:
+            self._notes.flush()  # what waits for them names repositories of this machine
+            made = self._snapshots.make(target, done=done)
+            self._record(target, made)
+            removed = () if retention is None else self._prune(target, made, retention)
+        finally:
+            self._turn.release()
+        return Taken(
+            path=made.path,
+            made_ms=made.manifest.made_ms,
+            events=made.manifest.events,
+            files=len(made.manifest.files),
+            size_bytes=made.manifest.size_bytes,
+            new_bytes=made.new_bytes,
+            removed=removed,
+        )
+
+    def run(self, check: Callable[[], None]) -> None:
+        """The scheduled backup."""
+        self.take(self._plan.folder, self._plan.retention, lambda _: check())
+
+    def follow(self, plan: Plan, keep: Callable[[Plan], None] = lambda _: None) -> None:
+        """Take backups by this plan from now on, once `keep` has written it down. Raises
+        InvalidInput where the schedule is none, before that."""
+        if plan.schedule:
+            self._check(plan.schedule)
+        keep(plan)
+        self._schedule(plan.schedule)
+        self._plan = plan
+
+    def status(self) -> BackupStatus:
+        return self._history.load()
+
+    def warnings(self) -> list[str]:
+        """What is wrong with the scheduled backups."""
+        if not self._plan.schedule or not self._plan.folder:
+            return []
+        last, now = self._history.load(), self._clock.now()
+        if PurePath(last.scheduled).parent != PurePath(self._plan.folder):
+            return [f"no backup has been taken yet to {self._plan.folder}"]
+        if self._passed(self._plan.schedule, last.scheduled_ms, now) < MISSED:
+            return []
+        days = (now - last.scheduled_ms) // DAY_MS
+        return [f"the last good backup is {days} days old: {last.scheduled}"]
+
+    def _record(self, target: str, made: Snapshot) -> None:
+        """One that someone takes elsewhere says nothing about those by schedule."""
+        at = made.manifest.made_ms
+        status = replace(self._history.load(), path=made.path, made_ms=at)
+        if PurePath(target) == PurePath(self._plan.folder):
+            status = replace(status, scheduled=made.path, scheduled_ms=at)
+        self._history.save(status)
+
+    def _prune(self, folder: str, made: Snapshot, retention: Retention) -> tuple[str, ...]:
+        found = self._snapshots.complete(folder)
+        old = backups.outdated(found, made, retention)
+        for each in old:
+            self._snapshots.remove(each)
+        return tuple(each.path for each in old)

@@ -1,0 +1,183 @@
+"""Checkpoints of graphs on an ordered store: what a running graph writes and reads."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+
+from agent_memory.features.checkpoints.adapters import graph_layout as layout
+from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
+from agent_memory.features.checkpoints.model.graphs import (
+    CheckpointId,
+    CheckpointInfo,
+    GraphCheckpoint,
+    PendingWrite,
+    Place,
+    Scope,
+    ThreadId,
+    WriteKey,
+    WritesPage,
+)
+from agent_memory.kernel import futures
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import keys
+from agent_memory.platform.store.batches import Batch, Committed, Outcome, Row
+
+HEADS = 64  # read at once: each may have half a MiB of metadata
+ENTRIES = 10_000  # of an index, or of writes without their values
+_VALUES = 64
+
+
+class StoredGraphs:
+    def __init__(self, store: OrderedStore, tally: GraphTally) -> None:
+        self._store = store
+        self._tally = tally
+
+    def put(self, checkpoint: GraphCheckpoint, /) -> "Future[None]":
+        place = checkpoint.place
+        made = layout.made(checkpoint.info, layout.encode_blob(checkpoint))
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()
+
+        ticket = self._tally.begin()
+
+        def settle(outcomes: "Future[list[Outcome]]", *, again: bool = False) -> None:
+            try:
+                is_new = isinstance(outcomes.result()[0], Committed)
+                if not is_new and not again:
+                    # There it is, or was a moment ago: so both, one right after the other.
+                    both = self._store.submit([made, Batch(made.operations)])
+                    both.add_done_callback(lambda replaced: settle(replaced, again=True))
+                    return
+            except BaseException as exc:
+                self._tally.end(ticket)
+                done.set_exception(exc)
+            else:
+                self._tally.end(ticket, [place] if is_new else [])
+                done.set_result(None)
+
+        try:
+            self._store.submit([made]).add_done_callback(settle)
+        except BaseException:
+            self._tally.end(ticket)
+            raise
+        return done
+
+    def put_writes(self, place: Place, writes: Sequence[PendingWrite], /) -> "Future[None]":
+        # One submission is written at once, whatever each of its batches expects.
+        batches = [layout.written(place, each) for each in writes]
+        return futures.mapped(self._store.submit(batches), lambda _: None)
+
+    def get(
+        self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None, /
+    ) -> GraphCheckpoint | None:
+        missed: CheckpointInfo | None = None
+        while (info := self._info(thread_id, checkpoint_ns, checkpoint_id)) is not None:
+            blob = self._store.get(layout.FAMILY, layout.key(layout.BLOB, *info.place))
+            if blob is not None:
+                return layout.decode_blob(info, blob)
+            if info == missed:
+                raise StorageFailed(f"the stored checkpoint {info.place} has no state")
+            missed = info  # it was removed between two reads
+        return None
+
+    def writes(
+        self, place: Place, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
+    ) -> WritesPage:
+        taken: list[tuple[bytes, layout.WriteHead]] = []
+        size = 0
+        for at, row in write_rows(self._store, place, after):
+            head = layout.decode_write_head(row)
+            size += head.size + len(at) + len(row)
+            if size > max_bytes and (taken or not at_least_one):
+                last = layout.write_of(taken[-1][0]) if taken else after
+                return WritesPage(self._values(taken), last or layout.BEFORE_ALL)
+            taken.append((at, head))
+        return WritesPage(self._values(taken))
+
+    def infos(
+        self,
+        scope: Scope,
+        /,
+        *,
+        after: Place | None,
+        before: CheckpointId | None,
+        limit: int,
+        offset: int = 0,
+    ) -> list[CheckpointInfo]:
+        start, end = layout.span(scope, after, before)
+        while offset > 0:  # a bounded piece at a time, however far it is
+            passed = self._back(start, end, min(offset, ENTRIES))
+            if not passed:
+                return []
+            end, offset = passed[-1][0], offset - len(passed)
+        while rows := self._back(start, end, limit):
+            if rows[0][0].startswith(layout.prefix(layout.HEAD)):
+                return [layout.decode_head(layout.place_of(at), value) for at, value in rows]
+            if found := heads(self._store, [layout.place_of(at) for at, _ in rows]):
+                return found
+            end = rows[-1][0]  # all of them were removed between two reads
+        return []
+
+    def count(self, thread_id: ThreadId | None, /) -> int:
+        if thread_id is None:
+            return self._tally.total()
+        prefix = layout.prefix(layout.THREAD, thread_id)
+        return sum(1 for _ in rows_of(self._store, prefix, ENTRIES))
+
+    def _info(
+        self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None
+    ) -> CheckpointInfo | None:
+        if checkpoint_id is not None:
+            found = heads(self._store, [Place(thread_id, checkpoint_ns, checkpoint_id)])
+        else:
+            scope = Scope(thread_id, checkpoint_ns)
+            found = self.infos(scope, after=None, before=None, limit=1)
+        return found[0] if found else None
+
+    def _back(self, start: bytes, end: bytes, limit: int) -> list[Row]:
+        return self._store.scan(layout.FAMILY, start, end, limit=limit, reverse=True)
+
+    def _values(self, taken: Sequence[tuple[bytes, layout.WriteHead]]) -> tuple[PendingWrite, ...]:
+        found: list[PendingWrite] = []
+        for start in range(0, len(taken), _VALUES):
+            some = taken[start : start + _VALUES]
+            values = self._store.get_many(layout.FAMILY, [layout.value_of(at) for at, _ in some])
+            found += [
+                layout.decode_write(at, head, value)
+                for (at, head), value in zip(some, values, strict=True)
+                if value is not None  # removed meanwhile
+            ]
+        return tuple(found)
+
+
+def heads(store: OrderedStore, places: Sequence[Place]) -> list[CheckpointInfo]:
+    """Of those that are there, in this order."""
+    found: list[CheckpointInfo] = []
+    for start in range(0, len(places), HEADS):
+        some = places[start : start + HEADS]
+        values = store.get_many(layout.FAMILY, [layout.key(layout.HEAD, *at) for at in some])
+        found += [
+            layout.decode_head(at, value)
+            for at, value in zip(some, values, strict=True)
+            if value is not None
+        ]
+    return found
+
+
+def write_rows(store: OrderedStore, place: Place, after: WriteKey | None) -> Iterator[Row]:
+    """Without the values."""
+    prefix = layout.prefix(layout.WRITE, *place)
+    first = prefix if after is None else keys.after(layout.write_key(place, after))
+    return rows_of(store, prefix, ENTRIES, first=first)
+
+
+def rows_of(
+    store: OrderedStore, prefix: bytes, page: int, *, first: bytes | None = None
+) -> Iterator[Row]:
+    """All rows that begin so, read a page at a time."""
+    start, end = first or prefix, keys.end_of(prefix)
+    while rows := store.scan(layout.FAMILY, start, end, limit=page):
+        yield from rows
+        if len(rows) < page:
+            return
+        start = keys.after(rows[-1][0])

@@ -1,0 +1,82 @@
+"""How many checkpoints of graphs there are: counted by the first who asks, then kept up."""
+
+import threading
+from collections.abc import Iterable
+from itertools import count
+
+from agent_memory.features.checkpoints.adapters import graph_layout as layout
+from agent_memory.features.checkpoints.model.graphs import Place
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import keys
+
+_PAGE = 10_000
+
+
+class GraphTally:
+    """Told before and after every checkpoint that is made, and of all that are removed.
+
+    Checkpoints are made while they are counted, which goes page by page in the order of keys: one
+    below what is counted is added, one in the page being read belongs to it, seen or not, and one
+    above will be found.
+    """
+
+    def __init__(self, store: OrderedStore, *, page: int = _PAGE) -> None:
+        self._store = store
+        self._page = page
+        # Held by whoever removes: what it has read is there until it has removed it.
+        self.removing = threading.Lock()
+        self._changed = threading.Condition()
+        self._tickets = count()
+        self._making: set[int] = set()
+        self._count = 0
+        self._counted = layout.prefix(layout.ID)  # all below this key
+        self._end = keys.end_of(self._counted)
+        self._made: set[bytes] | None = None  # while a page is read
+
+    def begin(self) -> int:
+        """Before a checkpoint is written; `end` takes the ticket, whatever came of it."""
+        with self._changed:
+            ticket = next(self._tickets)
+            self._making.add(ticket)
+            return ticket
+
+    def end(self, ticket: int, made: Iterable[Place] = ()) -> None:
+        """After it is durable. What was replaced was not made."""
+        places = [layout.id_key(place) for place in made]
+        with self._changed:
+            for at in places:
+                if at < self._counted:
+                    self._count += 1
+                elif self._made is not None:
+                    self._made.add(at)
+            self._making.discard(ticket)
+            self._changed.notify_all()
+
+    def removed(self, places: Iterable[Place]) -> None:
+        """By who holds `removing`."""
+        gone = [layout.id_key(place) for place in places]
+        with self._changed:
+            self._count -= sum(at < self._counted for at in gone)
+
+    def total(self) -> int:
+        with self._changed:
+            if self._counted >= self._end:
+                return self._count  # without waiting for a removal that takes its time
+        with self.removing:
+            while self._counted < self._end:
+                self._count_page()
+            with self._changed:
+                return self._count
+
+    def _count_page(self) -> None:
+        with self._changed:
+            self._made = set()
+        rows = self._store.scan(layout.FAMILY, self._counted, self._end, limit=self._page)
+        with self._changed:
+            # Whoever could be seen on this page has begun before this.
+            begun = frozenset(self._making)
+            self._changed.wait_for(lambda: not begun & self._making)
+            end = keys.after(rows[-1][0]) if len(rows) == self._page else self._end
+            found = {at for at, _ in rows} | {at for at in self._made if at < end}
+            self._count += len(found)
+            self._counted, self._made = end, None

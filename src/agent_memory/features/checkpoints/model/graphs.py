@@ -1,0 +1,317 @@
+"""Checkpoints of graphs: the states that an agent's graph went through, and what its steps wrote.
+
+They are a program's own data: kept as they came, byte for byte, and given back so.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, NewType
+
+from agent_memory.kernel.errors import InvalidInput
+
+ThreadId = NewType("ThreadId", str)
+CheckpointId = NewType("CheckpointId", str)
+RunId = NewType("RunId", str)
+
+MIB = 1 << 20
+MAX_ID_CHARS = 256
+MAX_NS_CHARS = 2048  # a subgraph's names those of all graphs above it
+MAX_PATH_CHARS = 4096
+MAX_TYPE_CHARS = 32
+MAX_BLOB_BYTES = 15 * MIB  # a checkpoint with its metadata fits into one message of 16 MiB
+MAX_METADATA_BYTES = MIB // 2
+MAX_WRITES = 1_000  # of one call
+MAX_FILTER_BYTES = 64 << 10
+MAX_NAMED = 1_000  # threads, runs or checkpoints of one call
+MAX_PAGE = 500
+_MAX_INDEX = (1 << 31) - 1
+RUN_ID = "run_id"
+_DELTAS = "counters_since_delta_snapshot"
+
+
+class Place(NamedTuple):
+    """Where a checkpoint stands. The ids of a thread's checkpoints ascend with time."""
+
+    thread_id: ThreadId
+    checkpoint_ns: str
+    checkpoint_id: CheckpointId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointInfo:
+    """All that is known of a checkpoint without its state."""
+
+    place: Place
+    parent_checkpoint_id: CheckpointId | None
+    metadata: str  # JSON, an object
+    blob_size: int
+    step: int | None = None
+    source: str | None = None
+    run_id: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphCheckpoint:
+    """A state of a graph, serialized by whoever runs it: `type` says how."""
+
+    place: Place
+    parent_checkpoint_id: CheckpointId | None = None
+    metadata: str = "{}"
+    type: str
+    blob: bytes
+
+    def __post_init__(self) -> None:
+        check_place(self.place)
+        if self.parent_checkpoint_id is not None:
+            check_id("parent_checkpoint_id", self.parent_checkpoint_id)
+        check_id("type", self.type, MAX_TYPE_CHARS, empty=True)
+        _check_size("the checkpoint", len(self.blob), MAX_BLOB_BYTES)
+        _check_size("metadata", len(_encoded("metadata", self.metadata)), MAX_METADATA_BYTES)
+
+    @property
+    def info(self) -> CheckpointInfo:
+        """Raises InvalidInput where the metadata is not a JSON object."""
+        found = read_object("metadata", self.metadata)
+        step, source, run_id = found.get("step"), found.get("source"), found.get(RUN_ID)
+        return CheckpointInfo(
+            place=self.place,
+            parent_checkpoint_id=self.parent_checkpoint_id,
+            metadata=self.metadata,
+            blob_size=len(self.blob),
+            step=step if type(step) is int and abs(step) <= _MAX_INDEX else None,
+            source=source[:MAX_ID_CHARS] if isinstance(source, str) else None,
+            run_id=RunId(run_id) if isinstance(run_id, str) and _is_id(run_id) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingWrite:
+    """What a task of the step after a checkpoint wrote to a channel.
+
+    The `index` counts the writes of a task. Negative ones are for what may change (an error, an
+    interrupt): there the last write counts, elsewhere the first.
+    """
+
+    task_id: str
+    index: int
+    channel: str
+    type: str
+    value: bytes
+    task_path: str = ""
+
+    def __post_init__(self) -> None:
+        check_id("task_id", self.task_id)
+        check_id("task_path", self.task_path, MAX_PATH_CHARS, empty=True)
+        check_id("channel", self.channel, MAX_NS_CHARS)
+        check_id("type", self.type, MAX_TYPE_CHARS, empty=True)
+        if abs(self.index) > _MAX_INDEX:
+            raise InvalidInput(f"index is {self.index}; it must have 32 bits")
+        _check_size(f"the write to {self.channel!r}", len(self.value), MAX_BLOB_BYTES)
+
+    @property
+    def size(self) -> int:
+        """In bytes, rather too great than too small."""
+        named = len(self.task_id) + len(self.task_path) + len(self.channel) + len(self.type)
+        return len(self.value) + 4 * named + 32
+
+
+class WriteKey(NamedTuple):
+    """Which of a checkpoint's writes."""
+
+    task_id: str
+    number: int  # its index
+
+
+class WritesPage(NamedTuple):
+    """Some writes of a checkpoint; `next` is the last of them where there are more."""
+
+    writes: tuple[PendingWrite, ...] = ()
+    next: WriteKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A checkpoint with what was written after it, or the first part of that."""
+
+    checkpoint: GraphCheckpoint
+    pending: WritesPage
+
+    @property
+    def size(self) -> int:
+        """In bytes, rather too great than too small."""
+        found = self.checkpoint
+        return sum(
+            (len(found.blob), len(found.metadata.encode()), *(w.size for w in self.pending.writes))
+        )
+
+
+class Scope(NamedTuple):
+    """Which checkpoints are listed: of all threads, of a thread, or of one namespace of it."""
+
+    thread_id: ThreadId | None = None
+    checkpoint_ns: str | None = None
+
+
+class Strategy(Enum):
+    """What pruning leaves of a thread."""
+
+    KEEP_LATEST = "keep_latest"
+    DELETE = "delete"
+
+
+def check_place(place: Place) -> None:
+    check_id("thread_id", place.thread_id)
+    check_namespace(place.checkpoint_ns)
+    check_id("checkpoint_id", place.checkpoint_id)
+
+
+def check_namespace(name: str) -> None:
+    check_id("checkpoint_ns", name, MAX_NS_CHARS, empty=True)
+
+
+def check_id(name: str, value: str, limit: int = MAX_ID_CHARS, *, empty: bool = False) -> None:
+    if not value and not empty:
+        raise InvalidInput(f"{name} is required")
+    if len(value) > limit:
+        raise InvalidInput(f"{name} has {len(value)} characters; the limit is {limit}")
+    if not value.isprintable():
+        raise InvalidInput(f"{name} has characters that cannot be printed")
+
+
+def _is_id(value: str) -> bool:
+    return 0 < len(value) <= MAX_ID_CHARS and value.isprintable()
+
+
+def check_named(name: str, values: Sequence[str]) -> None:
+    """The ids of one call."""
+    if len(values) > MAX_NAMED:
+        raise InvalidInput(f"{len(values)} {name} are named; the limit of one call is {MAX_NAMED}")
+    for value in values:
+        check_id(name, value)
+
+
+def strategy(name: str) -> Strategy:
+    try:
+        return Strategy(name)
+    except ValueError as exc:
+        known = ", ".join(each.value for each in Strategy)
+        raise InvalidInput(f"strategy is {name!r}; it must be one of {known}") from exc
+
+
+def read_filter(text: str) -> Mapping[str, Any]:
+    """What the metadata must hold. Raises InvalidInput."""
+    if not text:
+        return {}
+    _check_size("filter", len(_encoded("filter", text)), MAX_FILTER_BYTES)
+    return read_object("filter", text)
+
+
+def matches(info: CheckpointInfo, wanted: Mapping[str, Any]) -> bool:
+    """Whether all that is wanted stands in the metadata; None is also what is not there."""
+    if not wanted:
+        return True
+    found = read_object("metadata", info.metadata)
+    try:
+        return all(found.get(key) == value for key, value in wanted.items())
+    except RecursionError as exc:
+        raise InvalidInput("filter is nested too deeply") from exc
+
+
+def superfluous(history: Iterable[CheckpointInfo]) -> list[Place]:
+    """What may go of a thread so that each namespace keeps its latest checkpoint.
+
+    A channel may be kept as differences since a snapshot: the latest is then nothing without those
+    before it, back to the snapshots of all such channels. The metadata counts the steps since.
+    """
+    spaces: dict[str, dict[Place, _Step]] = {}
+    for info in history:
+        step = _Step(info.parent_checkpoint_id, _deltas(info))
+        spaces.setdefault(info.place.checkpoint_ns, {})[info.place] = step
+    found: list[Place] = []
+    for space in spaces.values():
+        kept = _needed(space)
+        found += [place for place in space if place not in kept]
+    return found
+
+
+class _Step(NamedTuple):
+    parent: CheckpointId | None
+    deltas: frozenset[str]
+
+
+def _needed(space: Mapping[Place, _Step]) -> set[Place]:
+    place = max(space)
+    kept, deltas = {place}, space[place].deltas
+    while deltas and (parent := space[place].parent) is not None:
+        place = place._replace(checkpoint_id=parent)
+        if place in kept or place not in space:
+            break
+        kept.add(place)
+        deltas &= space[place].deltas
+    return kept
+
+
+def _deltas(info: CheckpointInfo) -> frozenset[str]:
+    """The channels of which this checkpoint has only the difference."""
+    if _DELTAS not in info.metadata:
+        return frozenset()
+    found = read_object("metadata", info.metadata).get(_DELTAS)
+    return frozenset(found) if isinstance(found, dict) else frozenset()
+
+
+def read_object(name: str, text: str) -> Mapping[str, Any]:
+    """Raises InvalidInput."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise InvalidInput(f"{name} is not JSON: {exc}") from exc
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{name} must be a JSON object")
+    return found
+
+
+def replace_texts(
+    document: str, change: Callable[[str], str], change_id: Callable[[str], str]
+) -> str:
+    """Return a JSON object with every string of it changed, names included. One that is none comes
+    back as it is: it is refused later."""
+    try:
+        found = read_object("metadata", document)
+        changed = _replaced(found, change)
+        if isinstance(found.get(RUN_ID), str):  # runs are looked for by it
+            changed[RUN_ID] = change_id(found[RUN_ID])
+        return document if changed == found else json.dumps(changed, ensure_ascii=False)
+    except (InvalidInput, RecursionError):
+        return document
+
+
+def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(name): _paired(name, each, change) for name, each in value.items()}
+    return [_replaced(each, change) for each in value] if isinstance(value, list) else value
+
+
+def _paired(name: str, value: Any, change: Callable[[str], str]) -> Any:
+    """A name may be what tells that a value is a secret."""
+    if not isinstance(value, str):
+        return _replaced(value, change)
+    lead = f"{name}="
+    both = change(lead + value)
+    return both[len(lead) :] if both.startswith(lead) else change(value)
+
+
+def _encoded(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidInput(f"{name} is not valid Unicode: {exc.reason}") from exc
+
+
+def _check_size(what: str, size: int, limit: int) -> None:
+    if size > limit:
+        shown = f"{limit >> 20} MiB" if limit >= MIB else f"{limit >> 10} KiB"
+        raise InvalidInput(f"{what} has {size:,} bytes; the limit is {shown}")

@@ -1,0 +1,275 @@
+"""Graphs: the checkpoints of agents that run as graphs, kept, found, copied and removed."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, NewType, assert_never
+
+from agent_memory.features.checkpoints.model import graphs
+from agent_memory.features.checkpoints.model.graphs import (
+    CheckpointId,
+    CheckpointInfo,
+    GraphCheckpoint,
+    PendingWrite,
+    Place,
+    RunId,
+    Scope,
+    Snapshot,
+    Strategy,
+    ThreadId,
+    WriteKey,
+    WritesPage,
+)
+from agent_memory.features.hooks.model.hooks import WITHHELD
+from agent_memory.kernel.errors import ContentBlocked, InvalidInput
+from agent_memory.platform.ports import GraphCheckpoints, GraphThreads, SecretsFilter
+
+CleanCheckpoint = NewType("CleanCheckpoint", GraphCheckpoint)
+
+# Of an answer: a checkpoint always, then others and writes while they fit a message of 16 MiB.
+ANSWER_BYTES = 16 * graphs.MIB - (256 << 10)
+PAGE_BYTES = 2 * graphs.MIB  # of a list: more than one is seldom wanted at once
+_READ = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    checkpoints: GraphCheckpoints
+    threads: GraphThreads
+    secrets: SecretsFilter
+    read_at_most: int = 2_000  # checkpoints for one page of a list, found or not
+
+    def clean(self, checkpoint: GraphCheckpoint) -> CleanCheckpoint:
+        """Return a checkpoint whose ids and metadata hold no secret. Its state is serialized by
+        the program that it belongs to, and stays as it is."""
+        parent = checkpoint.parent_checkpoint_id
+        metadata = checkpoint.metadata
+        if not self.secrets.passes([metadata]):
+            metadata = graphs.replace_texts(metadata, self._text, self._id)
+        return CleanCheckpoint(
+            replace(
+                checkpoint,
+                place=self._place(checkpoint.place),
+                parent_checkpoint_id=None if parent is None else CheckpointId(self._id(parent)),
+                metadata=metadata,
+            )
+        )
+
+    def put(self, checkpoint: CleanCheckpoint) -> "Future[None]":
+        """Settled once durable. Never blocks."""
+        return self.checkpoints.put(checkpoint)
+
+    def put_writes(self, place: Place, writes: Sequence[PendingWrite]) -> "Future[None]":
+        """Settled once durable. Never blocks."""
+        graphs.check_place(place)
+        if len(writes) > graphs.MAX_WRITES:
+            raise InvalidInput(
+                f"{len(writes)} writes at once; the limit is {graphs.MAX_WRITES}: send several"
+            )
+        clean = [
+            replace(
+                each,
+                task_id=self._id(each.task_id),
+                channel=self._name(each.channel, graphs.MAX_NS_CHARS),
+                task_path=self._name(each.task_path, graphs.MAX_PATH_CHARS),
+            )
+            for each in writes
+        ]
+        return self.checkpoints.put_writes(self._place(place), clean)
+
+    def has_write(self, place: Place, write: PendingWrite) -> bool:
+        task_id = self._id(write.task_id)
+        page = self.checkpoints.writes(
+            self._place(place),
+            after=WriteKey(task_id, write.index - 1),
+            max_bytes=0,
+            at_least_one=True,
+        )
+        return any((each.task_id, each.index) == (task_id, write.index) for each in page.writes)
+
+    def get(
+        self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None = None
+    ) -> Snapshot | None:
+        """This checkpoint, or the latest of its thread and namespace."""
+        _check_scope(Scope(thread_id, checkpoint_ns))
+        if checkpoint_id is not None:
+            graphs.check_id("checkpoint_id", checkpoint_id)
+            checkpoint_id = CheckpointId(self._id(checkpoint_id))
+        found = self.checkpoints.get(
+            ThreadId(self._id(thread_id)),
+            self._name(checkpoint_ns, graphs.MAX_NS_CHARS),
+            checkpoint_id,
+        )
+        if found is None:
+            return None
+        room = ANSWER_BYTES - len(found.blob) - len(found.metadata.encode())
+        return Snapshot(checkpoint=found, pending=self._pending(found.place, room))
+
+    def writes(self, place: Place, after: WriteKey | None) -> WritesPage:
+        """Those that did not fit an answer."""
+        graphs.check_place(place)
+        if after is not None:
+            after = WriteKey(self._id(after.task_id), after.number)
+        return self.checkpoints.writes(
+            self._place(place), after=after, max_bytes=graphs.MAX_BLOB_BYTES, at_least_one=True
+        )
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        wanted: Mapping[str, Any],
+        only: CheckpointId | None,
+        before: CheckpointId | None,
+        after: Place | None,
+        limit: int,
+    ) -> tuple[Sequence[Snapshot], Place | None]:
+        """Newest first, and where to go on if there may be more: a page ends early where much was
+        read, found or not."""
+        _check_scope(scope)
+        _check_limit(limit)
+        for each in (only, before):
+            if each is not None:
+                graphs.check_id("checkpoint_id", each)
+        scope = self._scope(scope)
+        only, before = (
+            None if each is None else CheckpointId(self._id(each)) for each in (only, before)
+        )
+        after = None if after is None else self._place(after)
+        wanted = {name: self._wanted(name, value) for name, value in wanted.items()}
+        if only is not None:
+            behind = CheckpointId(only + "\1")  # whatever follows it in a key
+            before = behind if before is None else min(before, behind)
+        found: list[Snapshot] = []
+        size = 0
+        for read, info in enumerate(self._infos(scope, before, after), 1):
+            if only is not None and info.place.checkpoint_id != only:
+                break
+            if graphs.matches(info, wanted):
+                own = info.blob_size + len(info.metadata.encode())
+                if found and size + own > PAGE_BYTES:
+                    return found, after
+                room = ANSWER_BYTES if not found else PAGE_BYTES
+                if (snapshot := self._loaded(info.place, room - size - own)) is not None:
+                    found.append(snapshot)
+                    size += snapshot.size
+            after = info.place
+            if len(found) == limit or read == self.read_at_most:
+                return found, after
+        return found, None
+
+    def listed(
+        self, thread_id: ThreadId | None, *, limit: int, offset: int
+    ) -> tuple[Sequence[CheckpointInfo], int]:
+        """Newest first, without their states, and how many there are."""
+        scope = self._scope(Scope(thread_id))
+        thread_id = scope.thread_id
+        _check_limit(limit)
+        if offset < 0:
+            raise InvalidInput(f"offset is {offset}; it must not be negative")
+        total = self.checkpoints.count(thread_id)
+        if offset >= total:
+            return [], total
+        page = self.checkpoints.infos(scope, after=None, before=None, limit=limit, offset=offset)
+        return page, total
+
+    def delete_threads(self, thread_ids: Sequence[str]) -> None:
+        graphs.check_named("thread_ids", thread_ids)
+        for thread_id in thread_ids:
+            self.threads.remove_thread(ThreadId(self._id(thread_id)))
+
+    def delete_checkpoints(self, checkpoint_ids: Sequence[str]) -> None:
+        """Wherever they stand: a copy of a thread has the same ids."""
+        graphs.check_named("checkpoint_ids", checkpoint_ids)
+        for checkpoint_id in checkpoint_ids:
+            self.threads.remove(self.threads.named(CheckpointId(self._id(checkpoint_id))))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        graphs.check_named("run_ids", run_ids)
+        for run_id in run_ids:
+            self.threads.remove(self.threads.of_run(RunId(self._id(run_id))))
+
+    def copy_thread(self, source: ThreadId, target: ThreadId) -> None:
+        """What the target has already stays."""
+        graphs.check_id("source_thread_id", source)
+        graphs.check_id("target_thread_id", target)
+        self.threads.copy(ThreadId(self._id(source)), ThreadId(self._id(target)))
+
+    def prune(self, thread_ids: Sequence[str], strategy: Strategy) -> None:
+        graphs.check_named("thread_ids", thread_ids)
+        match strategy:
+            case Strategy.DELETE:
+                self.delete_threads(thread_ids)
+            case Strategy.KEEP_LATEST:
+                for thread_id in thread_ids:
+                    history = self._infos(Scope(ThreadId(self._id(thread_id))), None, None)
+                    self.threads.remove(graphs.superfluous(history))
+            case _:
+                assert_never(strategy)
+
+    def _id(self, value: str) -> str:
+        return self._name(value, graphs.MAX_ID_CHARS)
+
+    def _name(self, value: str, limit: int) -> str:
+        return self.secrets.clean_name(value, limit=limit, where="checkpoint") if value else value
+
+    def _place(self, place: Place) -> Place:
+        return Place(
+            ThreadId(self._id(place.thread_id)),
+            self._name(place.checkpoint_ns, graphs.MAX_NS_CHARS),
+            CheckpointId(self._id(place.checkpoint_id)),
+        )
+
+    def _scope(self, scope: Scope) -> Scope:
+        _check_scope(scope)
+        thread, space = scope
+        return Scope(
+            None if thread is None else ThreadId(self._id(thread)),
+            None if space is None else self._name(space, graphs.MAX_NS_CHARS),
+        )
+
+    def _wanted(self, name: str, value: Any) -> Any:
+        """What to look for in clean metadata."""
+        found = graphs.replace_texts(json.dumps({name: value}), self._text, self._id)
+        return next(iter(json.loads(found).values()))
+
+    def _text(self, text: str) -> str:
+        """A checkpoint is never refused for what its metadata says."""
+        try:
+            return self.secrets.clean(text, where="checkpoint")
+        except ContentBlocked:
+            return WITHHELD
+
+    def _infos(
+        self, scope: Scope, before: CheckpointId | None, after: Place | None
+    ) -> Iterator[CheckpointInfo]:
+        while page := self.checkpoints.infos(scope, after=after, before=before, limit=_READ):
+            yield from page
+            after = page[-1].place
+
+    def _loaded(self, place: Place, room: int) -> Snapshot | None:
+        """None where it was removed meanwhile."""
+        found = self.checkpoints.get(*place)
+        if found is None:
+            return None
+        return Snapshot(checkpoint=found, pending=self._pending(place, room))
+
+    def _pending(self, place: Place, room: int) -> WritesPage:
+        return self.checkpoints.writes(
+            place, after=None, max_bytes=max(0, room), at_least_one=False
+        )
+
+
+def _check_scope(scope: Scope) -> None:
+    if scope.thread_id is not None:
+        graphs.check_id("thread_id", scope.thread_id)
+    if scope.checkpoint_ns is not None:
+        if scope.thread_id is None:
+            raise InvalidInput("checkpoint_ns is of a thread: thread_id is required")
+        graphs.check_namespace(scope.checkpoint_ns)
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= graphs.MAX_PAGE:
+        raise InvalidInput(f"limit is {limit}; it must be from 1 to {graphs.MAX_PAGE}")

@@ -1,0 +1,130 @@
+"""What is being forgotten, on an ordered store: written down first, so that it can be finished.
+
+It lies in the family `checkpoints`: `forgetting:event:` and `forgetting:segment:` with the key of a
+session's event, `forgetting:needles:` with a number, and `forgetting:decided` once all of the
+events are listed. Reports stay behind: `forgotten:` with the time and the name of the selection.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from agent_memory.features.forgetting.model.forgetting import Place, Report
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import Clock, OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Batch, Delete, DeleteRange, Put
+
+_ALL = b"forgetting:"
+_EVENT = b"forgetting:event:"
+_SEGMENT = b"forgetting:segment:"
+_NEEDLES = b"forgetting:needles:"
+_DECIDED = b"forgetting:decided"
+_REPORT = b"forgotten:"
+_PAGE = 10_000
+_REPORTS = 100
+_INVERTED = bytes(range(255, -1, -1))  # the search for a needle must not find it here
+_decode_needles = msgspec.msgpack.Decoder(list[bytes]).decode
+_decode_report = msgspec.msgpack.Decoder(Report).decode
+
+
+class StoredForgettingPlan:
+    family = families.CHECKPOINTS
+
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def add(self, events: Sequence[Place], /) -> None:
+        self._put(_EVENT, events)
+
+    def decide(self, name: str, /) -> None:
+        mark = Put(families.CHECKPOINTS, _DECIDED, codec.EMPTY + name.encode())
+        self._store.submit([Batch((mark,))]).result()
+
+    def decided(self) -> str | None:
+        found = self._store.get(families.CHECKPOINTS, _DECIDED)
+        return None if found is None else bytes(codec.body(found)).decode()
+
+    def events(self) -> list[Place]:
+        return list(self._places(_EVENT))
+
+    def affect(self, segments: Sequence[Place], /) -> None:
+        self._put(_SEGMENT, segments)
+
+    def segments(self) -> list[Place]:
+        return list(self._places(_SEGMENT))
+
+    def seek(self, needles: AbstractSet[bytes], /) -> None:
+        if needles:
+            packed = msgspec.msgpack.encode(sorted(needles)).translate(_INVERTED)
+            # The same again, after a crash, is the same row.
+            key = _NEEDLES + hashlib.sha256(packed).hexdigest().encode()
+            row = Put(families.CHECKPOINTS, key, codec.EMPTY + packed)
+            self._store.submit([Batch((row,))]).result()
+
+    def needles(self) -> set[bytes]:
+        found: set[bytes] = set()
+        for _, value in _rows(self._store, _NEEDLES):
+            try:
+                found.update(_decode_needles(bytes(codec.body(value)).translate(_INVERTED)))
+            except msgspec.MsgspecError as exc:
+                raise StorageFailed("the plan of what is being forgotten is damaged") from exc
+        return found
+
+    def clear(self) -> None:
+        removal = DeleteRange(families.CHECKPOINTS, _ALL, keys.end_of(_ALL))
+        self._store.submit([Batch((removal,))]).result()
+
+    def _put(self, prefix: bytes, places: Sequence[Place]) -> None:
+        rows = tuple(
+            Put(families.CHECKPOINTS, prefix + _key(place), codec.EMPTY) for place in places
+        )
+        if rows:
+            self._store.submit([Batch(rows)]).result()
+
+    def _places(self, prefix: bytes) -> Iterator[Place]:
+        for row, _ in _rows(self._store, prefix):
+            key = row[len(prefix) :]
+            yield Place(keys.session_of(key), keys.position(key))
+
+
+class StoredForgettingReports:
+    def __init__(self, store: OrderedStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def keep(self, name: str, report: Report, /) -> None:
+        before = [key for key, _ in _rows(self._store, _REPORT)]
+        same = [key for key in before if _is_of(key, name)]
+        others = [key for key in before if not _is_of(key, name)]
+        outdated = same + others[: max(0, len(others) - _REPORTS + 1)]
+        key = b"%s%013d:%s" % (_REPORT, self._clock.now(), name.encode())
+        value = codec.EMPTY + msgspec.msgpack.encode(report)
+        removals = (Delete(families.CHECKPOINTS, each) for each in outdated)
+        self._store.submit([Batch((*removals, Put(families.CHECKPOINTS, key, value)))]).result()
+
+    def find(self, name: str, /) -> Report | None:
+        for key, value in _rows(self._store, _REPORT):
+            if _is_of(key, name):
+                try:
+                    return _decode_report(codec.body(value))
+                except msgspec.MsgspecError as exc:
+                    raise StorageFailed("a report of what was forgotten is damaged") from exc
+        return None
+
+
+def _is_of(key: bytes, name: str) -> bool:
+    return key.endswith(b":" + name.encode())
+
+
+def _rows(store: OrderedStore, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    start, end = prefix, keys.end_of(prefix)
+    while rows := store.scan(families.CHECKPOINTS, start, end, limit=_PAGE):
+        yield from rows
+        start = keys.after(rows[-1][0])
+
+
+def _key(place: Place) -> bytes:
+    return keys.session_event(place.session_id, place.at.at_ms, place.at.event_id)

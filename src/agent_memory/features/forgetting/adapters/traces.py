@@ -1,0 +1,125 @@
+"""Looks for byte strings in the rows of a store and in the bytes of files, many at a time."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_memory.features.checkpoints.adapters import graph_layout
+from agent_memory.features.forgetting.model.forgetting import Searched, Trace
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families, keys
+from agent_memory.platform.store.batches import Row
+
+if TYPE_CHECKING:
+    from agent_memory.features.forgetting.adapters.byte_search import ByteSearch
+
+_PAGE = 500
+_CHUNK = 4 << 20
+# Tables are compressed: what is left of words side by side makes up new ones. Of many short strings
+# some are then found by chance; the rows of the tables are read anyway.
+_FEW = 1_000
+_LONG = 32
+_LAST = b"\xff" * 64
+# All else is made from events and memories. Facts are someone's word, and the states of graphs are
+# their programs' own.
+_KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
+_SPANS = {families.GRAPH_CHECKPOINTS: graph_layout.SPANS}
+# RocksDB's own words, of which people who work on a database speak too; it writes no value there.
+_WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
+
+
+class StoredTraces:
+    def __init__(self, store: OrderedStore, folders: Callable[[], Sequence[Path]]) -> None:
+        """Look into the folders that there are at the time."""
+        self._store = store
+        self._folders = folders
+
+    def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
+        """Of any case, and with any blanks between words: so they stand in what is made from it."""
+        by_look: defaultdict[bytes, set[bytes]] = defaultdict(set)
+        for needle in needles:
+            by_look[_plain(needle)].add(needle)
+        search = _search(by_look.keys())
+        found = (trace for family in _KEPT for trace in self._rows(family, search, _plain))
+        return frozenset(needle for trace in found for needle in by_look[trace.needle])
+
+    def in_rows(
+        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+    ) -> frozenset[Trace]:
+        search = _search(needles)
+        found: set[Trace] = set()
+        for number, family in enumerate(families.ALL):
+            done(number)
+            if family not in _KEPT:
+                found |= set(self._rows(family, search))
+        return frozenset(found)
+
+    def in_files(self, needles: AbstractSet[bytes], done: Callable[[int], None], /) -> Searched:
+        search = _search(needles)
+        in_tables = search
+        if len(needles) > _FEW:
+            in_tables = _search({needle for needle in needles if len(needle) >= _LONG})
+        files = size = 0
+        found: set[Trace] = set()
+        unreadable: list[str] = []
+        for folder in self._folders():
+            for path in sorted(_files(folder)):
+                done(files)
+                name = str(path.relative_to(folder.parent))
+                try:
+                    for part in _parts(path, search.longest):
+                        size += len(part)
+                        chosen = in_tables if path.suffix == ".sst" else search
+                        found |= {Trace(name, needle) for needle in chosen.found(part)}
+                except FileNotFoundError:
+                    continue  # a compaction or a merge has removed it
+                except OSError:
+                    unreadable.append(name)
+                    continue
+                files += 1
+        return Searched(files, size, frozenset(found), tuple(unreadable))
+
+    def _rows(
+        self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
+    ) -> Iterator[Trace]:
+        for first, end, page in _SPANS.get(family, ((b"", _LAST, _PAGE),)):
+            start = first
+            while rows := self._store.scan(family, start, end, limit=page):
+                for needle in search.found(read(_joined(rows))):
+                    yield Trace(family, needle)
+                start = keys.after(rows[-1][0])
+
+
+def _search(needles: AbstractSet[bytes]) -> "ByteSearch":
+    # numpy takes a tenth of a second to load, and few ever forget anything.
+    from agent_memory.features.forgetting.adapters.byte_search import ByteSearch  # noqa: PLC0415
+
+    return ByteSearch(needles)
+
+
+def _plain(text: bytes) -> bytes:
+    return b" ".join(text.lower().split())
+
+
+def _joined(rows: Sequence[Row]) -> bytes:
+    return b"\0".join(part for row in rows for part in row)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent) / name
+            if path.is_file() and not path.is_symlink() and not name.startswith(_WORDS_OF_ROCKSDB):
+                yield path
+
+
+def _parts(path: Path, longest: int) -> Iterator[bytes]:
+    """A file piece by piece, each beginning with the end of the one before."""
+    tail = b""
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            yield tail + piece
+            tail = (tail + piece)[max(0, len(tail) + len(piece) - longest + 1) :]

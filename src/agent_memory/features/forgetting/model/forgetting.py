@@ -1,0 +1,190 @@
+"""Forgetting: what is chosen, by which bytes it would be found, and what is told of it."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    Millis,
+    Position,
+    SessionId,
+    check_millis,
+)
+from agent_memory.features.toc.model.periods import NodeId
+from agent_memory.features.toc.model.toc import GripId
+from agent_memory.kernel.errors import InvalidInput
+
+LEAST_BYTES = 6  # of a needle: fewer are found by chance in any large file
+LINE_BYTES = 12  # of a short line
+WINDOW_BYTES = 32  # of a longer one: fewer come about by chance where many texts are compressed
+WORD_CHARS = 32  # of a word without an end
+WINDOWS = 6  # of one text
+
+# Words of one sentence with one blank between: a summary keeps them as they are.
+_RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
+_CIRCUMSTANCES = frozenset(
+    {"agent", "branch", "call_id", "cwd", "model", "outcome", "project", "run_id", "tool_name"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Exactly one of: an event, a session, a time from `since` to `until`, both included."""
+
+    event_id: EventId | None = None
+    session_id: SessionId | None = None
+    since: Millis | None = None
+    until: Millis | None = None
+
+    def __post_init__(self) -> None:
+        timed = self.since is not None or self.until is not None
+        if (self.event_id is not None) + (self.session_id is not None) + timed != 1:
+            raise InvalidInput("name one thing to forget: an event, a session, or a time range")
+        if not timed:
+            return
+        if self.since is None or self.until is None:
+            raise InvalidInput("a time range to forget needs both its beginning and its end")
+        check_millis("since", self.since)
+        check_millis("until", self.until)
+        if self.since > self.until:
+            raise InvalidInput(f"the time range ends ({self.until}) before it begins: {self.since}")
+
+
+class Place(NamedTuple):
+    """Where an event stands in its session; of a segment, its first one."""
+
+    session_id: SessionId
+    at: Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a selection would forget."""
+
+    events: int
+    sessions: int = 0
+    first_ms: Millis | None = None
+    last_ms: Millis | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What leaves the table of contents for good."""
+
+    versions: tuple[tuple[NodeId, int], ...] = ()
+    grips: tuple[GripId, ...] = ()
+    stale_grips: tuple[GripId, ...] = ()  # held by nobody any more; removed once nothing is dirty
+    unpinned: tuple[GripId, ...] = ()  # of which no kept version of a period is left
+
+
+class Trace(NamedTuple):
+    """A needle, and the family or file in which it was found."""
+
+    place: str
+    needle: bytes
+
+
+class Searched(NamedTuple):
+    files: int
+    size_bytes: int
+    traces: frozenset[Trace]
+    unreadable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What was searched for, and where. `found_in` names where something was still found: empty, it
+    is gone. `shared` pieces stand in something that was kept, and prove nothing."""
+
+    needles: int = 0
+    shared: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    found_in: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def joined(self, other: "Proof") -> "Proof":
+        return replace(
+            other,
+            needles=self.needles + other.needles,
+            shared=self.shared + other.shared,
+            found_in=tuple(sorted({*self.found_in, *other.found_in})),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was done."""
+
+    memories: int = 0
+    events: int = 0
+    segments: int = 0  # cut anew, or gone
+    nodes: int = 0  # written anew, or gone
+    versions: int = 0  # kept ones that were removed
+    grips: int = 0
+    proof: Proof = field(default_factory=Proof)
+    unreachable: tuple[str, ...] = ()
+
+    def joined(self, other: "Report") -> "Report":
+        """Both: what an earlier run had left undone was finished by this one."""
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("memories", "events", "segments", "nodes", "versions", "grips")
+        }
+        return replace(
+            other,
+            **sums,
+            proof=self.proof.joined(other.proof),
+            unreachable=tuple(dict.fromkeys((*self.unreachable, *other.unreachable))),
+        )
+
+
+def name_of(selection: Selection) -> str:
+    """A name that is the same for the same selection, and does not tell what was selected."""
+    chosen = (selection.event_id, selection.session_id, selection.since, selection.until)
+    return hashlib.sha256(repr(chosen).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def needles(event: Event) -> frozenset[bytes]:
+    """Byte strings by which an event's text and metadata would be found, wherever they lie. Not by
+    where it happened and with what: the project is known by that, whatever was said there."""
+    said = (value for name, value in event.metadata.items() if name not in _CIRCUMSTANCES)
+    return needles_of(event.text, *said)
+
+
+def needles_of(*texts: str) -> frozenset[bytes]:
+    return frozenset(needle for text in texts for needle in _needles(text))
+
+
+def _needles(text: str) -> list[bytes]:
+    """Some windows, spread over the text; a short text as a whole; none if it is too short."""
+    windows = [window for run in _RUN.finditer(text) for window in _windows(run.group())]
+    if windows:
+        step = max(1, -(-len(windows) // WINDOWS))
+        return [window.encode() for window in windows[::step]]
+    whole = text.strip()
+    bare = " ".join(whole.split())  # so it is looked for in what is kept
+    return [whole.encode()] if len(bare.encode()) >= LEAST_BYTES else []
+
+
+def _windows(run: str) -> Iterator[str]:
+    """Stretches of whole words, each just long enough; of a short line all of it."""
+    if LINE_BYTES <= len(run.encode()) <= WINDOW_BYTES:
+        yield run
+        return
+    held: list[str] = []
+    size = 0
+    for word in run.split(" "):
+        part = word[:WORD_CHARS]
+        held.append(part)
+        size += len(part.encode()) + 1
+        if size > WINDOW_BYTES or part != word:
+            if size > LINE_BYTES:
+                yield " ".join(held)
+            held, size = [], 0
+    if size > LINE_BYTES:
+        yield " ".join(held)

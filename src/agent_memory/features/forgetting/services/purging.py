@@ -1,0 +1,90 @@
+"""Purging: what was removed leaves indexes and files, and is searched for to prove it."""
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from agent_memory.features.forgetting.model.forgetting import Proof
+from agent_memory.features.index.model.queries import Query
+from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.platform.ports import StoreMaintenance, Traces
+
+INDEXES, COMPACTING, SEARCHING = "indexes", "compacting", "searching"
+
+UNREACHABLE = (
+    "copies elsewhere: backups, snapshots, exports, other machines, the agent's own transcripts",
+    "older stores that a restore or an upgrade left: `replaced-*`, `upgrades` in the data folder",
+    "checkpoints that agents keep of their own state: delete their threads",
+    "what was sent to a summarizer, an embedder or a model that is not on this machine",
+    "blocks of the disk that deleted files have left behind, until they are overwritten",
+    "the memory of running processes, until they end",
+)
+
+_PAGE = 500
+_ASKED = 20  # questions to recall
+
+Done = Callable[[str, int], None]
+"""Told the phase and how far it is; may raise Cancelled to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purging:
+    indexes: Indexes
+    recall: Recall
+    store: StoreMaintenance
+    traces: Traces
+    discard_vectors: Callable[[], None]  # those of an embedder that is switched off
+
+    def leave_indexes(self, entries: Sequence[Entry], done: Done) -> None:
+        """What the records behind these entries no longer hold is in no index, nor its files."""
+        embedding = self.indexes.embedding
+        if embedding is None:
+            self.discard_vectors()
+        else:
+            for start in range(0, len(entries), _PAGE):
+                embedding.drop(entries[start : start + _PAGE])
+                done(INDEXES, start)
+            embedding.purge()
+        with self.indexes.filling:
+            self.indexes.indexing.fill(lambda count: done(INDEXES, count), afresh=True)
+
+    def leave_files(self, done: Done) -> None:
+        """Deletions leave the files of the store, and its log of writes is begun anew."""
+        for number, family in enumerate(self.store.stats().families, 1):
+            self.store.compact(family.name)
+            done(COMPACTING, number)
+
+    def proof(self, needles: AbstractSet[bytes], removed: AbstractSet[str], done: Done) -> Proof:
+        """Where any of the needles still stands. `removed` are ids that recall must not find."""
+
+        def tell(count: int) -> None:
+            done(SEARCHING, count)
+
+        rows = self.traces.in_rows(needles, tell)
+        files = self.traces.in_files(needles, tell)
+        # Last, because it may be said again meanwhile: what stands in something that was kept, and
+        # so in what is made from it, proves nothing.
+        shared = self.traces.in_kept(needles)
+        own = needles - shared
+        found = {trace.place for trace in (*rows, *files.traces) if trace.needle in own}
+        if self._recalled(sorted(own), removed):
+            found.add("recall")
+        return Proof(
+            needles=len(own),
+            shared=len(shared),
+            files=files.files,
+            size_bytes=files.size_bytes,
+            found_in=tuple(sorted(found)),
+            unreadable=files.unreadable,
+        )
+
+    def _recalled(self, needles: Sequence[bytes], removed: AbstractSet[str]) -> bool:
+        """Whether a question brings any of it up."""
+        for needle in needles[:: max(1, len(needles) // _ASKED)]:
+            words = needle.decode()
+            for hit in self.recall.search(Query(text=words), counted=False).hits:
+                if words in hit.document.text or hit.document.id in removed:
+                    return True
+        return False

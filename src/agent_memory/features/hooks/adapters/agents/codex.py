@@ -1,0 +1,87 @@
+"""Codex: hooks in JSON, MCP servers in TOML."""
+
+from pathlib import PurePath
+
+from agent_memory.features.hooks.adapters.agents import json_config, toml_config
+from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
+from agent_memory.features.hooks.adapters.agents.json_config import TIMEOUT_SECONDS
+from agent_memory.features.hooks.adapters.agents.json_text import Json
+from agent_memory.features.hooks.model.installations import (
+    Agent,
+    ConfigFile,
+    Edited,
+    Ours,
+    Scope,
+    Seat,
+    Wanted,
+)
+
+EVENTS = (
+    "SessionStart",
+    "UserPromptSubmit",
+    "PostToolUse",
+    "PreCompact",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "SessionEnd",
+)
+ABOUT_TOOLS = ("PostToolUse",)
+OWN_TIMEOUT = ("SessionEnd",)  # so short that it is better left to the agent
+SWITCHES = ("hooks", "codex_hooks")  # the second is its earlier name
+
+
+class Codex:
+    agent = Agent.CODEX
+    title = "Codex"
+
+    def folder(self, seat: Seat, /) -> str:
+        return seat.moved("CODEX_HOME") or str(PurePath(seat.home) / ".codex")
+
+    def files(self, seat: Seat, /) -> tuple[ConfigFile, ...]:
+        folder = PurePath(self.folder(seat))
+        if seat.scope is Scope.PROJECT:
+            folder = PurePath(seat.root) / ".codex"
+        return (
+            ConfigFile(path=str(folder / "hooks.json"), hooks=True),
+            ConfigFile(path=str(folder / "config.toml"), servers=True),
+        )
+
+    def shared(self, _seat: Seat, /) -> tuple[ConfigFile, ...]:
+        return ()
+
+    def edited(self, file: ConfigFile, text: str, wanted: Wanted, /) -> Edited:
+        if file.servers:
+            return toml_config.edited(text, wanted.server)
+        return json_config.edited(
+            file,
+            text,
+            hooks={event: _entry(event, wanted.hook) for event in EVENTS if wanted.hook},
+            server=None,
+            lists=HookLists(),
+        )
+
+    def ours(self, file: ConfigFile, text: str, /) -> Ours:
+        if not file.servers:
+            return json_config.ours(file, text, HookLists())
+        settings = toml_config.read(text)
+        features = settings.get("features")
+        switched = features if isinstance(features, dict) else {}
+        off = next((name for name in SWITCHES if switched.get(name) is False), "")
+        return Ours(
+            servers=toml_config.found(settings), off=f"features.{off} = false" if off else ""
+        )
+
+    def advice(self, seat: Seat, /) -> str:
+        trust = " in a project that it trusts" if seat.scope is Scope.PROJECT else ""
+        return (
+            f"Start a new session of Codex{trust}, enter /hooks and trust them:"
+            " it runs no hook before that."
+        )
+
+
+def _entry(event: str, command: str) -> Json:
+    handler: Json = {"type": "command", "command": command}
+    if event not in OWN_TIMEOUT:
+        handler["timeout"] = TIMEOUT_SECONDS
+    return json_config.group(handler, tools=event in ABOUT_TOOLS)

@@ -1,0 +1,85 @@
+"""Config files on disk: read whole, replaced whole or not at all, links followed."""
+
+import os
+import stat
+from pathlib import Path
+
+from agent_memory.features.hooks.model.installations import Change
+from agent_memory.kernel.errors import ConfigError
+from agent_memory.platform.durable import write_whole
+
+LIMIT = 8 << 20
+_GIT = ".git"
+
+
+class DiskFiles:
+    def read(self, path: str, /) -> str | None:
+        raw = _bytes(path)
+        if raw is None:
+            return None
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as exc:
+            raise ConfigError(f"{path} is not UTF-8 text") from exc
+
+    def apply(self, change: Change, /) -> None:
+        path = Path(change.path)
+        if self.read(change.path) != change.before:
+            raise ConfigError(f"{path} was changed by somebody else just now; please try again")
+        try:
+            if change.after is not None:
+                _replace(path, change.after)
+            elif path.is_symlink():  # kept among somebody's dotfiles: the file stays theirs
+                _replace(path, change.emptied)
+            else:
+                path.unlink()
+        except OSError as exc:
+            raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+        except UnicodeEncodeError as exc:
+            raise ConfigError(
+                f"cannot write {path}: the path of this installation is not UTF-8"
+            ) from exc
+
+    def is_folder(self, path: str, /) -> bool:
+        return os.path.isdir(path)  # noqa: PTH112  # never raises
+
+    def root(self, folder: str, /) -> str:
+        path = Path(folder)
+        for each in (path, *path.parents):
+            try:
+                if (each / _GIT).exists():
+                    return str(each)
+            except OSError:
+                continue
+        return folder
+
+
+def _bytes(path: str) -> bytes | None:
+    try:
+        with open(path, "rb", opener=_patient) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path} is not a file")
+            raw = file.read(LIMIT + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        raise ConfigError(f"cannot read {path}: {reason}") from exc
+    if len(raw) > LIMIT:
+        raise ConfigError(f"{path} has more than {LIMIT >> 20} MiB, which no settings have")
+    return raw
+
+
+def _patient(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody may ever write to a pipe
+
+
+def _replace(path: Path, text: str) -> None:
+    raw = text.encode()
+    target = path.resolve()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mode = 0o600
+    write_whole(target, raw, mode=mode)

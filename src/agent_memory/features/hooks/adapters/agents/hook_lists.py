@@ -1,0 +1,106 @@
+"""Hooks in JSON: lists by event, of groups of handlers or of handlers alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_memory.features.hooks.adapters.agents.json_text import Branch, Json, Piece
+from agent_memory.features.hooks.model.installations import runs_us
+from agent_memory.kernel.errors import ConfigError
+
+HOOKS = "hooks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookLists:
+    """`grouped`: an event's list has groups, each with a matcher and a list of handlers."""
+
+    grouped: bool = True
+
+    def settle(self, root: Branch, wanted: Mapping[str, Json]) -> None:
+        """Our entries become those wanted, one for each event; nobody else's is touched."""
+        piece = root.get(HOOKS)
+        if piece is None:
+            if wanted:
+                root.append({event: [entry] for event, entry in wanted.items()}, HOOKS)
+            return
+        if not isinstance(piece.value, dict):
+            raise ConfigError(f"{HOOKS!r} is not an object")
+        events = root.open(piece)
+        for event in [each.key for each in events.pieces]:
+            self._settle_event(events, event, wanted.get(event))
+        for event, entry in wanted.items():
+            if events.get(event) is None:
+                events.append([entry], event)
+        if not events.pieces and piece.raw != piece.text:
+            root.remove(piece)
+
+    def found(self, root: Branch) -> tuple[str, ...]:
+        """The commands of ours, one for each entry."""
+        piece = root.get(HOOKS)
+        if piece is None or not isinstance(piece.value, dict):
+            return ()
+        return tuple(
+            command
+            for entries in piece.value.values()
+            if isinstance(entries, list)
+            for entry in entries
+            for handler in self._handlers(entry)
+            if (command := _our_command(handler)) is not None
+        )
+
+    def _settle_event(self, events: Branch, event: str, wanted: Json | None) -> None:
+        piece = events.get(event)
+        if piece is None:
+            return
+        if not isinstance(piece.value, list):
+            if wanted is None:
+                return  # some other setting that lives among the events
+            raise ConfigError(f"'{HOOKS}.{event}' is not a list")
+        entries = events.open(piece)
+        settled = False
+        for entry in list(entries.pieces):
+            handlers = self._handlers(entry.value)
+            own = [_our_command(handler) is not None for handler in handlers]
+            if not any(own):
+                continue
+            if not all(own):
+                self._take_out(entries, entry)
+            elif wanted is None or settled:
+                entries.remove(entry)
+            else:
+                settled = True
+                if entry.value != wanted:
+                    entries.put(entry, wanted)
+        if wanted is not None and not settled:
+            entries.append(wanted)
+        if not entries.pieces and piece.raw != piece.text:
+            events.remove(piece)
+
+    def _handlers(self, entry: Json) -> list[Json]:
+        if not self.grouped:
+            return [entry]
+        handlers = entry.get(HOOKS) if isinstance(entry, dict) else None
+        return handlers if isinstance(handlers, list) else []
+
+    def _take_out(self, entries: Branch, entry: Piece) -> None:
+        """Ours, from a group that also has handlers of somebody else."""
+        group = entries.open(entry)
+        piece = group.get(HOOKS)
+        if piece is None:
+            return
+        handlers = group.open(piece)
+        for handler in list(handlers.pieces):
+            if _our_command(handler.value) is not None:
+                handlers.remove(handler)
+
+
+def _our_command(handler: Json) -> str | None:
+    if not isinstance(handler, dict):
+        return None
+    command, args = handler.get("command"), handler.get("args")
+    if not isinstance(command, str):
+        return None
+    words = [each for each in args if isinstance(each, str)] if isinstance(args, list) else None
+    if not runs_us(command, words):
+        return None
+    return command if words is None else " ".join((command, *words))

@@ -1,0 +1,218 @@
+"""JSON as text: what is changed is changed, and every other byte stays.
+
+An object or list is looked into only where something in it changes; all else is carried along as it
+was written, so numbers, escapes, order and spacing survive.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agent_memory.kernel.errors import ConfigError
+
+Json: TypeAlias = Any  # what json.loads gives
+INDENT = "  "
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_LINE_START = re.compile(r"\r?\n[ \t]*\Z")
+_COMMENTS = ("//", "/*", "#")
+_BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+_decoder = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Style:
+    """How a text is laid out. `unit` is None where it is all on one line."""
+
+    newline: str
+    unit: str | None
+    spaced: bool  # a space after colons and commas
+
+    def rendered(self, value: Json, indent: str | None) -> str:
+        if indent is None:
+            separators = (", ", ": ") if self.spaced else (",", ":")
+            return json.dumps(value, ensure_ascii=False, separators=separators)
+        unit = INDENT if self.unit is None else self.unit
+        text = json.dumps(value, ensure_ascii=False, indent=unit)
+        return text.replace("\n", self.newline + indent)
+
+    def key(self, key: str) -> str:
+        return json.dumps(key, ensure_ascii=False) + (": " if self.spaced else ":")
+
+
+@dataclass(slots=True, kw_only=True)
+class Piece:
+    """A member of an object, or an item of a list, with the blanks around it."""
+
+    lead: str
+    head: str  # the key and its colon; empty in a list
+    key: str
+    raw: str
+    tail: str
+    inside: "Branch | None" = None
+
+    @property
+    def text(self) -> str:
+        return self.raw if self.inside is None else self.inside.text
+
+    @property
+    def value(self) -> Json:
+        return json.loads(self.text)
+
+
+class Branch:
+    """An object or list that is looked into."""
+
+    def __init__(self, text: str, style: Style, indent: str | None) -> None:
+        self._style = style
+        self._indent = indent  # of the line on which it begins; None where lines do not matter
+        self._ends = text[0], text[-1]
+        self._blank = ""  # what is in it if nothing is
+        self.pieces: list[Piece] = []
+        self._read(text)
+
+    @property
+    def text(self) -> str:
+        inner = ",".join(f"{each.lead}{each.head}{each.text}{each.tail}" for each in self.pieces)
+        return f"{self._ends[0]}{inner or self._blank}{self._ends[1]}"
+
+    def get(self, key: str) -> Piece | None:
+        """Raises ConfigError where it is there twice: agents differ in which one counts."""
+        found = [each for each in self.pieces if each.key == key]
+        if len(found) > 1:
+            raise ConfigError(f"the key {key!r} is there twice")
+        return found[0] if found else None
+
+    def open(self, piece: Piece) -> "Branch":
+        if piece.inside is None:
+            piece.inside = Branch(piece.raw, self._style, self._indent_of(piece))
+        return piece.inside
+
+    def put(self, piece: Piece, value: Json) -> None:
+        piece.inside = None
+        one_line = "\n" not in piece.lead and "\n" not in piece.raw
+        piece.raw = self._style.rendered(value, None if one_line else self._indent_of(piece) or "")
+
+    def append(self, value: Json, key: str | None = None) -> None:
+        """Behind the last, laid out as that is."""
+        style = self._style
+        if self.pieces:
+            last = self.pieces[-1]
+            lead = last.lead
+            if start := _LINE_START.search(lead):
+                lead = start.group()
+            elif len(self.pieces) == 1:
+                lead = " " if style.spaced else ""
+            tail, last.tail = last.tail, ""
+        elif style.unit is None:
+            lead, tail = self._blank, ""
+        else:
+            indent = self._indent or ""
+            lead = self._blank + style.newline + indent + style.unit
+            tail = style.newline + indent
+        piece = Piece(
+            lead=lead,
+            head="" if key is None else style.key(key),
+            key=key or "",
+            raw="",
+            tail=tail,
+        )
+        piece.raw = style.rendered(value, self._indent_of(piece) if "\n" in lead else None)
+        self.pieces.append(piece)
+
+    def remove(self, piece: Piece) -> None:
+        """What `append` has put there goes without a trace."""
+        position = self.pieces.index(piece)
+        if len(self.pieces) == 1:
+            self._blank = _LINE_START.sub("", piece.lead)
+        elif position == 0:
+            self.pieces[1].lead = piece.lead
+        elif position == len(self.pieces) - 1:
+            self.pieces[-2].tail = piece.tail
+        del self.pieces[position]
+
+    def _indent_of(self, piece: Piece) -> str | None:
+        _, newline, indent = piece.lead.rpartition("\n")
+        return indent if newline else self._indent
+
+    def _read(self, text: str) -> None:
+        is_object = text[0] == "{"
+        at = 1
+        while True:
+            start = _after_blanks(text, at)
+            lead, key, first = text[at:start], "", start
+            if text[start] == self._ends[1]:
+                self._blank = lead
+                return
+            if is_object:
+                key, end = _decoder.raw_decode(text, start)
+                first = _after_blanks(text, _after_blanks(text, end) + 1)
+            _, end = _decoder.raw_decode(text, first)
+            after = _after_blanks(text, end)
+            self.pieces.append(
+                Piece(
+                    lead=lead,
+                    head=text[start:first],
+                    key=key,
+                    raw=text[first:end],
+                    tail=text[end:after],
+                )
+            )
+            if text[after] != ",":
+                return
+            at = after + 1
+
+
+class Document:
+    """A file that holds one object. Raises ConfigError where it does not."""
+
+    def __init__(self, text: str) -> None:
+        mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+        text = text.removeprefix(mark) if text.strip(_BYTE_ORDER_MARK + " \t\r\n") else "{}\n"
+        _check(text)
+        start = _after_blanks(text, 0)
+        end = len(text.rstrip(" \t\r\n"))
+        self._before, self._after = mark + text[:start], text[end:]
+        whole = text[start:end]
+        newline = "\r\n" if "\r\n" in text else "\n"
+        plain = Branch(whole, Style(newline=newline, unit=INDENT, spaced=True), "")
+        self.root = Branch(whole, _style(plain, newline), "")
+
+    @property
+    def text(self) -> str:
+        return self._before + self.root.text + self._after
+
+
+def _style(root: Branch, newline: str) -> Style:
+    if not root.pieces:
+        return Style(newline=newline, unit=INDENT, spaced=True)
+    spaced = root.pieces[0].head.endswith((" ", "\t"))
+    for piece in root.pieces:
+        _, found, indent = piece.lead.rpartition("\n")
+        if found:
+            return Style(newline=newline, unit=indent, spaced=spaced)
+    return Style(newline=newline, unit=None, spaced=spaced)
+
+
+def _check(text: str) -> None:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as exc:
+        where = f"line {exc.lineno}, column {exc.colno}"
+        if text[exc.pos :].lstrip().startswith(_COMMENTS):
+            raise ConfigError(
+                f"there is a comment at {where}: it is not plain JSON, and comments would be lost;"
+                " take them out, or add the hooks by hand"
+            ) from exc
+        raise ConfigError(f"it is not valid JSON: {exc.msg} at {where}") from exc
+    except RecursionError as exc:
+        raise ConfigError("it is nested too deeply") from exc
+    except ValueError as exc:  # a number of thousands of digits
+        raise ConfigError(f"it cannot be read: {exc}") from exc
+    if not isinstance(value, dict):
+        raise ConfigError("it is JSON, but not an object")
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return at if found is None else found.end()

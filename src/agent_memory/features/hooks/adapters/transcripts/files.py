@@ -1,0 +1,146 @@
+"""Transcript files, read a piece at a time in the worker process: parsing is pure Python."""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from agent_memory.features.hooks.model.transcripts import Chunk, Recorded, Refused, Source
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.json_fields import Fields
+from agent_memory.platform.ports import Worker
+
+CHUNK_BYTES = 1 << 20  # a message to the worker is no longer than this and one line
+CHUNK_LINES = 1_000
+MAX_LINE_BYTES = 32 << 20
+SECONDS_PER_CHUNK = 60.0
+SUFFIX = ".jsonl"
+SUBAGENTS = "subagents"  # a folder in one that is named as the session
+
+
+class Reader(Protocol):
+    """What one format means. It remembers what later lines need, and travels to the worker and
+    back with each piece, so it remembers little."""
+
+    def take(self, line: Fields, number: int, /) -> list[Recorded] | None:
+        """What the line says that happened; None where it is noise. Raises InvalidInput."""
+        ...
+
+
+class TranscriptFiles:
+    def __init__(self, worker: Worker, reader: Callable[[str], Reader]) -> None:
+        """`reader` is made anew for each file, from its name without the suffix."""
+        self._worker = worker
+        self._reader = reader
+
+    def sources(self, place: str, /) -> list[Source]:
+        path = Path(place)
+        try:
+            if stat.S_ISREG(path.stat().st_mode):
+                return [*_regular([path]), *_regular(_below(path.with_suffix("") / SUBAGENTS))]
+        except OSError as exc:
+            raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
+        if not path.is_dir():
+            raise InvalidInput(f"{path} is neither a file nor a folder")
+        return _regular(_below(path))
+
+    def chunks(self, source: Source, /) -> Iterator[Chunk]:
+        reader, offset, number = self._reader(Path(source.path).stem), 0, 0
+        while True:
+            try:
+                chunk, reader = self._worker.call(
+                    read, source.path, offset, number, reader, timeout_seconds=SECONDS_PER_CHUNK
+                )
+            except OSError as exc:
+                yield Chunk(refused=(Refused(line=number, reason=f"cannot read: {exc.strerror}"),))
+                return
+            if not chunk.lines:
+                return
+            yield chunk
+            offset, number = offset + chunk.size, number + chunk.lines
+
+
+def read(path: str, offset: int, number: int, reader: Reader) -> tuple[Chunk, Reader]:
+    """The next lines of a file, of which `number` were read, and the reader as it is then."""
+    recorded: list[Recorded] = []
+    refused: list[Refused] = []
+    noise = lines = size = 0
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        while size < CHUNK_BYTES and lines < CHUNK_LINES:
+            data = file.readline(MAX_LINE_BYTES)
+            if not data:
+                break
+            place = number + lines + 1
+            if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
+                size += len(data) + _skipped(file.readline)
+                lines += 1
+                refused.append(Refused(line=place, reason="longer than 32 MiB"))
+                continue
+            line = _parsed(data)
+            if line is None and not data.endswith(b"\n"):
+                break  # it is still being written: the next import reads it
+            lines += 1
+            size += len(data)
+            try:
+                if line is None:
+                    if data.strip():
+                        raise InvalidInput("not a JSON object")
+                    found = None
+                else:
+                    found = reader.take(line, place)
+            except InvalidInput as exc:
+                refused.append(Refused(line=place, reason=str(exc)))
+                continue
+            except RecursionError:
+                refused.append(Refused(line=place, reason="nested too deeply"))
+                continue
+            if found is None:
+                noise += 1
+            else:
+                recorded += found
+    chunk = Chunk(
+        recorded=tuple(recorded), refused=tuple(refused), noise=noise, lines=lines, size=size
+    )
+    return chunk, reader
+
+
+def _parsed(data: bytes) -> Fields | None:
+    try:
+        found = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return Fields(found) if isinstance(found, dict) else None
+
+
+def _skipped(readline: Callable[[int], bytes]) -> int:
+    size = 0
+    while data := readline(1 << 20):
+        size += len(data)
+        if data.endswith(b"\n"):
+            break
+    return size
+
+
+def _below(folder: Path) -> list[Path]:
+    return [
+        Path(parent) / name
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.endswith(SUFFIX)
+    ]
+
+
+def _regular(paths: list[Path]) -> list[Source]:
+    """Those that can be read to an end; a session before its subagents."""
+    found = []
+    for path in sorted(paths, key=lambda each: each.with_suffix("").parts):
+        try:
+            told = path.stat()
+        except OSError:
+            continue  # removed since it was listed
+        if stat.S_ISREG(told.st_mode):
+            found.append(Source(path=str(path), size=told.st_size))
+    return found

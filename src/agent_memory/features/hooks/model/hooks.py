@@ -1,0 +1,158 @@
+"""Hooks: what an agent tells of its session as it happens, and the events that this becomes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from agent_memory.features.hooks.model import tool_use, transcripts
+from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.model.transcripts import Kind
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventRole,
+    EventType,
+    Millis,
+    SessionId,
+)
+
+WITHHELD = "[withheld by the secrets filter]"
+MAX_ABOUT_CHARS = 1_500  # of each: together they stay within what an event may have
+
+
+class Moment(StrEnum):
+    """When a hook is called. The words are those of `memory hook`, as far as it has them."""
+
+    SESSION_START = "session-start"
+    PROMPT = "user-prompt"
+    BEFORE_TOOL = "pre-tool"
+    TOOL = "post-tool"
+    TOOL_FAILURE = "post-tool-failure"
+    COMPACTION = "pre-compact"
+    ANSWER = "answer"
+    STOP = "stop"  # of a turn; the session goes on
+    SUBAGENT_START = "subagent-start"
+    SUBAGENT_STOP = "subagent-stop"
+    SESSION_END = "session-end"
+    OTHER = "other"  # nothing that is recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a hook was told.
+
+    `given` is the id that the agent has for it; where it has none, the nonce of the delivery tells
+    one from the next. `text` is what was said: the prompt, the answer, a tool's result, the summary
+    of a conversation. `about` becomes metadata.
+    """
+
+    moment: Moment
+    session: str
+    at_ms: int
+    nonce: str
+    given: str = ""
+    text: str = ""
+    use: Use = tool_use.UNKNOWN
+    folder: str = ""
+    branch: str = ""  # as the agent has it; most do not tell
+    decisions: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def prompt_event(self) -> EventId:
+        """What a prompt is recorded as."""
+        return transcripts.event_id(self.session, Kind.PROMPT, self.given or self.nonce)
+
+    @property
+    def said(self) -> str:
+        """The text, without what we put into it ourselves."""
+        return transcripts.own_words(self.text)
+
+
+def renamed(told: Told, clean: Callable[[str], str]) -> Told:
+    """Return the same with clean ids. Ids of events are made of them: every way that a call of a
+    hook may take has to begin with this."""
+    return replace(told, session=clean(told.session), given=clean(told.given))
+
+
+def withheld(told: Told) -> Told:
+    """The same without its content, which may not be kept: that it happened is no secret."""
+    return replace(told, text=WITHHELD, use=Use(name=told.use.name), decisions=())
+
+
+def events(told: Told, *, project: str, branch: str) -> list[Event]:
+    """What is recorded of it. Raises InvalidInput."""
+    made = _Made(told, project, branch)
+    match told.moment:
+        case Moment.SESSION_START:
+            return [made.mark(Kind.SESSION_START, EventType.SESSION_START, told.nonce)]
+        case Moment.SUBAGENT_START:
+            # It starts once, unless it has no session of its own.
+            own = transcripts.main_session(told.session) != told.session
+            given = "" if own else told.nonce
+            return [made.mark(Kind.SUBAGENT_START, EventType.SUBAGENT_START, given)]
+        case Moment.PROMPT:
+            return made.words(Kind.PROMPT, EventType.USER_MESSAGE, EventRole.USER, told.said)
+        case Moment.TOOL | Moment.TOOL_FAILURE:
+            text = told.use.told(told.text)
+            return made.words(Kind.TOOL, EventType.TOOL_RESULT, EventRole.TOOL, text)
+        case Moment.ANSWER:
+            return made.answer()
+        case Moment.STOP:
+            return [*made.answer(), made.end("stop", EventType.ASSISTANT_STOP)]
+        case Moment.SUBAGENT_STOP:
+            return [*made.answer(), made.end("subagent-stop", EventType.SUBAGENT_STOP)]
+        case Moment.SESSION_END:
+            return [*made.answer(), made.end("session-end", EventType.SESSION_END)]
+        case _:
+            return []
+
+
+class _Made:
+    """Builds the events of one telling."""
+
+    def __init__(self, told: Told, project: str, branch: str) -> None:
+        self._told = told
+        self._metadata = {
+            name: transcripts.fitting(value)[:MAX_ABOUT_CHARS]
+            for name, value in {
+                **told.about,
+                **told.use.metadata(),
+                "cwd": told.folder,
+                "branch": branch,
+                "project": project,
+            }.items()
+            if value
+        }
+        self._given = told.given or told.nonce
+        if told.moment is Moment.TOOL_FAILURE:
+            self._metadata["error"] = "true"
+
+    def words(self, kind: Kind, what: EventType, role: EventRole, text: str) -> list[Event]:
+        if not text:
+            return []
+        return [self._event(kind, self._given, what, role, transcripts.fitting(text))]
+
+    def mark(self, kind: Kind, what: EventType, given: str) -> Event:
+        return self._event(kind, given, what, EventRole.SYSTEM)
+
+    def answer(self) -> list[Event]:
+        said = self._told.said
+        return self.words(Kind.ANSWER, EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, said)
+
+    def end(self, word: str, what: EventType) -> Event:
+        return self._event(Kind.OTHER, f"{word}:{self._given}", what, EventRole.SYSTEM)
+
+    def _event(
+        self, kind: Kind, given: str, what: EventType, role: EventRole, text: str = ""
+    ) -> Event:
+        told = self._told
+        return Event(
+            event_id=EventId(transcripts.event_id(told.session, kind, given)),
+            session_id=SessionId(told.session),
+            at_ms=Millis(told.at_ms),
+            type=what,
+            role=role,
+            text=text,
+            metadata=self._metadata,
+        )

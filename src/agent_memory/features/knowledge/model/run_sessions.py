@@ -1,0 +1,131 @@
+"""Work: what is known of the runs of agents, each an episode, and of their sessions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.knowledge.model import sessions, users
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.sessions import Session
+from agent_memory.features.log.model.events import Event, EventType, Millis, SessionId
+from agent_memory.features.runs.model import run_events
+from agent_memory.features.runs.model.machine import Outcome
+from agent_memory.kernel import ids
+from agent_memory.kernel.ids import KnowledgeId
+
+_ERRORS = {
+    Outcome.COMPLETED.value: None,
+    Outcome.FAILED.value: "run_failed",
+    Outcome.CANCELLED.value: "cancelled",
+    Outcome.DENIED.value: "denied",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(Session):
+    """A session within a session. `outcome` is empty while it goes on, and where it was cut off."""
+
+    run_id: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSession:
+    """The runs of a session, all in all. It is listed by what happened last."""
+
+    id: KnowledgeId  # the session's
+    session_id: SessionId
+    agent: str  # of the last run, as is the outcome
+    first_ms: Millis
+    last_ms: Millis
+    runs: int
+    summary: str  # of the first prompt that says something
+    last_run: str
+    outcome: str = ""
+
+    @property
+    def made_ms(self) -> Millis:
+        return self.last_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """All that is known of a session, and of its runs those that are of interest."""
+
+    session: Session | None = None
+    whole: RunSession | None = None
+    runs: Mapping[str, Run] = field(default_factory=dict)
+
+
+def id_of(session_id: SessionId, run_id: str) -> KnowledgeId:
+    return ids.derived("run", session_id, run_id)
+
+
+def continued(known: Known, events: Iterable[Event], owner: str) -> Known:
+    """After more events of the session."""
+    session, whole, runs = known.session, known.whole, dict(known.runs)
+    for event in events:
+        session = sessions.continued(session, event, owner)
+        run_id = run_events.run_of(event)
+        if run_id:
+            before = runs.get(run_id)
+            run = _run_continued(before or _begun(event, run_id), event, owner)
+            whole = _whole_continued(whole, run, is_new=before is None)
+            runs[run_id] = run
+    return Known(session=session, whole=whole, runs=runs)
+
+
+def episode(run: Run, known: Episode | None, now: Millis) -> Episode:
+    """One that was cut off has had no answer."""
+    error = _ERRORS.get(run.outcome, sessions.NO_ANSWER)
+    found = Episode(
+        id=run.id,
+        agent_id=run.agent,
+        user_id=users.id_of(run.user) if run.user else None,
+        session_id=run.session_id,
+        trigger_type=run_events.RUN,
+        success=error is None,
+        error_code=error,
+        summary=run.summary,
+        started_ms=run.started_ms,
+        ended_ms=run.last_ms,
+        created_ms=now,
+    )
+    return sessions.corrected(found, known)
+
+
+def _begun(event: Event, run_id: str) -> Run:
+    return Run(
+        id=id_of(event.session_id, run_id),
+        run_id=run_id,
+        session_id=event.session_id,
+        started_ms=event.at_ms,
+        last_ms=event.at_ms,
+        last_event_id=event.event_id,
+        trigger=run_events.RUN,
+    )
+
+
+def _run_continued(run: Run, event: Event, owner: str) -> Run:
+    run = sessions.heard(sessions.noted(run, event, owner), event)
+    if event.type is EventType.ASSISTANT_STOP:
+        return replace(run, outcome=sessions.named(event.metadata, run_events.OUTCOME))
+    return run
+
+
+def _whole_continued(whole: RunSession | None, run: Run, *, is_new: bool) -> RunSession:
+    if whole is None:
+        whole = RunSession(
+            id=sessions.id_of(run.session_id),
+            session_id=run.session_id,
+            agent=run.agent,
+            first_ms=run.started_ms,
+            last_ms=run.last_ms,
+            runs=0,
+            summary=run.summary,
+            last_run=run.run_id,
+        )
+    if is_new:
+        whole = replace(whole, runs=whole.runs + 1, last_run=run.run_id)
+    if run.run_id == whole.last_run:
+        whole = replace(whole, agent=run.agent, outcome=run.outcome)
+    return replace(whole, last_ms=run.last_ms, summary=whole.summary or run.summary)

@@ -1,0 +1,267 @@
+"""Sessions: what is known of a conversation as it goes on, one event after the other.
+
+Runs of agents may take place in it. Each has an episode and chains of its own (`work.py`), so that
+what is told here of steps, success and episode is of all that was said outside of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from agent_memory.features.hooks.model.transcripts import main_session
+from agent_memory.features.knowledge.model import procedures, users
+from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model.procedures import Step
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    EventType,
+    Millis,
+    Position,
+    SessionId,
+)
+from agent_memory.features.runs.model import run_events
+from agent_memory.kernel import ids
+from agent_memory.kernel.ids import KnowledgeId
+
+MAX_CHAINS = 200  # that are counted of one session
+SUMMARY_CHARS = 200
+NO_ANSWER, TOOL_ERROR = "no_answer", "tool_error"
+CHAT, SUBAGENT = "chat", "subagent"
+_NAMED = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How often a session took a chain, and how often it succeeded."""
+
+    steps: tuple[str, ...]
+    used: int = 0
+    succeeded: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """Of a session with runs in it, what took place beside them."""
+
+    started_ms: Millis
+    last_ms: Millis
+    trigger: str
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    id: KnowledgeId
+    session_id: SessionId
+    started_ms: Millis
+    last_ms: Millis
+    last_event_id: EventId
+    events: int = 0
+    agent: str = ""
+    user: str = ""  # the canonical id
+    speaker: str = ""
+    project: str = ""
+    trigger: str = CHAT
+    summary: str = ""
+    waiting: bool = False  # for an answer
+    ended: bool = False
+    failed: bool = False  # the last tool
+    steps: tuple[Step, ...] = ()  # of the chain that is not ended
+    chains: Mapping[str, Tally] = field(default_factory=dict)
+    has_runs: bool = False
+    beside: Outside | None = None  # where it has
+
+    @property
+    def made_ms(self) -> Millis:
+        return self.started_ms
+
+    @property
+    def outside(self) -> Outside | None:
+        """All of it, where there are no runs."""
+        if self.has_runs:
+            return self.beside
+        return Outside(
+            started_ms=self.started_ms,
+            last_ms=self.last_ms,
+            trigger=self.trigger,
+            summary=self.summary,
+        )
+
+    @property
+    def episode_id(self) -> KnowledgeId | None:
+        """None where all of it are runs."""
+        return None if self.outside is None else self.id
+
+    @property
+    def last(self) -> Position:
+        return Position(at_ms=self.last_ms, event_id=self.last_event_id)
+
+
+def id_of(session_id: SessionId) -> KnowledgeId:
+    return ids.derived("session", session_id)
+
+
+def follows(session: Session | None, event: Event) -> bool:
+    """Whether it comes after all that is known; else the session is to be read from its start."""
+    return session is None or session.last.order < event.position.order
+
+
+def continued(session: Session | None, event: Event, owner: str) -> Session:
+    """After one more event. `owner` is who talks with the agents of this machine."""
+    known = _begun(event) if session is None else session
+    if run_events.run_of(event):
+        return _ran(known, event, owner)
+    noticed = noted(known, event, owner)
+    if known.has_runs:
+        noticed = replace(noticed, beside=_beside(known, event))
+    if known.outside is None:  # whoever talks with the user goes before whoever ran here
+        noticed = replace(noticed, agent=named(event.metadata, "agent") or known.agent)
+    return heard(noticed, event)
+
+
+S = TypeVar("S", bound=Session)
+
+
+def noted(known: S, event: Event, owner: str) -> S:
+    """Who was there, and until when."""
+    about = event.metadata
+    agent = known.agent or named(about, "agent")
+    return replace(
+        known,
+        last_ms=event.at_ms,
+        last_event_id=event.event_id,
+        events=known.events + 1,
+        agent=agent,
+        user=known.user or named(about, "user_id") or (owner if agent else ""),
+        project=known.project or named(about, "project"),
+        ended=event.type is EventType.SESSION_END,
+    )
+
+
+def heard(known: S, event: Event) -> S:
+    """What was said and done."""
+    match event.type:
+        case EventType.USER_MESSAGE:
+            return replace(
+                _chain_ended(known),
+                summary=known.summary or summarized(event.text),
+                speaker=known.speaker or named(event.metadata, "speaker"),
+                waiting=True,
+            )
+        case EventType.ASSISTANT_MESSAGE:
+            return replace(known, waiting=False)
+        case EventType.ASSISTANT_STOP | EventType.SUBAGENT_STOP:
+            return replace(_chain_ended(known), waiting=False)
+        case EventType.SESSION_END:
+            return _chain_ended(known)
+        case EventType.TOOL_RESULT:
+            return _used(known, event)
+        case _:
+            return known
+
+
+def episode(session: Session, known: Episode | None, now: Millis) -> Episode | None:
+    """The session as an episode: it succeeded if the last prompt was answered and the last tool did
+    what it was asked. None where all of it are runs."""
+    outside = session.outside
+    if outside is None:
+        return None
+    error = NO_ANSWER if session.waiting else TOOL_ERROR if session.failed else None
+    found = Episode(
+        id=session.id,
+        agent_id=session.agent,
+        user_id=users.id_of(session.user) if session.user else None,
+        session_id=session.session_id,
+        trigger_type=outside.trigger,
+        success=error is None,
+        error_code=error,
+        summary=outside.summary,
+        started_ms=outside.started_ms,
+        ended_ms=outside.last_ms,
+        created_ms=now,
+    )
+    return corrected(found, known)
+
+
+def corrected(found: Episode, known: Episode | None) -> Episode:
+    """What someone has set stays."""
+    if known is None:
+        return found
+    kept = {name: getattr(known, name) for name in known.fixed}
+    return replace(found, created_ms=known.created_ms, fixed=known.fixed, **kept)
+
+
+def named(about: Mapping[str, str], field: str) -> str:
+    """A name as it may be kept, whatever someone has sent."""
+    return "".join(filter(str.isprintable, about.get(field, "")))[:_NAMED].strip()
+
+
+def _ran(known: Session, event: Event, owner: str) -> Session:
+    """What a run tells of its session; all else is told of the run."""
+    prompt = event.text if event.type is EventType.USER_MESSAGE else ""
+    return replace(
+        noted(known, event, owner),
+        summary=known.summary or summarized(prompt),
+        has_runs=True,
+        beside=known.outside if known.events else None,
+    )
+
+
+def _beside(known: Session, event: Event) -> Outside:
+    beside = known.beside or Outside(
+        started_ms=event.at_ms, last_ms=event.at_ms, trigger=_trigger(event)
+    )
+    prompt = event.text if event.type is EventType.USER_MESSAGE else ""
+    return replace(beside, last_ms=event.at_ms, summary=beside.summary or summarized(prompt))
+
+
+def _begun(event: Event) -> Session:
+    return Session(
+        id=id_of(event.session_id),
+        session_id=event.session_id,
+        started_ms=event.at_ms,
+        last_ms=event.at_ms,
+        last_event_id=event.event_id,
+        trigger=_trigger(event),
+    )
+
+
+def _trigger(event: Event) -> str:
+    nested = main_session(event.session_id) != event.session_id
+    started_by_agent = nested or event.type is EventType.SUBAGENT_START
+    return named(event.metadata, "trigger") or (SUBAGENT if started_by_agent else CHAT)
+
+
+def _used(session: S, event: Event) -> S:
+    taken = procedures.step(event)
+    if taken is None:
+        return session
+    known = replace(session, failed=taken.failed, steps=procedures.joined(session.steps, taken))
+    return _chain_ended(known) if procedures.ends(taken) else known
+
+
+def _chain_ended(session: S) -> S:
+    if not session.steps:
+        return session
+    steps = procedures.chained(session.steps)
+    name = procedures.chain_id(session.agent, steps)
+    chains = dict(session.chains)
+    if steps and (name in chains or len(chains) < MAX_CHAINS):
+        tally = chains.get(name, Tally(steps=steps))
+        chains[name] = replace(
+            tally,
+            used=tally.used + 1,
+            succeeded=tally.succeeded + (not session.steps[-1].failed),
+        )
+    return replace(session, steps=(), chains=chains)
+
+
+def summarized(text: str) -> str:
+    """The first line that says something, cut where a sentence ends if one does."""
+    line = next((line.strip() for line in text[:4_000].splitlines() if line.strip()), "")
+    sentence = line
+    for mark in (". ", "? ", "! "):
+        sentence = min(sentence, line.partition(mark)[0] + mark.strip(), key=len)
+    line = sentence if len(sentence) >= 15 and sentence.rstrip(".?!") in line else line
+    return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 3].rstrip() + "..."

@@ -1,0 +1,66 @@
+"""Users: the people that agents have talked with, by one name each."""
+
+from dataclasses import dataclass, replace
+
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel import ids, limits
+from agent_memory.kernel.ids import KnowledgeId
+
+_TELEGRAM = "telegram:"
+_EMAIL = "email:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """`canonical_id` names someone wherever they come from: `telegram:123456789`,
+    `email:ann@example.org`, `local:ann`. The id is made from it."""
+
+    id: KnowledgeId
+    canonical_id: str
+    display_name: str | None = None
+    telegram_id: str | None = None
+    email: str | None = None
+    total_conversations: int = 0
+    last_seen_ms: Millis | None = None
+    created_ms: Millis
+    fixed: frozenset[str] = frozenset()  # what someone has set: then it is more than was learned
+
+    def __post_init__(self) -> None:
+        limits.check_name("canonical_id", self.canonical_id)
+        for field in ("display_name", "telegram_id", "email"):
+            limits.check_name(field, getattr(self, field) or "", required=False)
+        limits.check_count("total_conversations", self.total_conversations)
+
+    @property
+    def made_ms(self) -> Millis:
+        return self.created_ms
+
+
+def id_of(canonical_id: str) -> KnowledgeId:
+    return ids.derived("user", canonical_id)
+
+
+def met(canonical_id: str, at: Millis) -> User:
+    """Someone of whom nothing but the name is known, and what the name tells."""
+    return User(
+        id=id_of(canonical_id),
+        canonical_id=canonical_id,
+        telegram_id=_after(_TELEGRAM, canonical_id),
+        email=_after(_EMAIL, canonical_id),
+        created_ms=at,
+    )
+
+
+def seen(user: User, *, conversations: int, at: Millis | None, name: str) -> User:
+    """After so many more conversations, or fewer, the last of them then."""
+    known = user.last_seen_ms
+    return replace(
+        user,
+        total_conversations=max(0, user.total_conversations + conversations),
+        last_seen_ms=known if at is None else max(at, known or at),
+        display_name=user.display_name or name or None,
+    )
+
+
+def _after(prefix: str, name: str) -> str | None:
+    return name.removeprefix(prefix) or None if name.startswith(prefix) else None

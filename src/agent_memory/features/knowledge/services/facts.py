@@ -1,0 +1,185 @@
+"""Facts: claimed, confirmed and contradicted, read, corrected and removed."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from agent_memory.features.knowledge.model import facts
+from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
+from agent_memory.kernel.errors import NotFound, Overloaded
+from agent_memory.kernel.limits import NAME_CHARS
+from agent_memory.platform.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
+
+TRIES = 100  # to write what someone else writes at the same time
+_FORMER = 500
+_WHERE = "fact"
+
+Said = TypeVar("Said", Claim, Fact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What is to be different; None is as it was."""
+
+    value: str | None = None
+    fact_type: str | None = None
+    confidence: float | None = None
+
+
+@dataclass(slots=True)
+class _Reads:
+    """Which facts were read how often since it was last written down."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    due: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    writer: Executor = field(default_factory=lambda: ThreadPoolExecutor(1, "fact-reads"))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    knowledge: KnowledgeStore
+    secrets: SecretsFilter
+    clock: Clock
+    changed: Callable[[], None]
+    reads: _Reads = field(default_factory=_Reads)
+
+    def claim(self, claim: Claim) -> Fact:
+        """Hold it for true. Raises ContentBlocked and InvalidInput."""
+        claim = clean(claim, self.secrets)
+        for _ in range(TRIES):
+            (known,) = self.knowledge.get(Fact, [claim.fact_id])
+            fact, former = facts.heard(known, claim, self.clock.now())
+            if self._written(known, fact, former):
+                return fact
+        raise Overloaded(f"the fact {claim.key!r} is being changed by many: try again")
+
+    def correct(self, name: str, correction: Correction) -> Fact:
+        for _ in range(TRIES):
+            known = self._known(name)
+            now = self.clock.now()
+            fact_type = self._clean(correction.fact_type or known.fact_type)
+            former: Former | None = None
+            value = correction.value
+            if value is not None:
+                value = clean_value(known.key, value, self.secrets)
+            if value is not None and value != known.value:
+                fact, former = facts.contradicted(
+                    known, value, now, fact_type, correction.confidence
+                )
+            else:
+                sure = correction.confidence
+                fact = replace(
+                    known,
+                    fact_type=fact_type,
+                    confidence=known.confidence if sure is None else sure,
+                    updated_ms=now,
+                )
+            if self._written(known, fact, former):
+                return fact
+        raise Overloaded(f"the fact {name} is being changed by many: try again")
+
+    def read(self, name: str) -> Fact:
+        """One, which is counted. Raises NotFound."""
+        with self.reads.lock:
+            fact = self._known(name)
+            self._count([fact.id])
+            return self._with_reads(fact)
+
+    def page(
+        self, *, scope: str | None, fact_type: str | None, limit: int, offset: int
+    ) -> tuple[list[Fact], int]:
+        return self.knowledge.page(
+            Fact, limit=limit, offset=offset, scope=scope, fact_type=fact_type
+        )
+
+    def version(self) -> int:
+        """Another one whenever a page may be."""
+        return self.knowledge.version(Fact)
+
+    def history(self, name: str, *, limit: int, offset: int) -> tuple[list[Former], int]:
+        """The values it had before, the latest first."""
+        fact = self._known(name)
+        return self.knowledge.page(Former, limit=limit, offset=offset, fact_id=fact.id)
+
+    def used(self, names: Sequence[str]) -> None:
+        """These were given to an agent."""
+        if names:
+            with self.reads.lock:
+                self._count(names)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """With all that was held before; those that are not there are passed by."""
+        for name in dict.fromkeys(names):
+            if not any(self._removed(name) for _ in range(TRIES)):
+                raise Overloaded(f"the fact {name} is being changed by many: try again")
+        self.changed()
+
+    def _removed(self, name: str) -> bool:
+        (fact,) = self.knowledge.get(Fact, [name])
+        if fact is None:
+            return True
+        while formers := self.knowledge.page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[0]:
+            if not self.knowledge.commit([KnowledgeChange(each, None) for each in formers]):
+                return False
+        return self.knowledge.commit([KnowledgeChange(fact, None)])
+
+    def _count(self, names: Iterable[str]) -> None:
+        """Written a little later, all at once: nobody waits for it, and none is lost on the way."""
+        self.reads.counts.update(names)
+        if not self.reads.due:
+            self.reads.due = True
+            self.reads.writer.submit(self._write_counts)
+
+    def _write_counts(self) -> None:
+        with self.reads.lock:
+            self.reads.due = False
+            names = list(self.reads.counts)
+            for _ in range(TRIES):
+                known = [fact for fact in self.knowledge.get(Fact, names) if fact is not None]
+                if self.knowledge.commit(
+                    [KnowledgeChange(fact, self._with_reads(fact)) for fact in known]
+                ):
+                    break
+            self.reads.counts.clear()
+
+    def _with_reads(self, fact: Fact) -> Fact:
+        return replace(fact, access_count=fact.access_count + self.reads.counts[fact.id])
+
+    def _written(self, before: Fact | None, after: Fact, former: Former | None) -> bool:
+        changes = [KnowledgeChange(before, after)]
+        if former is not None:
+            changes.append(KnowledgeChange(None, former))
+        written = self.knowledge.commit(changes)
+        if written:
+            self.changed()
+        return written
+
+    def _known(self, name: str) -> Fact:
+        (fact,) = self.knowledge.get(Fact, [name])
+        if fact is None:
+            raise NotFound(f"there is no fact {name}")
+        return fact
+
+    def _clean(self, text: str) -> str:
+        return self.secrets.clean(text, where=_WHERE)
+
+
+def clean(said: Said, secrets: SecretsFilter) -> Said:
+    """Return a claim or a fact without its secrets. Raises ContentBlocked."""
+    names: dict[str, Any] = {
+        field: secrets.clean_name(value, limit=NAME_CHARS, where=_WHERE)
+        for field in ("scope", "agent_id", "user_id", "key", "fact_type")
+        if (value := getattr(said, field))
+    }
+    return replace(said, **names, value=clean_value(said.key, said.value, secrets))
+
+
+def clean_value(key: str, value: str, secrets: SecretsFilter) -> str:
+    """Its key may be what tells that a value is a secret."""
+    lead = f"{key}="
+    whole = secrets.clean(lead + value, where=_WHERE)
+    return whole[len(lead) :] if whole.startswith(lead) else secrets.clean(value, where=_WHERE)

@@ -1,0 +1,182 @@
+"""The event log on an ordered store: event, id, session entry and outbox entry in one batch."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from agent_memory.features.forgetting.model.forgetting import Place
+from agent_memory.features.log.model.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.kernel import futures
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import (
+    Absent,
+    Append,
+    Batch,
+    Committed,
+    Delete,
+    Outcome,
+    Put,
+    Row,
+)
+
+PAGE_BYTES = 3 << 20  # a page fits a gRPC client's default limit of 4 MiB
+_CHUNK = 64
+
+
+class StoredEventLog:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def append(self, events: Sequence[Event], /) -> "Future[list[bool]]":
+        return futures.mapped(self._store.submit([_batch(event) for event in events]), _created)
+
+    def get(self, event_id: EventId, /) -> Event | None:
+        found = self._store.get(families.EVENT_IDS, keys.event_id(event_id))
+        if found is None:
+            return None
+        at = Position(at_ms=codec.decode_millis(found), event_id=event_id)
+        value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
+        return None if value is None else codec.decode_event(at, value)
+
+    def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+        batches = [_alias(event_id, at_ms) for event_id, at_ms in names]
+        return futures.mapped(self._store.submit(batches), lambda _: None)
+
+    def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
+        first = keys.event_prefix(start)
+        if after is not None:
+            first = max(first, keys.after(keys.event(after.at_ms, after.event_id)))
+        return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
+
+    def at(self, positions: Sequence[Position], /) -> list[Event]:
+        found = self._store.get_many(
+            families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
+        )
+        return [
+            codec.decode_event(at, value)
+            for at, value in zip(positions, found, strict=True)
+            if value is not None
+        ]
+
+    def of_session(
+        self,
+        session_id: SessionId,
+        /,
+        *,
+        after: Position | None,
+        limit: int,
+        reverse: bool = False,
+    ) -> Page:
+        prefix = keys.session(session_id)
+        first, last = prefix, keys.end_of(prefix)
+        if after is not None:
+            place = keys.session_event(session_id, after.at_ms, after.event_id)
+            first, last = (first, place) if reverse else (keys.after(place), last)
+        return self._page(families.SESSION_EVENTS, first, last, limit, reverse=reverse)
+
+    def around(
+        self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
+    ) -> list[list[Position]]:
+        wanted = [keys.session_event(session, at.at_ms, at.event_id) for session, at in places]
+        found = self._store.around(families.SESSION_EVENTS, wanted, reach=reach)
+        prefixes = [keys.session(session) for session, _ in places]
+        return [
+            [keys.position(key) for key, _ in rows if key.startswith(prefix)]
+            for prefix, rows in zip(prefixes, found, strict=True)
+        ]
+
+    def remove(self, places: Sequence[Place], /) -> None:
+        """The entry of the id stays, as a tombstone: `append` finds it there."""
+        found = self.at([place.at for place in places])
+        present = {event.event_id: event for event in found}
+        batches = [_removal(place) for place in places if place.at.event_id in present]
+        if batches:
+            self._store.submit(batches).result()
+
+    def watermark(self) -> int:
+        return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
+
+    def _page(
+        self, family: str, start: bytes, end: bytes, limit: int, *, reverse: bool = False
+    ) -> Page:
+        """Read in chunks, so that a page of long texts stops early and not after the fact."""
+        events: list[Event] = []
+        size = 0
+        while True:
+            # One row more than wanted tells whether there is a next page.
+            wanted = min(_CHUNK, limit - len(events)) + 1
+            rows = self._store.scan(family, start, end, limit=wanted, reverse=reverse)
+            for at, value in self._values(family, rows[: wanted - 1]):
+                event = codec.decode_event(at, value)
+                size += len(value) + _framing(event)
+                if events and size > PAGE_BYTES:
+                    return _unfinished(events)
+                events.append(event)
+            if len(rows) < wanted:
+                return Page(events=tuple(events))
+            if len(events) >= limit:
+                return _unfinished(events)
+            edge = rows[wanted - 2][0]
+            start, end = (start, edge) if reverse else (keys.after(edge), end)
+
+    def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
+        positions = [keys.position(key) for key, _ in rows]
+        if family == families.EVENTS:
+            return [(at, value) for at, (_, value) in zip(positions, rows, strict=True)]
+        found = self._store.get_many(
+            families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
+        )
+        return [(at, v) for at, v in zip(positions, found, strict=True) if v is not None]
+
+
+def _batch(event: Event) -> Batch:
+    key = keys.event(event.at_ms, event.event_id)
+    name = keys.event_id(event.event_id)
+    return Batch(
+        (
+            Put(families.EVENTS, key, codec.encode_event(event)),
+            Put(families.EVENT_IDS, name, codec.encode_millis(event.at_ms)),
+            Put(
+                families.SESSION_EVENTS,
+                keys.session_event(event.session_id, event.at_ms, event.event_id),
+                codec.EMPTY,
+            ),
+            Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
+        ),
+        (Absent(families.EVENT_IDS, name),),
+    )
+
+
+def _alias(event_id: EventId, at_ms: Millis) -> Batch:
+    name = keys.event_id(event_id)
+    return Batch(
+        (Put(families.EVENT_IDS, name, codec.encode_millis(at_ms)),),
+        (Absent(families.EVENT_IDS, name),),
+    )
+
+
+def _removal(place: Place) -> Batch:
+    at = place.at
+    key = keys.event(at.at_ms, at.event_id)
+    entry = keys.session_event(place.session_id, at.at_ms, at.event_id)
+    return Batch(
+        (
+            Delete(families.EVENTS, key),
+            Delete(families.SESSION_EVENTS, entry),
+            Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(key)),
+        )
+    )
+
+
+def _created(outcomes: list[Outcome]) -> list[bool]:
+    return [isinstance(outcome, Committed) for outcome in outcomes]
+
+
+def _framing(event: Event) -> int:
+    """What an event has on a wire beyond its stored value: its id, and a few bytes per field."""
+    return 4 * len(event.event_id) + 6 * len(event.metadata) + 32
+
+
+def _unfinished(events: Sequence[Event]) -> Page:
+    last = events[-1]
+    return Page(events=tuple(events), next=Position(at_ms=last.at_ms, event_id=last.event_id))

@@ -1,0 +1,135 @@
+"""Events: what happened in a conversation, valid once built."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NewType
+
+from agent_memory.kernel.errors import InvalidInput
+
+EventId = NewType("EventId", str)
+SessionId = NewType("SessionId", str)
+Millis = NewType("Millis", int)
+
+MAX_MILLIS = 9_999_999_999_999  # 13 digits: what a zero-padded key can order
+MAX_EVENT_ID_CHARS = 128
+MAX_SESSION_ID_CHARS = 256
+MAX_TEXT_BYTES = 1 << 20
+MAX_METADATA_ENTRIES = 256
+MAX_METADATA_BYTES = 64 << 10
+
+
+class EventType(IntEnum):
+    """Numbers are those of the wire; they are stored, so they never change."""
+
+    SESSION_START = 1
+    USER_MESSAGE = 2
+    ASSISTANT_MESSAGE = 3
+    TOOL_RESULT = 4
+    ASSISTANT_STOP = 5
+    SUBAGENT_START = 6
+    SUBAGENT_STOP = 7
+    SESSION_END = 8
+
+
+class EventRole(IntEnum):
+    """Numbers are those of the wire; they are stored, so they never change."""
+
+    USER = 1
+    ASSISTANT = 2
+    SYSTEM = 3
+    TOOL = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in the log's order: time, then the bytes of the id."""
+
+    at_ms: Millis
+    event_id: EventId
+
+    @property
+    def order(self) -> tuple[int, bytes]:
+        return self.at_ms, self.event_id.encode()
+
+    @property
+    def next(self) -> "Position":
+        """The place right behind this one; no event can have it."""
+        return Position(at_ms=self.at_ms, event_id=EventId(self.event_id + "\0"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One conversation event. Immutable once stored; identified by `event_id` alone."""
+
+    event_id: EventId
+    session_id: SessionId
+    at_ms: Millis
+    type: EventType
+    role: EventRole
+    text: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_name("event_id", self.event_id, MAX_EVENT_ID_CHARS)
+        check_session_id(self.session_id)
+        check_millis("timestamp_ms", self.at_ms)
+        size = _utf8_size("text", self.text)
+        if size > MAX_TEXT_BYTES:
+            raise InvalidInput(
+                f"text is {size:,} bytes; the limit is {MAX_TEXT_BYTES:,} (1 MiB):"
+                " split the event or shorten its text"
+            )
+        if self.metadata:
+            _check_metadata(self.metadata)
+
+    @property
+    def position(self) -> Position:
+        return Position(at_ms=self.at_ms, event_id=self.event_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some events in order; `next` is set when there are more."""
+
+    events: tuple[Event, ...]
+    next: Position | None = None
+
+
+def check_session_id(value: str) -> None:
+    _check_name("session_id", value, MAX_SESSION_ID_CHARS)
+
+
+def check_millis(name: str, value: int) -> None:
+    if not 0 <= value <= MAX_MILLIS:
+        raise InvalidInput(
+            f"{name} is {value}; it must be Unix milliseconds from 0 to {MAX_MILLIS} (13 digits)"
+        )
+
+
+def _check_name(name: str, value: str, limit: int) -> None:
+    if not value:
+        raise InvalidInput(f"{name} is required and must not be empty")
+    if len(value) > limit:
+        raise InvalidInput(f"{name} has {len(value)} characters; the limit is {limit}")
+    if not value.isprintable():
+        raise InvalidInput(f"{name} must hold printable characters only")
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    if len(metadata) > MAX_METADATA_ENTRIES:
+        raise InvalidInput(
+            f"metadata has {len(metadata)} entries; the limit is {MAX_METADATA_ENTRIES}"
+        )
+    size = _utf8_size("metadata", "".join((*metadata, *metadata.values())))
+    if size > MAX_METADATA_BYTES:
+        raise InvalidInput(
+            f"metadata holds {size:,} bytes; the limit is {MAX_METADATA_BYTES:,} (64 KiB)"
+        )
+
+
+def _utf8_size(name: str, text: str) -> int:
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError as exc:
+        raise InvalidInput(f"{name} must be valid Unicode (it holds a lone surrogate)") from exc

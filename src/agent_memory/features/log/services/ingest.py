@@ -1,0 +1,67 @@
+"""Ingest: events come in, are cleaned of secrets, and are acknowledged once durable."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import NewType
+
+from agent_memory.features.log.model.events import (
+    MAX_EVENT_ID_CHARS,
+    MAX_SESSION_ID_CHARS,
+    Event,
+    EventId,
+    SessionId,
+)
+from agent_memory.platform.ports import EventLog, SecretsFilter
+
+Clean = NewType("Clean", Event)
+
+_MARKER = 64  # characters: what stands for a secret is no longer
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    log: EventLog
+    secrets: SecretsFilter
+    recorded: Callable[[], None]  # told after each group of events is durable
+
+    def clean(self, event: Event) -> Clean:
+        """The event without its secrets. Raises ContentBlocked. Long texts take their time: not
+        on an event loop."""
+        named = [f"{key}={value}" for key, value in event.metadata.items()]
+        # Most pass, and each part alone costs more.
+        if self.secrets.passes([event.text, event.event_id, event.session_id, *named]):
+            return Clean(event)
+        name = self.secrets.clean_name(event.event_id, limit=MAX_EVENT_ID_CHARS, where="event_id")
+        cleaned = replace(
+            event,
+            event_id=EventId(name),
+            session_id=self.clean_session(event.session_id),
+            text=self.secrets.clean(event.text, where=f"{name}/text"),
+            metadata={
+                self._clean_key(key, name): self._cleaned_value(key, value, f"{name}/metadata")
+                for key, value in event.metadata.items()
+            },
+        )
+        return Clean(event if cleaned == event else cleaned)
+
+    def clean_session(self, session_id: str) -> SessionId:
+        """Return the id under which events of a session are stored."""
+        return SessionId(
+            self.secrets.clean_name(session_id, limit=MAX_SESSION_ID_CHARS, where="session_id")
+        )
+
+    def submit(self, events: Sequence[Clean]) -> "Future[list[bool]]":
+        """For each event, once durable: whether it is new. Never blocks."""
+        stored = self.log.append(events)
+        stored.add_done_callback(lambda _: self.recorded())
+        return stored
+
+    def _clean_key(self, key: str, event_id: str) -> str:
+        return self.secrets.clean_name(key, limit=len(key) + _MARKER, where=f"{event_id}/metadata")
+
+    def _cleaned_value(self, key: str, value: str, where: str) -> str:
+        """Its key may be what tells that a value is a secret."""
+        lead = f"{key}="
+        whole = self.secrets.clean(lead + value, where=where)
+        return whole[len(lead) :] if whole.startswith(lead) else self.secrets.clean(value)

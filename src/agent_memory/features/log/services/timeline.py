@@ -1,0 +1,53 @@
+"""Timeline: reading back what was recorded, by time."""
+
+from dataclasses import dataclass
+
+from agent_memory.features.log.model.events import (
+    Event,
+    EventId,
+    Millis,
+    Page,
+    Position,
+    SessionId,
+    check_millis,
+    check_session_id,
+)
+from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.platform.ports import EventLog
+
+DEFAULT_EVENTS = 50
+MAX_EVENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    log: EventLog
+
+    def events(
+        self, start: int, end: int, *, limit: int = 0, after: Position | None = None
+    ) -> Page:
+        """Events of start <= time <= end, by time, then id. A limit of 0 is the default."""
+        check_millis("from_timestamp_ms", start)
+        check_millis("to_timestamp_ms", end)
+        if start > end:
+            raise InvalidInput(
+                f"from_timestamp_ms ({start}) is after to_timestamp_ms ({end}): swap them"
+            )
+        return self.log.between(Millis(start), Millis(end), after=after, limit=page_size(limit))
+
+    def event(self, event_id: str) -> Event:
+        found = self.log.get(EventId(event_id))
+        if found is None:
+            raise NotFound(f"there is no event {event_id!r}")
+        return found
+
+    def of_session(self, session_id: str, *, limit: int = 0, after: Position | None = None) -> Page:
+        """A session's events by time; none where nobody knows it."""
+        check_session_id(session_id)
+        return self.log.of_session(SessionId(session_id), after=after, limit=page_size(limit))
+
+
+def page_size(limit: int) -> int:
+    if limit < 0:
+        raise InvalidInput(f"limit is {limit}; it must not be negative (0 means {DEFAULT_EVENTS})")
+    return min(limit or DEFAULT_EVENTS, MAX_EVENTS)

@@ -1,0 +1,467 @@
+"""The memories of one domain as git notes of one repository."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+
+import pygit2
+import structlog
+from pygit2.enums import FileMode
+
+from agent_memory.features.memories.adapters.git import (
+    commits,
+    mending,
+    opening,
+    pruning,
+    records,
+    refs,
+    trees,
+)
+from agent_memory.features.memories.adapters.git.file_modes import Modes
+from agent_memory.features.memories.adapters.git.index import Index, Indexes
+from agent_memory.features.memories.adapters.git.note_edits import Edit
+from agent_memory.features.memories.adapters.git.pruning import Pruning
+from agent_memory.features.memories.adapters.git.reading import Reader
+from agent_memory.features.memories.adapters.git.remotes import Remotes
+from agent_memory.features.memories.model import memories as memory_rules
+from agent_memory.features.memories.model.memories import Domain, Draft, Home, Memory, MemoryKey
+from agent_memory.features.memories.model.notes import Problem, Reading
+from agent_memory.kernel.errors import GitFailed, InvalidInput
+from agent_memory.platform.ports import Worker
+
+TRIES = 20
+
+log = structlog.get_logger()
+
+
+class GitNotebook:
+    """A SharedNotebook. Each call opens the repository anew: others change it too, and
+    a handle is for one thread."""
+
+    def __init__(
+        self,
+        home: Home,
+        domain: Domain,
+        *,
+        modes: Modes,
+        indexes: Indexes,
+        remotes: Remotes,
+        worker: Worker | None = None,
+    ) -> None:
+        self._home = home
+        self._domain = domain
+        self._modes = modes
+        self._indexes = indexes
+        self._remotes = remotes
+        self._reader = Reader(home, domain, worker)
+        self._pruning = Pruning(modes=modes, scratch=remotes.scratch, ended=remotes.closed.is_set)
+
+    def state(self) -> str:
+        with self._opened(alone=False) as repository:
+            present = [(name, str(commit.id)) for name, commit in refs.tips(repository)]
+        return hashlib.sha256(repr(present).encode()).hexdigest() if present else ""
+
+    def read(self) -> Reading:
+        found: dict[MemoryKey, Memory] = {}
+        problems: list[Problem] = []
+        with self._opened(alone=False) as repository:
+            for namespace, commit in refs.tips(repository):
+                blobs = trees.leaves(commit.tree).blobs
+                ref = refs.name_of(namespace)
+                for path in _sealed(repository, blobs):
+                    target = trees.place_of(path).commit
+                    problems.append(Problem(ref=ref, target=target, reason=records.TOO_LONG))
+                    del blobs[path]
+                texts = (_blob(repository, oid) for oid in blobs.values())
+                read = self._reader.contents(texts, namespace)
+                for path, contents in zip(blobs, read, strict=True):
+                    for memory in contents.memories:
+                        known = found.get(memory.key)
+                        found[memory.key] = (
+                            memory if known is None else memory_rules.merged(known, memory)
+                        )
+                    problems.extend(
+                        Problem(
+                            ref=ref,
+                            target=trees.place_of(path).commit,
+                            reason=reason,
+                        )
+                        for reason in contents.reasons
+                    )
+        if any(each.reason == records.EARLIER for each in problems) and self._has_all(found):
+            problems = [each for each in problems if each.reason != records.EARLIER]
+        return Reading(memories=tuple(found.values()), problems=tuple(problems))
+
+    def _has_all(self, found: Container[MemoryKey]) -> bool:
+        """Whether all that was written in earlier layouts has been taken over."""
+        return all(
+            MemoryKey(
+                self._domain,
+                each.namespace,
+                memory_rules.digest_of(each.namespace, each.summary, each.content, each.spec),
+            )
+            in found
+            for each in self.earlier()
+        )
+
+    def keep(self, memories: Sequence[Memory], /) -> None:
+        by_namespace: dict[str, list[Memory]] = {}
+        for memory in memories:
+            if memory.domain != self._domain:
+                raise InvalidInput(f"{memory.id} is of {memory.domain}, not of {self._domain}")
+            by_namespace.setdefault(memory.namespace, []).append(memory)
+        with self._opened() as repository:
+            targets = commits.Targets(repository)
+            for namespace, group in by_namespace.items():
+
+                def change(edit: Edit, group: list[Memory] = group) -> str:
+                    for memory in group:
+                        edit.keep(memory, targets.of(memory.commit))
+                    return _message(edit)
+
+                self._change(repository, namespace, change)
+
+    def rehome(self) -> int:
+        moved = 0
+        with self._opened() as repository:
+            head = opening.head_commit(repository)
+            if not head:
+                return 0
+            annotated = {
+                namespace: self._index(repository, namespace).commits()
+                for namespace, _ in refs.tips(repository)
+            }
+            lost = commits.lost(repository, set().union(*annotated.values()))
+            for namespace, present in annotated.items():
+                gone = present & lost
+                gone -= commits.shared(repository, namespace, gone)
+                if not gone:
+                    continue
+                count = 0
+
+                def change(edit: Edit, gone: set[str] = gone, namespace: str = namespace) -> str:
+                    nonlocal count
+                    index = self._index(repository, namespace)
+                    count = edit.move(
+                        [path for path in index.paths_of(gone) if index.outlines[path].count], head
+                    )
+                    return f"memory: {count} moved"
+
+                self._change(repository, namespace, change)
+                moved += count
+        return moved
+
+    def mend(self) -> int:
+        with self._opened() as repository:
+            return sum(self._mend(repository, name) for name in mending.damaged(repository))
+
+    def _mend(self, repository: pygit2.Repository, name: str) -> bool:
+        commit = mending.last_whole(repository, name)
+        mending.put(repository, name, commit)
+        self._modes.wrote_ref(name)
+        if commit:
+            self._modes.wrote_objects([commit])
+        log.warning("notes.mended", repository=self._home, ref=name, commit=commit or "removed")
+        return True
+
+    def erase(self, keys: Sequence[MemoryKey], /) -> int:
+        """Tombstones stay: they say nothing, and keep what was forgotten from coming back with the
+        next fetch."""
+        changed = 0
+        past: set[str] = set()
+        # Who fetches meanwhile might count on objects that are about to go.
+        with self._indexes.exchange(self._home), self._opened() as repository:
+            for namespace in dict.fromkeys(key.namespace for key in keys):
+                name = refs.name_of(namespace)
+                before = refs.tip(repository, name)
+                copies = [
+                    (copy, commit)
+                    for copy in refs.tracking(repository, namespace)
+                    if (commit := refs.tip(repository, copy)) is not None
+                ]
+                if before is None and not copies:
+                    continue
+                starts = [commit for _, commit in copies] + ([before] if before else [])
+                known = [
+                    oid
+                    for each in (name, *(copy for copy, _ in copies))
+                    for oid in pruning.reflog(repository, each)
+                ]
+                if before is not None and self._rewrite(repository, namespace, keys):
+                    changed += 1
+                elif not any(commit.parents for commit in starts) and not copies and not known:
+                    continue
+                past |= pruning.reachable(repository, [str(each.id) for each in starts] + known)
+                for copy, _ in copies:
+                    refs.remove(repository, copy)
+                    self._modes.wrote_ref(copy)
+                    changed += 1
+                pruning.drop_reflog(repository, name)
+            past -= pruning.reachable(repository, [str(tip.id) for _, tip in refs.tips(repository)])
+            if past and (left := self._pruning.prune(past)):
+                # Other refs, reflogs, kept packs or alternates have them.
+                log.warning("notes.erase_left", repository=self._home, count=len(left))
+        return changed
+
+    def earlier(self) -> list[Draft]:
+        found: dict[Draft, None] = {}
+        with self._opened(alone=False) as repository:
+            for namespace in memory_rules.NAMESPACES:
+                ours = refs.name_of(namespace)
+                names = (
+                    ours,
+                    refs.EARLIER_PREFIX + namespace,
+                    *refs.tracking(repository, namespace),
+                )
+                tips = [tip for name in names if (tip := refs.tip(repository, name))]
+                blobs = {oid for each in tips for oid in trees.leaves(each.tree).blobs.values()}
+                small = (oid for oid in sorted(blobs) if not _is_sealed(repository, oid))
+                texts = (_blob(repository, oid) for oid in small)
+                for drafts in self._reader.drafts(texts, namespace):
+                    found |= dict.fromkeys(drafts)
+        return sorted(found, key=lambda each: each.created_ms or 0)
+
+    def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
+        changed = False
+        with self._indexes.exchange(self._home):
+            with self._opened() as repository:
+                place = self._remotes.place(repository, remote, self._modes.umask)
+                for namespace in memory_rules.NAMESPACES:
+                    refs.check_links(repository, place.tracking + namespace)
+                    refs.release(repository, place.tracking + namespace, self._indexes.since)
+            self._remotes.fetch(place, environ)
+        with self._opened() as repository:
+            for namespace in memory_rules.NAMESPACES:
+                theirs = refs.tip(repository, place.tracking + namespace)
+                if theirs is not None and self._merge(repository, namespace, theirs):
+                    changed = True
+        return changed
+
+    def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
+        with self._indexes.exchange(self._home):
+            return self._push(remote, environ)
+
+    def _push(self, remote: str, environ: Mapping[str, str]) -> bool | None:
+        with self._opened() as repository:
+            place = self._remotes.place(repository, remote, self._modes.umask)
+            due = {
+                namespace: str(commit.id)
+                for namespace, commit in refs.tips(repository)
+                if (known := refs.tip(repository, place.tracking + namespace)) is None
+                or known.id != commit.id
+            }
+        if not due:
+            return False
+        pushed = self._remotes.push(place, due, environ)
+        with self._opened() as repository:
+            for namespace in pushed:
+                name = place.tracking + namespace
+                known = refs.tip(repository, name)
+                self._advance(
+                    repository,
+                    name,
+                    None if known is None else str(known.id),
+                    due[namespace],
+                    "memory: pushed",
+                )
+        return True if len(pushed) == len(due) else None
+
+    def _advance(
+        self, repository: pygit2.Repository, name: str, old: str | None, new: str, message: str
+    ) -> bool:
+        moved = refs.advance(repository, name, old, new, message, self._indexes.since)
+        if moved:
+            self._modes.wrote_ref(name)
+        return moved
+
+    @contextlib.contextmanager
+    def _opened(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
+        """`alone`: nobody else of this process writes meanwhile, or uses what is known of it."""
+        turn = self._indexes.turn(self._home) if alone else contextlib.nullcontext()
+        with turn:
+            repository = opening.opened(self._home)
+            try:
+                yield repository
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"the notes of {self._home}: {exc}") from exc
+            finally:
+                repository.free()
+
+    def _index(self, repository: pygit2.Repository, namespace: str) -> Index:
+        ref = refs.name_of(namespace)
+        known = self._indexes.get(self._home, self._domain, ref)
+        commit = refs.tip(repository, ref)
+        tip = None if commit is None else str(commit.id)
+        if known is not None and known.tip == tip:
+            return known
+        index = Index(tip=tip)
+        if commit is not None:
+            self._fill(repository, index, commit.tree, known or Index(), namespace)
+        self._indexes.keep(self._home, self._domain, ref, index)
+        return index
+
+    def _fill(
+        self,
+        repository: pygit2.Repository,
+        index: Index,
+        tree: pygit2.Tree,
+        known: Index,
+        namespace: str,
+    ) -> None:
+        leaves = trees.leaves(tree)
+        index.others = frozenset(leaves.others)
+        outlines = {known.blobs[path]: outline for path, outline in known.outlines.items()}
+        new = [oid for oid in dict.fromkeys(leaves.blobs.values()) if oid not in outlines]
+        outlines |= {oid: records.SEALED for oid in new if _is_sealed(repository, oid)}
+        new = [oid for oid in new if oid not in outlines]
+        texts = (_blob(repository, oid) for oid in new)
+        outlines |= zip(new, self._reader.outlines(texts, namespace), strict=True)
+        for path, oid in leaves.blobs.items():
+            index.put(path, oid, outlines[oid])
+
+    def _edit(self, repository: pygit2.Repository, index: Index, namespace: str) -> Edit:
+        return Edit(
+            index,
+            lambda oid: _blob(repository, oid),
+            lambda text: self._reader.parts_of(text, namespace),
+        )
+
+    def _change(
+        self, repository: pygit2.Repository, namespace: str, change: Callable[[Edit], str]
+    ) -> bool:
+        """Change the notes as they are when it is written. Whether they changed."""
+        for _ in range(TRIES):
+            index = self._index(repository, namespace)
+            edit = self._edit(repository, index, namespace)
+            message = change(edit)
+            if not edit.texts:
+                return False
+            parents = [] if index.tip is None else [index.tip]
+            if self._write(repository, namespace, index, edit, parents, message):
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _write(
+        self,
+        repository: pygit2.Repository,
+        namespace: str,
+        index: Index,
+        edit: Edit,
+        parents: list[str],
+        message: str,
+        others: Mapping[str, trees.Entry] | None = None,
+    ) -> bool:
+        """One commit with these changes, and the ref on it. False where the ref has moved."""
+        blobs = {
+            path: str(repository.create_blob(text)) if text else None
+            for path, text in edit.texts.items()
+        } | edit.held
+        tree = None if index.tip is None else commits.commit(repository, index.tip).tree
+        free = {path: each for path, each in (others or {}).items() if trees.is_free(tree, path)}
+        changes: dict[str, trees.Change] = {**free}
+        for path, blob in blobs.items():
+            changes[path] = None if blob is None else (blob, FileMode.BLOB)
+        made = trees.edited(repository, tree, changes)
+        who = commits.signature(repository)
+        commit = str(repository.create_commit(None, who, who, message + "\n", made[-1], [*parents]))
+        self._modes.wrote_objects([*filter(None, blobs.values()), *map(str, made), commit])
+        if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
+            return False
+        index.tip = commit
+        index.others |= frozenset(free)
+        for path, blob in blobs.items():
+            if blob is None:
+                index.remove(path)
+            else:
+                index.put(path, blob, edit.outlines[path])
+        return True
+
+    def _rewrite(
+        self, repository: pygit2.Repository, namespace: str, keys: Sequence[MemoryKey]
+    ) -> bool:
+        """The notes without these and without what they were before. False if that is so."""
+        for _ in range(TRIES):
+            index = self._index(repository, namespace)
+            if index.tip is None:
+                return False
+            edit = self._edit(repository, index, namespace)
+            dropped = [
+                edit.drop(key.digest)
+                for key in keys
+                if key.namespace == namespace and key.domain == self._domain
+            ]
+            if not any(dropped) and not commits.commit(repository, index.tip).parents:
+                return False
+            if self._write(repository, namespace, index, edit, [], "memory: history rewritten"):
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _merge(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
+        name = refs.name_of(namespace)
+        other = str(theirs.id)
+        for _ in range(TRIES):
+            ours = refs.tip(repository, name)
+            if ours is None:
+                done = self._advance(repository, name, None, other, "memory: fetched")
+            elif ours.id == theirs.id or repository.descendant_of(ours.id, theirs.id):
+                return False
+            elif repository.descendant_of(theirs.id, ours.id):
+                done = self._advance(repository, name, str(ours.id), other, "memory: fetched")
+            else:
+                done = self._unite(repository, namespace, theirs)
+            if done:
+                return True
+        raise GitFailed(f"the notes of {self._home} change too often to be written")
+
+    def _unite(self, repository: pygit2.Repository, namespace: str, theirs: pygit2.Commit) -> bool:
+        """Ours, and of theirs what is new, memory by memory."""
+        index = self._index(repository, namespace)
+        if index.tip is None:
+            return False
+        edit = self._edit(repository, index, namespace)
+        leaves = trees.leaves(theirs.tree)
+        known = set(index.blobs.values())
+        new = {path: oid for path, oid in leaves.blobs.items() if oid not in known}
+        sealed = set(_sealed(repository, new))
+        paths = [path for path in new if path not in sealed]
+        texts = [_blob(repository, leaves.blobs[path]) for path in paths]
+        for path, text, parts in zip(
+            paths, texts, self._reader.parts(texts, namespace), strict=True
+        ):
+            edit.take(path, text, parts)
+        for path in sorted(sealed):
+            edit.hold(path, leaves.blobs[path])
+        others = {name: entry for name, entry in leaves.others.items() if name not in index.others}
+        parents = [index.tip, str(theirs.id)]
+        return self._write(
+            repository, namespace, index, edit, parents, "memory: notes merged", others
+        )
+
+
+def _sealed(repository: pygit2.Repository, blobs: Mapping[str, str]) -> list[str]:
+    return [path for path, oid in blobs.items() if _is_sealed(repository, oid)]
+
+
+def _is_sealed(repository: pygit2.Repository, oid: str) -> bool:
+    """Whether it is too long to be read."""
+    try:
+        _, size = repository.odb.read_header(oid)
+    except KeyError:  # who reads it tells that it is missing
+        return False
+    return size > records.MAX_TEXT_BYTES
+
+
+def _blob(repository: pygit2.Repository, oid: str) -> bytes:
+    found = repository.get(oid)
+    if not isinstance(found, pygit2.Blob):
+        raise GitFailed(
+            f"{repository.path} lacks the object {oid} of its notes; git fsck shows what else is"
+            " missing, and a fetch may bring it back"
+        )
+    return found.data
+
+
+def _message(edit: Edit) -> str:
+    said = [f"{edit.added} captured"] if edit.added else []
+    said += [f"{edit.updated} updated"] if edit.updated else []
+    return "memory: " + ", ".join(said)

@@ -1,0 +1,324 @@
+"""Records: memories as the text of a git note, and what else stands there.
+
+A record is YAML front matter between two lines `---`, then the content and a line feed. Its length
+in bytes is given, so what a content holds is never taken for a record, nor what a person appends
+to a note for content. What is no record is kept byte for byte.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, Millis
+from agent_memory.features.memories.adapters.git import front_matter
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Digest, Domain, Memory, Status
+from agent_memory.kernel.errors import InvalidInput
+
+MAX_FRONT_BYTES = 64 << 10
+MAX_TEXT_BYTES = 64 << 20  # of a note that is read: some 250 times what we write
+
+RULE = b"---\n"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_ID = re.compile(r"(?P<namespace>[a-z]+):(?P<hex>[0-9a-f]{12}):(?P<index>[0-9]{1,4})", re.ASCII)
+_LENGTH = re.compile(r"[0-9]{1,6}", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_EARLIER = re.compile(rb"^---\ntype: ", re.MULTILINE)
+
+NOT_OURS = "text that is no memory"
+EARLIER = "an entry of an earlier layout: memory migrate takes it over"
+UNREADABLE = "a record whose front matter cannot be read"
+CUT = "a record that is shorter than it says"
+CHANGED = "a record that does not say what its id stands for"
+TOO_LONG = f"a text longer than {MAX_TEXT_BYTES >> 20} MiB, which is not read"
+ELSEWHERE = "a record of another domain or namespace"
+WRONG = "a record with values that no memory can have"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A memory and its text as it stands."""
+
+    memory: Memory
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """What is no memory. Blank lines have no reason."""
+
+    data: bytes
+    reason: str
+
+
+Part = Record | Foreign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is said in a text."""
+
+    memories: tuple[Memory, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What is known of a text without what it says. `size` is that of its records. One that is
+    sealed is too long to be read, and stays as it is."""
+
+    digests: tuple[Digest, ...]
+    size: int
+    foreign: bool
+    sealed: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.digests)
+
+
+EMPTY = Outline(digests=(), size=0, foreign=False)
+SEALED = Outline(digests=(), size=0, foreign=True, sealed=True)
+
+
+class _NoRecord(Exception):
+    """Here begins no record; why."""
+
+
+def record(memory: Memory) -> Record:
+    return Record(memory=memory, data=render(memory))
+
+
+def render(memory: Memory) -> bytes:
+    body = memory.content.encode("utf-8")
+    gone = memory.status is Status.TOMBSTONE
+    fields: dict[str, str | list[str]] = {
+        "id": memory.id,
+        "namespace": memory.namespace,
+        "domain": label(memory.domain),
+        "summary": memory.summary,
+        "timestamp": front_matter.time(memory.created_ms),
+        "updated_at": front_matter.time(memory.updated_ms),
+        "spec": memory.spec,
+        "tags": sorted(memory.tags),
+        "relates_to": list(memory.relates_to),
+        "status": memory.status.value,
+        "commit": memory.commit,
+        "superseded_by": memory.superseded_by,
+        "event_id": memory.event_id,
+        "session_id": memory.session_id,
+        "digest": memory.digest if gone else "",
+    }
+    front: dict[str, str | int | list[str]] = {
+        key: value for key, value in fields.items() if value or key == "summary"
+    }
+    front["length"] = len(body)
+    text = yaml.dump(
+        front, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1 << 20
+    )
+    return RULE + text.encode("utf-8") + RULE + body + b"\n"
+
+
+def label(domain: Domain) -> str:
+    """The domain as every clone calls it: the name of a project differs between them."""
+    return memories.PROJECT if memories.family(domain) == memories.PROJECT else domain
+
+
+def parse(data: bytes, domain: Domain, namespace: str) -> list[Part]:
+    """All parts of a text, in order: joined, they are the text."""
+    parts: list[Part] = []
+    spare = 2 * len(data) + (1 << 20)  # of hashing in vain: what claims to be long may be false
+    foreign_from, reason, place = 0, "", _rule(data, 0)
+    while place >= 0:
+        try:
+            found, spent = _record_at(data, place, domain, namespace, spare)
+        except _NoRecord as exc:
+            reason = reason or str(exc)
+            place = _rule(data, place + len(RULE))
+            continue
+        if found is None:
+            spare -= spent
+            reason = reason or CHANGED
+            place = _rule(data, place + len(RULE))
+            continue
+        if foreign_from < place:
+            parts.append(_foreign(data[foreign_from:place], reason))
+        parts.append(found)
+        foreign_from, reason = place + len(found.data), ""
+        place = _rule(data, foreign_from)
+    if foreign_from < len(data):
+        parts.append(_foreign(data[foreign_from:], reason))
+    return parts
+
+
+def join(parts: Iterable[Part]) -> bytes:
+    return b"".join(each.data for each in parts)
+
+
+def contents(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Contents]:
+    return [_contents(parse(each, domain, namespace)) for each in texts]
+
+
+def outlines(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Outline]:
+    return [outline(parse(each, domain, namespace)) for each in texts]
+
+
+def outline(parts: Iterable[Part]) -> Outline:
+    parts = list(parts)
+    kept = [each for each in parts if isinstance(each, Record)]
+    return Outline(
+        digests=tuple(each.memory.digest for each in kept),
+        size=sum(len(each.data) for each in kept),
+        foreign=len(kept) < len(parts),
+    )
+
+
+def _contents(parts: Iterable[Part]) -> Contents:
+    said, reasons = [], []
+    for each in parts:
+        match each:
+            case Record():
+                said.append(each.memory)
+            case Foreign(reason=reason) if reason:
+                reasons.append(reason)
+    return Contents(memories=tuple(said), reasons=tuple(reasons))
+
+
+def _foreign(data: bytes, reason: str) -> Foreign:
+    if not data.strip():
+        return Foreign(data=data, reason="")
+    if _EARLIER.search(data):
+        return Foreign(data=data, reason=EARLIER)
+    return Foreign(data=data, reason=reason or NOT_OURS)
+
+
+def _rule(data: bytes, start: int) -> int:
+    """Where the next line `---` begins; `start` is the beginning of a line or within a rule."""
+    if data.startswith(RULE, start) and (start == 0 or data[start - 1 : start] == b"\n"):
+        return start
+    found = data.find(b"\n" + RULE, max(0, start - 1))
+    return found if found < 0 else found + 1
+
+
+def _record_at(
+    data: bytes, place: int, domain: Domain, namespace: str, spare: int
+) -> tuple[Record | None, int]:
+    """The record that begins here. None where its content is not what it should be, with what it
+    cost to see that."""
+    begin = place + len(RULE)
+    end = data.find(b"\n" + RULE, begin - 1, begin + MAX_FRONT_BYTES)
+    if end < begin:
+        raise _NoRecord(NOT_OURS)
+    front = _front(data[begin : end + 1])
+    body_from = end + 1 + len(RULE)
+    length = front.text("length")
+    if not _LENGTH.fullmatch(length) or int(length) > memories.MAX_CONTENT_BYTES:
+        raise _NoRecord(WRONG)
+    body_to = body_from + int(length)
+    if data[body_to : body_to + 1] != b"\n":
+        raise _NoRecord(CUT)
+    if int(length) > spare:
+        raise _NoRecord(CHANGED)
+    try:
+        content = data[body_from:body_to].decode("utf-8")
+        memory = _memory(front, content, domain, namespace)
+    except UnicodeDecodeError:
+        return None, int(length)
+    except InvalidInput as exc:
+        raise _NoRecord(WRONG) from exc
+    if memory is None:
+        return None, int(length)
+    return Record(memory=memory, data=data[place : body_to + 1]), 0
+
+
+class _Front(dict[str, object]):
+    """Front matter: strings, and lists of strings."""
+
+    def text(self, key: str, limit: int | None = None) -> str:
+        value = self.get(key, "")
+        if not isinstance(value, str) or (limit is not None and len(value) > limit):
+            raise _NoRecord(UNREADABLE)
+        if limit is not None and not value.isprintable():
+            raise _NoRecord(WRONG)
+        return value
+
+    def texts(self, key: str) -> list[str]:
+        value = self.get(key) or []
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise _NoRecord(UNREADABLE)
+        return value
+
+
+def _front(data: bytes) -> _Front:
+    if b"\nlength: " not in data or not (data.startswith(b"id: ") or b"\nid: " in data):
+        raise _NoRecord(NOT_OURS)
+    try:
+        return _Front(front_matter.load(data.decode("utf-8")))
+    except ValueError as exc:
+        raise _NoRecord(UNREADABLE) from exc
+
+
+def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memory | None:
+    """None where it is not what its id says. Raises InvalidInput."""
+    name = _ID.fullmatch(front.text("id"))
+    try:
+        status = Status(front.text("status"))
+    except ValueError as exc:
+        raise _NoRecord(WRONG) from exc
+    if name is None:
+        raise _NoRecord(WRONG)
+    if front.text("namespace") != namespace or front.text("domain") != label(domain):
+        raise _NoRecord(ELSEWHERE)
+    commit = front.text("commit")
+    if (commit and not _COMMIT.fullmatch(commit)) or name["namespace"] != namespace:
+        raise _NoRecord(WRONG)
+    created, updated = _millis(front.text("timestamp")), _millis(front.text("updated_at"))
+    if status is Status.TOMBSTONE:
+        digest = front.text("digest")
+        if content or not _DIGEST.fullmatch(digest) or not digest.startswith(name["hex"]):
+            raise _NoRecord(WRONG)
+        return Memory(
+            digest=Digest(digest),
+            namespace=namespace,
+            domain=domain,
+            summary="",
+            created_ms=created,
+            updated_ms=updated,
+            status=status,
+            commit=commit,
+            index=int(name["index"]),
+        )
+    summary, spec = front.text("summary"), front.text("spec")
+    digest = memories.digest_of(namespace, summary, content, spec)
+    if not digest.startswith(name["hex"]):
+        return None
+    return Memory(
+        digest=digest,
+        namespace=namespace,
+        domain=domain,
+        summary=summary,
+        content=content,
+        created_ms=created,
+        updated_ms=updated,
+        spec=spec,
+        tags=frozenset(front.texts("tags")),
+        relates_to=tuple(front.texts("relates_to")),
+        status=status,
+        commit=commit,
+        superseded_by=front.text("superseded_by", memories.MAX_NAME_CHARS),
+        event_id=front.text("event_id", MAX_EVENT_ID_CHARS),
+        session_id=front.text("session_id", MAX_SESSION_ID_CHARS),
+        index=int(name["index"]),
+    )
+
+
+def _millis(text: str) -> Millis:
+    if not _TIME.fullmatch(text):
+        raise _NoRecord(WRONG)
+    try:
+        return front_matter.millis(text)
+    except ValueError as exc:
+        raise _NoRecord(WRONG) from exc

@@ -1,0 +1,204 @@
+"""Repositories: which one a folder belongs to, and our own."""
+
+import re
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pygit2
+import structlog
+
+from agent_memory.features.memories.adapters.git import (
+    addresses,
+    control_files,
+    file_modes,
+    mending,
+    opening,
+    own,
+    remotes,
+)
+from agent_memory.features.memories.adapters.git.file_modes import Modes
+from agent_memory.features.memories.adapters.git.index import Indexes
+from agent_memory.features.memories.adapters.git.notebook import GitNotebook
+from agent_memory.features.memories.adapters.git.remotes import Remotes
+from agent_memory.features.memories.model.memories import Domain, Home
+from agent_memory.features.memories.model.projects import Located
+from agent_memory.kernel.errors import GitFailed, InvalidInput
+from agent_memory.platform.ports import Worker
+
+SCRATCH = "scratch"
+TORN = "torn-objects"  # in the data folder: objects of git that a crash has cut short
+
+log = structlog.get_logger()
+
+_NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.git", re.ASCII)
+_BRANCHES = "refs/heads/"
+
+
+class GitRepositories:
+    def __init__(
+        self,
+        data_folder: Path,
+        worker: Worker | None = None,
+        *,
+        remote_seconds: float = remotes.SECONDS,
+    ) -> None:
+        self._data_folder = data_folder
+        self._worker = worker
+        self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
+        self._indexes = Indexes()
+        self._making = threading.Lock()
+        self._looked_at: set[Path] = set()
+        # Both hold for the whole process. What a capture says is kept must be on disk; and of a
+        # partial clone we read only what is there.
+        pygit2.settings.enable_fsync_gitdir(True)
+        pygit2.settings.set_extensions(["partialclone"])
+
+    def locate(self, folder: str, environ: Mapping[str, str], /) -> Located | None:
+        path = _discovered(folder, environ)
+        if path is None:
+            return None
+        repository = opening.opened(path)
+        try:
+            home = opening.common_folder(repository)
+            worktree = _main_worktree(repository, home)
+            return Located(
+                home=Home(str(home)),
+                name=(worktree or _bare_name(home)).name,
+                origin=addresses.read(repository).origin(worktree or home),
+                commit=opening.head_commit(repository),
+                branch=_branch(repository),
+            )
+        except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+            raise GitFailed(f"{path} cannot be read: {exc}") from exc
+        finally:
+            repository.free()
+
+    def private(self, name: str, /) -> Home:
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise InvalidInput(f"{name!r} is no name for a repository")
+        return Home(str(self._data_folder.resolve() / name))
+
+    def exists(self, home: Home, /) -> bool:
+        return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
+
+    def notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
+        self._look_at(Path(home))
+        if Path(home).is_relative_to(self._data_folder.resolve()):
+            self._make(Path(home))
+            shown = Modes(home=Path(home), umask=file_modes.OWNER_ONLY)
+        elif self.exists(home):
+            shown = Modes.of(Path(home))
+        else:
+            raise GitFailed(f"there is no repository at {home} any more")
+        return GitNotebook(
+            home,
+            domain,
+            modes=shown,
+            indexes=self._indexes,
+            remotes=self._remotes,
+            worker=self._worker,
+        )
+
+    def tidy(self) -> None:
+        """Remove what git worked in when a process before this one was killed. For a process that
+        has the data folder to itself."""
+        shutil.rmtree(self._remotes.scratch, ignore_errors=True)
+
+    def close(self) -> None:
+        """End what waits for a remote."""
+        self._remotes.close()
+
+    def _look_at(self, home: Path) -> None:
+        """Once a process: what a crash has cut short is there before it starts."""
+        with self._making:
+            if home in self._looked_at:
+                return
+            try:
+                torn = mending.set_torn_aside(home, self._data_folder / TORN)
+            except OSError as exc:
+                raise GitFailed(f"the objects of {home} cannot be looked at: {exc}") from exc
+            self._looked_at.add(home)
+        if torn:
+            log.warning("notes.torn_objects_set_aside", home=str(home), objects=torn[:20])
+
+    def _make(self, path: Path) -> None:
+        with self._making:
+            try:
+                own.make(path)
+            except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+                raise GitFailed(f"our own repository {path} cannot be made: {exc}") from exc
+
+
+def _discovered(folder: str, environ: Mapping[str, str]) -> str | None:
+    named = environ.get("GIT_DIR", "")
+    if named and (Path(folder) / named).is_dir():
+        return str(Path(folder) / named)
+    _check_pointer(Path(folder))
+    try:
+        return _discover(folder)
+    except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
+        raise GitFailed(f"it cannot be seen whether {folder} is in a repository: {exc}") from exc
+
+
+def _discover(folder: str) -> str | None:
+    """The repository around a folder. One without a worktree that lies inside the worktree of
+    another came with what was cloned: it is a folder of that one."""
+    found = pygit2.discover_repository(folder)
+    if found is None or Path(found).name == ".git":
+        return found
+    if Path(found).resolve() not in _ancestors(Path(folder).resolve()):
+        return found
+    return _discover(str(Path(found).parent)) or found
+
+
+def _ancestors(folder: Path) -> tuple[Path, ...]:
+    return (folder, *folder.parents)
+
+
+def _check_pointer(folder: Path) -> None:
+    """A worktree or submodule whose repository is gone would be taken for a folder of whatever
+    repository is around it."""
+    for each in (folder, *folder.parents):
+        pointer = each / ".git"
+        if pointer.is_dir():
+            control_files.named_common_folder(pointer)  # the one that is read to find a repository
+            return
+        if pointer.is_file():
+            target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
+            if not target.exists():
+                raise GitFailed(
+                    f"{pointer} names {target}, which is not there: git worktree repair, or git"
+                    " submodule update --init, may mend it"
+                )
+            return
+
+
+def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
+    """None of a bare repository. Linked worktrees have names of their own, and share the main
+    one's."""
+    if Path(repository.path).resolve() == home:
+        return _worktree(repository)
+    main = opening.opened(str(home))
+    try:
+        return _worktree(main)
+    finally:
+        main.free()
+
+
+def _worktree(repository: pygit2.Repository) -> Path | None:
+    return None if repository.is_bare else Path(repository.workdir)
+
+
+def _bare_name(home: Path) -> Path:
+    """`app.git` is app; of `app/.bare` the folder has the name."""
+    named = home.parent if home.name.startswith(".") else home
+    return named.with_name(named.name.removesuffix(".git") or named.name)
+
+
+def _branch(repository: pygit2.Repository) -> str:
+    target = repository.lookup_reference("HEAD").target
+    if isinstance(target, str) and target.startswith(_BRANCHES):
+        return target.removeprefix(_BRANCHES)
+    return ""

@@ -1,0 +1,273 @@
+"""Memories on an ordered store: the record, its outbox entry and its place in the queue of notes
+in one batch."""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+
+import msgspec
+
+from agent_memory.features.log.adapters.outbox import encode_entry
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.log.model.outbox import MemoryChanged
+from agent_memory.features.memories.model.memories import (
+    HEX_CHARS,
+    NAMESPACES,
+    Domain,
+    Home,
+    Memory,
+    MemoryKey,
+    Status,
+)
+from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.kernel.errors import InvalidInput, Overloaded, StorageFailed
+from agent_memory.platform.ports import MemoryChange, OrderedStore, Ticket
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import (
+    Absent,
+    Append,
+    Batch,
+    Committed,
+    Delete,
+    Equals,
+    Operation,
+    Outcome,
+    Put,
+    Row,
+)
+
+_NAMED = 100
+_HOMES = 10_000
+_NOTE = b"note:"
+
+
+class _Memory(msgspec.Struct, array_like=True, frozen=True):
+    summary: str
+    content: str
+    created_ms: int
+    updated_ms: int
+    spec: str
+    tags: list[str]
+    relates_to: list[str]
+    status: str
+    commit: str
+    superseded_by: str
+    event_id: str
+    session_id: str
+
+
+class _Use(msgspec.Struct, array_like=True, frozen=True):
+    count: int
+    last_ms: int
+    tier: str
+
+
+class StoredMemories:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def get(self, key: MemoryKey, /) -> Memory | None:
+        alike = self.named(key.domain, key.namespace, key.digest[:HEX_CHARS])
+        return next((each for each in alike if each.digest == key.digest), None)
+
+    def named(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
+        if namespace not in NAMESPACES:
+            return []
+        # Those that an index tells apart are read together.
+        wide = start[:HEX_CHARS]
+        prefix = keys.domain(domain) + f"{namespace}:{wide}".encode()
+        rows = self._store.scan(families.MEMORIES, prefix, keys.end_of(prefix), limit=_NAMED)
+        return [each for each in _numbered(rows) if each.digest.startswith(start)]
+
+    def of_domain(self, domain: Domain, /, *, after: MemoryKey | None, limit: int) -> list[Memory]:
+        prefix = keys.domain(domain)
+        start = prefix if after is None else keys.after(keys.memory(after))
+        rows = self._store.scan(families.MEMORIES, start, keys.end_of(prefix), limit=limit)
+        found = list(_numbered(rows))
+        if after is None or not found or found[0].digest[:HEX_CHARS] != after.digest[:HEX_CHARS]:
+            return found
+        # The page begins between two that are alike: their numbers go on.
+        return [self.get(each.key) or each for each in found]
+
+    def domains(self) -> list[Domain]:
+        found: list[Domain] = []
+        start, end = keys.MEMORY_PREFIX, keys.end_of(keys.MEMORY_PREFIX)
+        while rows := self._store.scan(families.MEMORIES, start, end, limit=1):
+            found.append(keys.memory_of(rows[0][0]).domain)
+            start = keys.end_of(keys.domain(found[-1]))
+        return found
+
+    def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
+        outcomes = self._store.submit([_batch(change) for change in changes]).result()
+        return [isinstance(outcome, Committed) for outcome in outcomes]
+
+
+class StoredUses:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+        self._counting = threading.Lock()
+        self._pending: Future[list[Outcome]] | None = None
+
+    def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
+        with self._counting, suppress(StorageFailed, Overloaded):  # an answer is worth more
+            self._await_counts()
+            uses = zip(used, self.of(used), strict=True)
+            self._put(
+                (key, replace(use, count=use.count + 1, last_ms=max(at, use.last_ms)))
+                for key, use in uses
+            )
+
+    def of(self, wanted: Sequence[MemoryKey], /) -> list[Use]:
+        rows = self._store.get_many(families.MEMORY_USES, [keys.memory(key) for key in wanted])
+        return [Use() if row is None else _use(codec.unpack(row, _Use)) for row in rows]
+
+    def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
+        with self._counting:
+            self._await_counts()
+            uses = zip(tiers.items(), self.of(list(tiers)), strict=True)
+            self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
+            if self._pending is not None:
+                self._pending.result()
+
+    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+        with self._counting:
+            self._await_counts()
+            self._put(uses)
+            if self._pending is not None:
+                self._pending.result()
+
+    def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
+        puts = [
+            Put(
+                families.MEMORY_USES,
+                keys.memory(key),
+                codec.pack(_Use(count=use.count, last_ms=use.last_ms, tier=use.tier.value)),
+            )
+            for key, use in uses
+        ]
+        if puts:  # nobody waits for it: to lose a count in a crash does no harm
+            self._pending = self._store.submit([Batch(tuple(puts))])
+
+    def _await_counts(self) -> None:
+        """Wait until what was counted before can be read, if it could be written."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            with suppress(StorageFailed):
+                pending.result()
+
+    def forget(self, key: MemoryKey, /) -> None:
+        self._store.submit([Batch((Delete(families.MEMORY_USES, keys.memory(key)),))]).result()
+
+
+class StoredNoteQueue:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def homes(self) -> list[Home]:
+        found: list[Home] = []
+        start, end = _NOTE, keys.end_of(_NOTE)
+        while len(found) < _HOMES and (
+            rows := self._store.scan(families.NOTE_QUEUE, start, end, limit=1)
+        ):
+            home = Home(keys.unescaped(rows[0][0].split(b":")[1]))
+            found.append(home)
+            start = keys.end_of(_place(home))
+        return found
+
+    def waiting(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
+        prefix = _place(home)
+        rows = self._store.scan(families.NOTE_QUEUE, prefix, keys.end_of(prefix), limit=limit)
+        return [(Ticket(key), keys.memory_of(codec.decode_key(value))) for key, value in rows]
+
+    def done(self, tickets: Sequence[Ticket], /) -> None:
+        if tickets:
+            removals = tuple(Delete(families.NOTE_QUEUE, ticket) for ticket in tickets)
+            self._store.submit([Batch(removals)]).result()
+
+
+def _place(home: Home) -> bytes:
+    return b"%s%s:" % (_NOTE, keys.escaped(home))
+
+
+def _batch(change: MemoryChange) -> Batch:
+    before, after, home = change
+    key = keys.memory(after.key)
+    entry = encode_entry(MemoryChanged(key=after.key))
+    operations: list[Operation] = [
+        Put(families.MEMORIES, key, _encoded(after)),
+        Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry),
+    ]
+    if home is not None:
+        operations.append(Append(families.NOTE_QUEUE, _place(home), entry))
+    expected = (
+        Absent(families.MEMORIES, key)
+        if before is None
+        else Equals(families.MEMORIES, key, _encoded(before))
+    )
+    return Batch(tuple(operations), (expected,))
+
+
+def _encoded(memory: Memory) -> bytes:
+    return codec.pack(
+        _Memory(
+            summary=memory.summary,
+            content=memory.content,
+            created_ms=memory.created_ms,
+            updated_ms=memory.updated_ms,
+            spec=memory.spec,
+            tags=sorted(memory.tags),
+            relates_to=list(memory.relates_to),
+            status=memory.status.value,
+            commit=memory.commit,
+            superseded_by=memory.superseded_by,
+            event_id=memory.event_id,
+            session_id=memory.session_id,
+        )
+    )
+
+
+def _numbered(rows: Iterable[Row]) -> Iterator[Memory]:
+    """The memories of rows in order, those with digests that begin alike numbered."""
+    last: Memory | None = None
+    for key, value in rows:
+        memory = _decoded(keys.memory_of(key), value)
+        if (
+            last is not None
+            and last.namespace == memory.namespace
+            and last.digest[:HEX_CHARS] == memory.digest[:HEX_CHARS]
+        ):
+            memory = replace(memory, index=last.index + 1)
+        yield memory
+        last = memory
+
+
+def _decoded(key: MemoryKey, value: bytes) -> Memory:
+    record = codec.unpack(value, _Memory)
+    try:
+        return Memory(
+            digest=key.digest,
+            namespace=key.namespace,
+            domain=key.domain,
+            summary=record.summary,
+            content=record.content,
+            created_ms=Millis(record.created_ms),
+            updated_ms=Millis(record.updated_ms),
+            spec=record.spec,
+            tags=frozenset(record.tags),
+            relates_to=tuple(record.relates_to),
+            status=Status(record.status),
+            commit=record.commit,
+            superseded_by=record.superseded_by,
+            event_id=record.event_id,
+            session_id=record.session_id,
+        )
+    except (ValueError, InvalidInput) as exc:
+        raise StorageFailed(
+            f"the stored memory {key.namespace}:{key.digest[:HEX_CHARS]} is damaged"
+        ) from exc
+
+
+def _use(record: _Use) -> Use:
+    return Use(count=record.count, last_ms=Millis(record.last_ms), tier=Tier(record.tier))

@@ -1,0 +1,31 @@
+"""Reasoning: what a model is given to answer a question from, and what it answers."""
+
+from dataclasses import dataclass
+
+from agent_memory.features.log.model.events import Millis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Something found. `dates` are the times that it names and the dates that they meant."""
+
+    name: str
+    at_ms: Millis
+    text: str
+    dates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoned:
+    """An answer, and the names of the evidence that it rests on."""
+
+    answer: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What several memories say, as one."""
+
+    summary: str
+    content: str

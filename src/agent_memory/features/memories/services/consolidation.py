@@ -1,0 +1,317 @@
+"""Consolidation: near-duplicates become one, and tiers follow; a plan first, and undoable."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.queries import Scope
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import duplicates, memories, tiers
+from agent_memory.features.memories.model.consolidations import Merge, Move, Plan, Run, Undo
+from agent_memory.features.memories.model.duplicates import Cluster, Pair
+from agent_memory.features.memories.model.memories import Domain, Draft, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.memories.services.editing import Curation
+from agent_memory.kernel.errors import (
+    ConfigError,
+    ContentBlocked,
+    GitFailed,
+    InvalidInput,
+    LlmFailed,
+    NotFound,
+    Overloaded,
+)
+from agent_memory.platform.ports import Clock, Journal, MemoryUses, Reasoner, VectorIndex, Worker
+
+WRITTEN = 20  # clusters that a model is asked about in one run
+_NEIGHBOURS = 8
+_SECONDS = 120.0
+_PRESENT = (Status.ACTIVE, Status.RESOLVED)
+_NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
+
+Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of how many
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    curation: Curation
+    capture: Capture
+    uses: MemoryUses
+    journal: Journal
+    vectors: VectorIndex | None
+    reasoner: Reasoner | None
+    worker: Worker
+    clock: Clock
+
+    def plan(self, domains: Sequence[Domain] | None, *, full: bool, done: Done) -> Plan:
+        """What there is to do among what changed since the last run, or among all."""
+        now = self.clock.now()
+        chosen = self.curation.memories.domains() if domains is None else domains
+        found = list(self.curation.all(chosen))
+        active = [each for each in found if each.status is not Status.ARCHIVED]
+        since = {} if full else self.journal.looked()
+        new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
+        seeds = [each.key for each in new]
+        done("comparing", 0, len(new))
+        near = list(self._near(new, active, done))
+        done("clustering", len(new), len(new))
+        clusters = self.worker.call(
+            duplicates.clusters, active, seeds, near, timeout_seconds=_SECONDS
+        )
+        skipped: list[str] = []
+        if self.vectors is None:
+            skipped.append("what means the same in other words: embedder.provider is none")
+        if self.reasoner is None and clusters:
+            skipped.append("merged summaries: they need an LLM (summarizer.provider)")
+        merges = []
+        for number, each in enumerate(clusters):
+            done("writing", number, len(clusters))
+            merges.append(self._merge(each, number, skipped))
+        return Plan(
+            at_ms=now,
+            domains=tuple(chosen),
+            considered=len(seeds),
+            merges=tuple(merges),
+            moves=tuple(self._moves(found, merges)),
+            skipped=tuple(dict.fromkeys(skipped)),
+        )
+
+    def apply(self, plan: Plan, here: Place, done: Done) -> tuple[str, ...]:
+        """Do it; what of it could not be done, and why. How to undo it is written down before, so
+        that it can be undone wherever it ends."""
+        skipped: dict[Domain, list[str]] = defaultdict(list)
+        steps: list[_Step] = []
+        for merge in plan.merges:
+            with _told(merge, skipped):
+                steps += self._prepared(merge, here)
+        run = _run(steps, self.clock.now())
+        if run.changes:
+            self.journal.add(run)
+        gone: set[MemoryKey] = set()
+        for number, step in enumerate(steps):
+            done("merging", number, len(steps))
+            with _told(step.merge, skipped):
+                self._apply(step, run.at_ms, here, gone)
+        self.journal.look([each for each in plan.domains if each not in skipped], plan.at_ms)
+        going = {each.key for merge in plan.merges for each in merge.superseded}
+        self.uses.settle(
+            {
+                move.memory.key: move.after
+                for move in plan.moves
+                if move.memory.key in gone or move.memory.key not in going
+            }
+        )
+        return tuple(each for told in skipped.values() for each in told)
+
+    def undo(self, here: Place) -> tuple[int, int]:
+        """Take back the last run that is not yet: how many memories are as they were, and how many
+        were left as someone has changed them since. Raises NotFound where there is none."""
+        while (run := self.journal.last()) is not None:
+            taken = self._taken_back(run, here)
+            self.journal.remove(run)
+            if taken is not None:
+                return taken
+        raise NotFound("there is no consolidation to undo")
+
+    def _near(
+        self, seeds: Sequence[Memory], active: Sequence[Memory], done: Done
+    ) -> Iterator[Pair]:
+        """Pairs that the embedder holds for close."""
+        if self.vectors is None:
+            return
+        keys = {memory.urn: memory.key for memory in active}
+        for number, memory in enumerate(seeds):
+            if number % 100 == 0:
+                done("comparing", number, len(seeds))
+            (vectors,) = self.vectors.known(documents.of_memory(memory))
+            scope = Scope(
+                kinds=frozenset({documents.Kind.MEMORY}),
+                domains=frozenset({memory.domain}),
+                namespace=memory.namespace,
+            )
+            for vector in vectors[:1]:
+                for found in self.vectors.nearest(vector, scope, limit=_NEIGHBOURS):
+                    other = keys.get(found.id)
+                    if found.score >= duplicates.NEAR and other and other != memory.key:
+                        yield memory.key, other
+
+    def _merge(self, cluster: Cluster, number: int, skipped: list[str]) -> Merge:
+        if self.reasoner is None:
+            return Merge(cluster=cluster)
+        if number >= WRITTEN:
+            skipped.append(f"merged summaries of more than {WRITTEN} clusters: run it again")
+            return Merge(cluster=cluster)
+        try:
+            written = self.reasoner.merge((cluster.kept, *cluster.others))
+            _checked(written, cluster)
+        except (LlmFailed, InvalidInput) as exc:
+            skipped.append(f"a merged summary: {exc}")
+            return Merge(cluster=cluster)
+        return Merge(cluster=cluster, written=written)
+
+    def _moves(self, found: Sequence[Memory], merges: Sequence[Merge]) -> Iterator[Move]:
+        """Who is in another tier, if the merges are done too."""
+        now = self.clock.now()
+        going = {each.key for merge in merges for each in merge.superseded}
+        uses = self.uses.of([memory.key for memory in found])
+        for memory, use in zip(found, uses, strict=True):
+            then = tiers.Tier.ARCHIVED if memory.key in going else tiers.tier(memory, use, now)
+            if then is not use.tier:
+                yield Move(memory=memory, before=use.tier, after=then)
+
+    def _prepared(self, merge: Merge, here: Place) -> Iterator["_Step"]:
+        """What is to be done for it; nothing where someone has changed its memories meanwhile."""
+        kept, others = merge.cluster.kept, merge.cluster.others
+        others = tuple(each for each in others if self._is_as_planned(each))
+        if not others or not self._is_as_planned(kept):
+            return
+        tags = frozenset[str]().union(kept.tags, *(each.tags for each in others))
+        tags = frozenset(sorted(tags)[: memories.MAX_TAGS])
+        if merge.written is None:
+            yield _Step(merge=merge, old=others, tags=tags)
+            return
+        draft = Draft(
+            namespace=kept.namespace,
+            summary=merge.written.summary,
+            content=merge.written.content,
+            spec=kept.spec,
+            tags=tags,
+            relates_to=kept.relates_to,
+        )
+        place = self._place(kept.domain, here)
+        key = self.capture.memory(self.capture.clean(draft), place).key
+        stored = self.curation.memories.get(key)
+        yield _Step(
+            merge=merge,
+            old=tuple(each for each in (kept, *others) if each.key != key),
+            tags=tags,
+            writing=_Writing(
+                draft=draft,
+                place=place,
+                key=key,
+                makes=stored is None or stored.status is Status.ARCHIVED,
+            ),
+        )
+
+    def _apply(self, step: "_Step", at: Millis, here: Place, gone: set[MemoryKey]) -> None:
+        kept = step.merge.cluster.kept
+        if not self._is_as_planned(kept):
+            return
+        if step.writing is not None:
+            new = self.capture.capture(step.writing.draft, step.writing.place).memory
+        elif step.tags != kept.tags:
+            new = self.curation.apply(
+                kept.key, here, lambda m: memories.changed(m, self.clock.now(), tags=step.tags)
+            )
+        else:
+            new = kept
+        for old in step.old:
+            if self._superseded(old, new, at, here):
+                gone.add(old.key)
+
+    def _superseded(self, old: Memory, new: Memory, at: Millis, here: Place) -> bool:
+        """At the time that was written down, and only if it is still as planned."""
+
+        def change(stored: Memory) -> Memory:
+            if stored.updated_ms != old.updated_ms:
+                return stored
+            return memories.changed(stored, at, status=Status.ARCHIVED, superseded_by=new.id)
+
+        return self.curation.apply(old.key, here, change).superseded_by == new.id
+
+    def _is_as_planned(self, memory: Memory) -> bool:
+        stored = self.curation.memories.get(memory.key)
+        return stored is not None and stored.updated_ms == memory.updated_ms
+
+    def _place(self, domain: Domain, here: Place) -> Place:
+        return here if here.domain == domain else self.curation.place(domain)
+
+    def _taken_back(self, run: Run, here: Place) -> tuple[int, int] | None:
+        """None where nothing of it was ever done: it was cut off before."""
+        undone = left = 0
+        for change in reversed(run.changes):
+            stored = self.curation.memories.get(change.key)
+            if stored is None or stored.updated_ms < change.changed_ms:
+                continue
+            if stored.updated_ms > change.changed_ms or stored.status is Status.TOMBSTONE:
+                left += 1
+                continue
+            self._restore(change, here)
+            undone += 1
+        found = [self.curation.memories.get(key) for key in run.made]
+        made = [each for each in found if each is not None and each.status in _PRESENT]
+        for each in made:
+            self.curation.move(each, Status.ARCHIVED, here)
+        return (undone, left) if undone or left or made else None
+
+    def _restore(self, change: Undo, here: Place) -> None:
+        self.curation.apply(
+            change.key,
+            here,
+            lambda memory: memories.changed(
+                memory,
+                self.clock.now(),
+                status=change.status,
+                superseded_by=change.superseded_by,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Writing:
+    """What a model has written, and whether keeping it makes a memory that was not there."""
+
+    draft: Draft
+    place: Place
+    key: MemoryKey
+    makes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A merge that can be done: `old` are superseded by what is written, or else by the kept one,
+    which is given the tags of all."""
+
+    merge: Merge
+    old: tuple[Memory, ...]
+    tags: frozenset[str]
+    writing: _Writing | None = None
+
+
+def _run(steps: Sequence[_Step], at: Millis) -> Run:
+    return Run(
+        at_ms=at,
+        changes=tuple(
+            Undo(
+                key=old.key,
+                status=old.status,
+                superseded_by=old.superseded_by,
+                changed_ms=memories.changed(old, at).updated_ms,
+            )
+            for step in steps
+            for old in step.old
+        ),
+        made=tuple(
+            step.writing.key for step in steps if step.writing is not None and step.writing.makes
+        ),
+    )
+
+
+@contextmanager
+def _told(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
+    """One that cannot be merged does not end the others."""
+    try:
+        yield
+    except _NOT_MERGED as exc:
+        kept = merge.cluster.kept
+        names = ", ".join(each.id for each in (kept, *merge.cluster.others))
+        skipped[kept.domain].append(f"the merge of {names}: {exc}")
+
+
+def _checked(written: Written, cluster: Cluster) -> None:
+    """A model's words are checked before anyone is asked about them."""
+    Draft(namespace=cluster.kept.namespace, summary=written.summary, content=written.content)

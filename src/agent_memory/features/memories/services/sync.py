@@ -1,0 +1,221 @@
+"""Sync: the memories of a domain in the store, in its notes, and at the remote made the same."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Memory, MemoryKey, Status
+from agent_memory.features.memories.model.notes import Problem, Reading
+from agent_memory.features.memories.model.projects import Place, Seen
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavailable
+from agent_memory.platform.ports import (
+    Clock,
+    Memories,
+    MemoryChange,
+    Notebook,
+    Projects,
+    Repositories,
+    SecretsFilter,
+    SharedNotebook,
+)
+
+ROUNDS = 3  # of reading, where the notes lack something
+PUSHES = 10  # tries, where others push at the same time
+TRIES = 8  # where others change the same memories
+_PAGE = 500
+
+# A phase, how far it has come, and of how many: 0 where that is not known.
+Done = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """`remote` is a remote's name or its address; the environment is that of who asks."""
+
+    fetch: bool = False
+    push: bool = False
+    force: bool = False  # read the notes even if they have not changed, and look for damage
+    remote: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What a sync has done. `unchanged`: there was nothing to do."""
+
+    place: Place
+    imported: int = 0  # memories that are new here, or changed
+    written: int = 0  # memories that the notes have gained, or that changed in them
+    moved: int = 0  # onto another commit, because theirs is gone
+    fetched: bool = False
+    pushed: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def unchanged(self) -> bool:
+        return not (self.imported or self.written or self.moved or self.fetched or self.pushed)
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    memories: Memories
+    projects: Projects
+    repositories: Repositories
+    notes: NoteWriting
+    secrets: SecretsFilter
+    clock: Clock
+    imported: Callable[[], None]  # told after something was written to the store
+
+    def sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
+        """Mend the notes where they are damaged. Raises GitFailed, and RemoteUnavailable where the
+        remote is asked for."""
+        try:
+            return self._sync(place, wanted, done)
+        except GitFailed:
+            if not self.repositories.notebook(place.home, place.domain).mend():
+                raise
+            return self._sync(place, wanted, done)
+
+    def _sync(self, place: Place, wanted: Wanted, done: Done) -> Synced:
+        done("writing notes", 0, 0)
+        written = self.notes.flush_home(place.home)
+        notebook = self.repositories.notebook(place.home, place.domain)
+        if wanted.force:
+            notebook.mend()  # damage in the history of notes shows only when they are pushed
+        result = Synced(place=place, written=written)
+        if wanted.fetch:
+            done("fetching", 0, 0)
+            fetched = notebook.fetch(wanted.remote, wanted.environ)
+            result = replace(result, fetched=fetched)
+        result = self._level(notebook, result, wanted.force, done)
+        if wanted.push:
+            result = self._push(notebook, result, wanted, done)
+        return result
+
+    def _push(self, notebook: SharedNotebook, result: Synced, wanted: Wanted, done: Done) -> Synced:
+        for _ in range(PUSHES):
+            done("pushing", 0, 0)
+            state = notebook.state()
+            outcome = notebook.push(wanted.remote, wanted.environ)
+            if outcome is not None:
+                return replace(result, pushed=outcome)
+            notebook.fetch(wanted.remote, wanted.environ)
+            if notebook.state() != state:
+                result = self._level(notebook, replace(result, fetched=True), False, done)
+        raise RemoteUnavailable(
+            f"others push to the same remote all the time: {PUSHES} tries failed; try again"
+        )
+
+    def _level(self, notebook: Notebook, result: Synced, force: bool, done: Done) -> Synced:
+        """Make store and notes the same, unless both are as they were when they last were. Notes on
+        commits that are gone are moved first, also those just fetched."""
+        place = result.place
+        with self.notes.turn:
+            result = replace(result, moved=result.moved + notebook.rehome())
+        if not force and self._state(notebook, place) == self.projects.seen(place.home).state:
+            return result
+        for _ in range(ROUNDS):
+            done("reading notes", 0, 0)
+            state = notebook.state()
+            reading = notebook.read()
+            imported, secret = self._import(reading, done)
+            missing = self._missing(place, reading)
+            result = replace(
+                result,
+                imported=result.imported + imported,
+                written=result.written + len(missing),
+                problems=(*reading.problems, *secret),
+            )
+            if imported:
+                self.imported()
+            if not missing:
+                # What was read is in the store, and it is all that is said to have been seen:
+                # someone may have written more since.
+                seen = Seen(state=f"{state} {self._stored_state(place)}", at_ms=self.clock.now())
+                self.projects.saw(place.home, seen)
+                break
+            self.notes.keep(place.home, place.domain, missing)
+        return result
+
+    def _import(self, reading: Reading, done: Done) -> tuple[int, list[Problem]]:
+        """Merge into the store what was read; how many memories changed by it."""
+        imported = 0
+        secret: list[Problem] = []
+        for start in range(0, len(reading.memories), _PAGE):
+            done("importing", start, len(reading.memories))
+            page = reading.memories[start : start + _PAGE]
+            clean = [each for each in page if self._is_clean(each, secret)]
+            for _ in range(TRIES):  # one that somebody else changes meanwhile is merged once more
+                changes = list(filter(None, map(self._change, clean)))
+                if not changes:
+                    break
+                imported += sum(self.memories.write(changes))
+        return imported, secret
+
+    def _change(self, read: Memory) -> MemoryChange | None:
+        stored = self.memories.get(read.key)
+        if stored is None:
+            return MemoryChange(None, read, None)
+        both = memories.merged(stored, read)
+        return None if _same(both, stored) else MemoryChange(stored, both, None)
+
+    def _missing(self, place: Place, reading: Reading) -> list[Memory]:
+        """What the notes have not, or only as it was before."""
+        noted: Mapping[MemoryKey, Memory] = {each.key: each for each in reading.memories}
+        return [each for each in self._stored(place) if not _told(each, noted.get(each.key))]
+
+    def _state(self, notebook: Notebook, place: Place) -> str:
+        """Of the notes, and of what the store has of this domain."""
+        return f"{notebook.state()} {self._stored_state(place)}"
+
+    def _stored_state(self, place: Place) -> str:
+        stored = hashlib.sha256()
+        for memory in self._stored(place):
+            stored.update(repr(memory).encode())
+        return stored.hexdigest()
+
+    def _stored(self, place: Place) -> Iterator[Memory]:
+        last: MemoryKey | None = None
+        while page := self.memories.of_domain(place.domain, after=last, limit=_PAGE):
+            yield from page
+            last = page[-1].key
+
+    def _is_clean(self, memory: Memory, problems: list[Problem]) -> bool:
+        """Someone may have written a note by other means: a secret in it is not taken over."""
+        if memory.status is Status.TOMBSTONE:
+            return True
+        try:
+            clean = all(self.secrets.clean(text, where="note") == text for text in memory.said)
+        except ContentBlocked:
+            clean = False
+        if not clean:
+            reason = f"{memory.id} holds a secret and is not taken over: remove it from the note"
+            ref = f"refs/notes/mem/{memory.namespace}"
+            problems.append(Problem(ref=ref, target=memory.commit, reason=reason))
+        return clean
+
+
+def _facts(memory: Memory) -> tuple[object, ...]:
+    """All that may change. Two copies may merge into one that is no later than either."""
+    return (
+        memory.key,
+        memory.created_ms,
+        memory.updated_ms,
+        sorted(memory.tags),
+        memory.relates_to,
+        memory.status.value,
+        memory.commit,
+        memory.superseded_by,
+        memory.event_id,
+        memory.session_id,
+    )
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    return replace(one, index=0) == replace(other, index=0)
+
+
+def _told(memory: Memory, noted: Memory | None) -> bool:
+    return noted is not None and _same(memories.merged(memory, noted), noted)

@@ -1,0 +1,79 @@
+"""Bearer keys on an ordered store, and in memory: every request is checked against them."""
+
+import threading
+
+from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
+
+_PREFIX = b"key:"
+_MOST = 10_000
+
+
+class StoredKeyRing:
+    """The only one on its store: it reads the keys once, and follows what it changes itself."""
+
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+        self._changing = threading.Lock()
+        self._known: tuple[AccessKey, ...] | None = None  # replaced whole: read without the lock
+
+    def add(self, key: AccessKey, /) -> bool:
+        with self._changing:
+            known = self._read()
+            if len(known) >= _MOST:
+                raise InvalidInput(
+                    f"there are {_MOST:,} keys, which is the most: revoke some first"
+                )
+            place = _place(key.name)
+            batch = Batch(
+                (Put(families.ACCESS_KEYS, place, codec.encode_access_key(key)),),
+                (Absent(families.ACCESS_KEYS, place),),
+            )
+            if not self._committed(batch):
+                return False
+            self._known = (*known, key)
+            return True
+
+    def all(self) -> tuple[AccessKey, ...]:
+        if self._known is None:
+            with self._changing:
+                return self._read()
+        return self._known
+
+    def remove(self, name: str, /) -> bool:
+        with self._changing:
+            known = self._read()
+            place = _place(name)
+            stored = self._store.get(families.ACCESS_KEYS, place)
+            if stored is None:
+                return False
+            batch = Batch(
+                (Delete(families.ACCESS_KEYS, place),),
+                (Equals(families.ACCESS_KEYS, place, stored),),
+            )
+            if not self._committed(batch):
+                return False
+            self._known = tuple(key for key in known if key.name != name)
+            return True
+
+    def _read(self) -> tuple[AccessKey, ...]:
+        if self._known is None:
+            rows = self._store.scan(
+                families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST
+            )
+            self._known = tuple(
+                codec.decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows
+            )
+        return self._known
+
+    def _committed(self, batch: Batch) -> bool:
+        (outcome,) = self._store.submit([batch]).result()
+        return isinstance(outcome, Committed)
+
+
+def _place(name: str) -> bytes:
+    # Any name may be asked for, also one that cannot be: it is then simply not there.
+    return _PREFIX + name.encode(errors="surrogatepass")

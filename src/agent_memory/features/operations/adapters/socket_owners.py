@@ -1,0 +1,176 @@
+"""Look up which user holds the other end of a TCP connection within this machine.
+
+The kernel's socket table knows it. A row is proof only while its connection is established and
+belongs to an open file, which the row shows by an inode: the rows that a closed connection leaves
+behind (TIME_WAIT and others) have neither inode nor owner, and say uid 0.
+
+Two ways to ask. `sock_diag` finds one connection in some 10 µs however many there are. Kernels
+without it, and sandboxes that forbid it, may have `/proc/net/tcp`, which is read from its
+beginning each time (5 ms on an idle machine: most of that is walking an empty table).
+"""
+
+import socket
+import struct
+import sys
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+from agent_memory.kernel.access import Address, SocketOwner
+from agent_memory.platform.ports import SocketOwners
+
+_ESTABLISHED = 1
+_TCP = 6
+
+# linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST = 1
+_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
+_REQUEST = struct.Struct("=BBBxI")  # family, protocol, extensions, states
+_ANSWER = struct.Struct("=BB2x")  # family, state
+_CONNECTION = struct.Struct("!HH16s16s")  # ports and addresses, its own first
+_ANY_INTERFACE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # and any cookie
+_OWNER = struct.Struct("=12xII")  # uid, inode
+_OWNER_AT = _HEADER.size + _ANSWER.size + _CONNECTION.size + len(_ANY_INTERFACE)
+_ANSWER_BYTES = 8192
+_MOST_ANSWERS = 16  # to earlier questions, whose answers were not read
+
+_PROC_NET = Path("/proc/self/net")
+_UID_MAP = Path("/proc/self/uid_map")
+_OVERFLOW_UID = Path("/proc/sys/kernel/overflowuid")
+_EVERY_UID = ["0", "0", str(2**32 - 1)]
+_LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+
+
+class SockDiag:
+    """Ask the kernel for exactly one connection, over netlink."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(
+            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
+        )
+        self._socket.setblocking(False)  # the answer is there when the question was sent
+        self._sequence = 0
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+        family = socket.AF_INET if peer.host.version == 4 else socket.AF_INET6
+        wanted = _CONNECTION.pack(peer.port, own.port, _words(peer), _words(own))
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        body = _REQUEST.pack(family, _TCP, 0, 1 << _ESTABLISHED) + wanted + _ANY_INTERFACE
+        head = _HEADER.pack(
+            _HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, self._sequence, 0
+        )
+        try:
+            self._socket.sendto(head + body, (0, 0))
+            answer = self._answer()
+        except OSError:
+            return None
+        if answer is None:
+            return None
+        # A connection that is gone is answered with the socket that listens there.
+        family, state = _ANSWER.unpack_from(answer, _HEADER.size)
+        found = _CONNECTION.unpack_from(answer, _HEADER.size + _ANSWER.size)
+        if state != _ESTABLISHED or found not in (
+            (peer.port, own.port, _words(peer), _words(own)),
+            (peer.port, own.port, _mapped(peer), _mapped(own)),
+        ):
+            return None
+        owner = SocketOwner(*_OWNER.unpack_from(answer, _OWNER_AT))
+        return owner if owner.inode else None
+
+    def _answer(self) -> bytes | None:
+        for _ in range(_MOST_ANSWERS):
+            answer, (sender, _groups) = self._socket.recvfrom(_ANSWER_BYTES)
+            if sender != 0 or len(answer) < _HEADER.size:
+                continue  # not from the kernel
+            _length, kind, _flags, sequence, _port = _HEADER.unpack_from(answer)
+            if sequence == self._sequence:
+                whole = kind == _SOCK_DIAG_BY_FAMILY and len(answer) >= _OWNER_AT + _OWNER.size
+                return answer if whole else None
+        return None
+
+
+class ProcNet:
+    """Read the table as text."""
+
+    def __init__(self, folder: Path = _PROC_NET) -> None:
+        self._folder = folder
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+        tables = {"tcp6": _mapped}
+        if peer.host.version == 4:
+            tables = {"tcp": _packed, **tables}
+        for name, packed in tables.items():
+            wanted = [
+                f"{_hexadecimal(packed(each))}:{each.port:04X}".encode() for each in (peer, own)
+            ]
+            with suppress(OSError), (self._folder / name).open("rb") as table:
+                for line in table:
+                    row = line.split()
+                    if row[1:3] == wanted and int(row[3], 16) == _ESTABLISHED and row[9] != b"0":
+                        return SocketOwner(int(row[7]), int(row[9]))
+        return None
+
+
+def choose(uid: int) -> SocketOwners | None:
+    """Choose the way that works here; None where no owner can be proven.
+
+    Each is tried on a connection of our own, which must be found to be of this user.
+    """
+    if sys.platform != "linux" or _is_ambiguous(uid):
+        return None
+    for kind in (SockDiag, ProcNet):
+        with suppress(OSError):
+            owners = kind()
+            if _finds_own(owners, uid):
+                return owners
+            owners.close()
+    return None
+
+
+def _is_ambiguous(uid: int) -> bool:
+    """Whether others may be shown as this user: in a user namespace, as all are that it lacks."""
+    try:
+        if _UID_MAP.read_text().split() == _EVERY_UID:
+            return False
+        return uid == int(_OVERFLOW_UID.read_text())
+    except (OSError, ValueError):
+        return True
+
+
+def _finds_own(owners: SocketOwners, uid: int) -> bool:
+    for family, host in _LOOPBACKS:
+        with suppress(OSError), socket.socket(family) as listener, socket.socket(family) as client:
+            listener.bind((host, 0))
+            listener.listen(1)
+            client.connect(listener.getsockname())
+            peer, own = (Address.parse(*each.getsockname()[:2]) for each in (client, listener))
+            found = owners.owner_of(peer, own)
+            return found is not None and found.uid == uid
+    return False
+
+
+def _packed(address: Address) -> bytes:
+    return address.host.packed
+
+
+def _words(address: Address) -> bytes:
+    return address.host.packed.ljust(16, b"\0")
+
+
+def _mapped(address: Address) -> bytes:
+    """As a socket of IPv6 has an address of IPv4."""
+    host: IPv4Address | IPv6Address = address.host
+    return host.packed if host.version == 6 else b"\0" * 10 + b"\xff\xff" + host.packed
+
+
+def _hexadecimal(packed: bytes) -> str:
+    """As in /proc/net: words of 32 bits in the order of this machine."""
+    return "".join(f"{word:08X}" for (word,) in struct.iter_unpack("=I", packed))

@@ -1,0 +1,41 @@
+"""Access: bearer keys by name, made, listed, revoked and checked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory.kernel import access
+from agent_memory.kernel.access import AccessKey
+from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.platform.ports import Clock, KeyRing
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    keys: KeyRing
+    clock: Clock
+    new_secret: Callable[[], str]
+
+    def create(self, name: str) -> str:
+        """A new key. Its secret is told this once and not kept."""
+        secret = self.new_secret()
+        key = AccessKey(name=name, digest=access.digest(secret), created_ms=self.clock.now())
+        if not self.keys.add(key):
+            raise InvalidInput(
+                f"there is a key {name!r} already: revoke it first, or choose a name"
+            )
+        return secret
+
+    def list(self) -> list[AccessKey]:
+        return sorted(self.keys.all(), key=lambda key: (key.created_ms, key.name))
+
+    def revoke(self, name: str) -> None:
+        if not self.keys.remove(name):
+            raise NotFound(f"no key {name!r}; `memory-daemon token list` shows all")
+
+    def knows(self, name: str) -> bool:
+        """Whether there is such a key, still."""
+        return any(key.name == name for key in self.keys.all())
+
+    def check(self, secret: str) -> AccessKey | None:
+        """The key that this secret belongs to, if any."""
+        return access.matching(secret, self.keys.all())

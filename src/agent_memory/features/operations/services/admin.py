@@ -1,0 +1,26 @@
+"""Admin: looking after the store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.status import StoreStats
+from agent_memory.platform.ports import StoreMaintenance
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    store: StoreMaintenance
+
+    def stats(self) -> StoreStats:
+        return self.store.stats()
+
+    def compact(self, family: str | None, done: Callable[[int], None]) -> StoreStats:
+        """One family, or all. `done` is told after each how many are done; it may raise to stop."""
+        known = [each.name for each in self.store.stats().families]
+        if family is not None and family not in known:
+            raise InvalidInput(f"no column family {family!r}; there are {', '.join(known)}")
+        for number, name in enumerate(known if family is None else [family], 1):
+            self.store.compact(name)
+            done(number)
+        return self.store.stats()

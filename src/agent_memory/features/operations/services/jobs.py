@@ -1,0 +1,141 @@
+"""Jobs: what runs in the background, under the names by which it is known."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory.features.forgetting.model.forgetting import Report
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.streaming.services.change_feed import KEPT, Changes
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.kernel.errors import (
+    AgentMemoryError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    StorageClosed,
+    StorageFailed,
+)
+from agent_memory.kernel.jobs import JobStatus
+from agent_memory.platform.ports import Outbox, Scheduler, TocWriter
+
+SEGMENTS = "segment-summarizer"
+ROLLUP = "hourly-rollup"
+OUTBOX = "outbox-processor"
+BACKUP = "backup"
+
+CRONS = {
+    ROLLUP: "0 0 * * * *",
+    SEGMENTS: "0 */15 * * * *",
+    OUTBOX: "0 * * * * *",
+}
+
+RETRIES = 20  # summaries that are tried again per run
+
+Check = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work of each job. Cutting and rolling up take turns: both write the same nodes."""
+
+    segmenting: Segmenting
+    rollup: Rollup
+    outbox: Outbox
+    writer: TocWriter
+    indexes: Indexes
+    learning: Learning
+    not_learned: Callable[[AgentMemoryError], None]  # told why
+    notes: NoteWriting
+    forgetting: Forgetting
+    forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
+    turn: threading.Lock
+    changes: Changes
+
+    def segments(self, check: Check) -> None:
+        while True:
+            check()
+            with self.turn:
+                if not self.segmenting.step():
+                    break
+        with self.turn:
+            self.segmenting.seal()
+        check()
+        with self.turn:
+            self.segmenting.retry(RETRIES)
+
+    def roll_up(self, check: Check) -> None:
+        with self.turn:
+            self.rollup.run(lambda _: check())
+
+    def process_outbox(self, check: Check) -> bool:
+        """Bring notes, knowledge and indexes up to date, remove what every consumer has behind it,
+        and finish a forgetting that was cut off. Whether more waits."""
+
+        def between() -> None:
+            check()
+            self.notes.flush(check)  # a backlog of the indexes does not hold the notes up
+            self._learn(check)
+
+        try:
+            between()
+            more = self.indexes.keep_up(between)
+        finally:
+            self._trim()
+        report = self.forgetting.finish(check)
+        if report is not None:
+            self.forgotten(report)
+        return more
+
+    def _learn(self, check: Check) -> None:
+        """What cannot be learned from holds nothing else up."""
+        try:
+            self.learning.keep_up(check)
+        except StorageClosed:
+            raise
+        except (StorageFailed, InvalidInput, Overloaded) as exc:
+            self.not_learned(exc)
+
+    def _trim(self) -> None:
+        """Some stay, for those who follow what changes and were away."""
+        needed = self.changes.needed
+        done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
+        done = min(done, self.changes.watermark() - KEPT, done if needed is None else needed)
+        oldest = self.outbox.read(0, limit=1)
+        if oldest and oldest[0][0] <= done:
+            self.outbox.trim(done)
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    scheduler: Scheduler
+
+    def status(self) -> tuple[bool, list[JobStatus]]:
+        return self.scheduler.running, self.scheduler.status()
+
+    def wake_indexes(self) -> None:
+        """There is something to index or to embed."""
+        self.scheduler.wake(OUTBOX)
+
+    def pause(self, name: str) -> str | None:
+        """Why it could not be done, if so."""
+        return self._try(self.scheduler.pause, name)
+
+    def resume(self, name: str) -> str | None:
+        """Why it could not be done, if so."""
+        return self._try(self.scheduler.resume, name)
+
+    def run(self, name: str) -> JobStatus:
+        """Run it now and wait. Raises NotFound."""
+        return self.scheduler.run(name)
+
+    def _try(self, action: Callable[[str], None], name: str) -> str | None:
+        try:
+            action(name)
+        except NotFound as exc:
+            return str(exc)
+        return None

@@ -1,0 +1,60 @@
+"""Vitals: how much waits, and how much there is, in numbers that someone watches."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.operations.services.jobs import Jobs
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.ports import EventLog, NoteQueue, Spool, StoreMaintenance
+
+_NOTES = 10_000  # more is told as that many
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    log: EventLog
+    indexes: Indexes
+    learning: Learning
+    notes: NoteQueue
+    spool: Spool
+    store: StoreMaintenance
+    health: Callable[[], StoreHealth]
+    jobs: Jobs
+
+    def writable(self) -> bool:
+        """Whether the store takes writes."""
+        return self.health().writable
+
+    def queues(self) -> Mapping[str, int]:
+        """What has yet to be done, by whom; nothing while the store cannot be read."""
+        if not self.health().readable:
+            return {}
+        status = self.indexes.status()
+        return {
+            "words": status.words_waiting,
+            "vectors": status.vectors_waiting,
+            "knowledge": max(0, self.log.watermark() - self.learning.cursor()),
+            "notes": sum(
+                len(self.notes.waiting(home, limit=_NOTES)) for home in self.notes.homes()
+            ),
+            "spool": len(self.spool.waiting()),
+        }
+
+    def sizes(self) -> Mapping[str, int]:
+        """How much there is; nothing while the store cannot be read."""
+        if not self.health().readable:
+            return {}
+        stats = self.store.stats()
+        status = self.indexes.status()
+        return {
+            "events": stats.entries("events"),
+            "database_bytes": stats.size_bytes,
+            "words": status.words.documents,
+            "vectors": 0 if status.vectors is None else status.vectors.documents,
+        }
+
+    def failed_jobs(self) -> Mapping[str, int]:
+        """How often each job has failed."""
+        return {job.name: job.state.error_count for job in self.jobs.status()[1]}

@@ -1,0 +1,75 @@
+"""Verification: reads everything that is stored, and makes anew what is derived and damaged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.toc.services.rebuild import Rebuild
+from agent_memory.kernel.status import Damage, StoreCheck
+
+WORDS = "index of words"
+VECTORS = "vectors"
+
+Done = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was read, and what is wrong with it."""
+
+    rows: int
+    memories: int
+    notes: int
+    damages: tuple[Damage, ...]  # of the store
+    indexes: Mapping[str, str]  # which are damaged, and how
+    unindexed: int  # memories that the index of words does not have
+    problems: tuple[str, ...]  # of memories: not indexed, not in their notes
+
+    @property
+    def sound(self) -> bool:
+        return not (self.damages or self.indexes or self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    store: Callable[[Done], StoreCheck]
+    index_checks: Mapping[str, Callable[[], list[str]]]  # the damaged files of each
+    survey: Survey
+    indexes: Indexes
+    rebuild: Rebuild
+
+    def verify(self, done: Done) -> Verdict:
+        """Read every row of the store, every file of the indexes and every note."""
+        store = self.store(done)
+        memories = self.survey.verify(None, lambda _: None)
+        damaged = {name: ", ".join(check()) for name, check in self.index_checks.items()}
+        return Verdict(
+            rows=store.rows,
+            memories=memories.memories,
+            notes=memories.notes,
+            damages=store.damages,
+            indexes={name: files for name, files in damaged.items() if files},
+            unindexed=memories.unindexed,
+            problems=memories.problems,
+        )
+
+    def repair(self, verdict: Verdict, done: Done) -> tuple[Verdict, tuple[str, ...]]:
+        """Make anew what is derived from the store and is wrong. How it is then, and what was done,
+        in words. Damaged tables of the store itself are repaired while no daemon runs."""
+        if verdict.damages:  # what is derived follows from the store, once that is repaired
+            return verdict, ()
+        made: list[str] = []
+        if verdict.indexes.get(WORDS) or verdict.unindexed:
+            made.append(f"{WORDS}: {self.indexes.rebuild_words(done):,} records")
+        if verdict.indexes.get(VECTORS):
+            made.append(f"{VECTORS}: {self.indexes.rebuild_vectors(done):,} records queued")
+        if restored := self.survey.restore_notes():
+            made.append(f"notes: {restored:,} memories")
+        done_toc = self.rebuild.run(self.rebuild.sessions(None), dry_run=False, done=done)
+        if done_toc.written or done_toc.removed:
+            made.append(
+                f"table of contents: {done_toc.written:,} segments written,"
+                f" {done_toc.removed:,} removed"
+            )
+        return self.verify(done), tuple(made)

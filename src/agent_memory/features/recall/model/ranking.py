@@ -1,0 +1,336 @@
+"""Ranking: how well each of some candidates answers a question. Pure, with all weights here.
+
+    score = words + MEANING x meaning + SPEAKER x named + TIME x nearness
+
+*words* is BM25 in which a turn of a conversation also carries the words of the turns around it, as
+a share of the most that the question could get; *meaning* is a cosine, evened out over the turns
+around. Both are on scales of their own, so that a score does not depend on what else was found.
+What each ingredient brings is written down in docs/decisions.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import NamedTuple
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.queries import Mode, Statistics
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.text import analysis, time_expressions
+from agent_memory.kernel.text.time_expressions import Window
+from agent_memory.kernel.text.vocabulary import ASKING
+
+SATURATION = 1.0  # BM25's k1: small, so that a word counts once, roughly
+LENGTH = 0.75  # BM25's b
+BEFORE = (0.4, 0.2, 0.1)  # share of its words that a turn has from the one before, and so on
+AFTER = (0.2, 0.1, 0.05)
+ASKED = 2.5  # times the share from the turn before where that asks something
+ASKING_TURN = 0.25  # what a turn that ends with a question loses: it asks, and does not answer
+GATE = 50  # words: a longer turn has less from the turns around it
+COVER = 0.4  # how much of the words' score depends on how much of the question is met
+MEANING = 0.8
+MEANING_BEFORE = (0.3, 0.15)
+MEANING_AFTER = (0.2, 0.1)
+LEAST_MEANING = 0.15  # a cosine below it says that two texts have nothing to do with each other
+SPEAKER = 0.1
+TIME = 0.3
+MOST_TERMS = 48  # of a question
+TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
+TOLD_LATER_DAYS = 7.0
+RECENT_DAYS = 30.0
+MOST_WORDS = 1_024  # of one text that are taken apart; more of them are judged by a sample
+
+REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
+_ENDING = 20  # characters
+_DAY_MS = 86_400_000
+_SMALL = 20_000  # characters of a text that may be taken apart as a whole
+_LEAST_SAMPLE = 64  # words with a term in them, however many terms there are
+_TIES = 4  # digits of a score that count; what is equal in them is a tie
+
+_ROLES = frozenset({"assistant"})  # names, however they are written
+_NO_NAMES = frozenset({"user", "tool", "system", "human"})  # roles that are words of any question
+_WORD = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"['\u2019]s\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question taken apart."""
+
+    words: tuple[tuple[str, str], ...]  # those that tell something, each with a term of it
+    names: frozenset[str]  # speakers that it names
+    windows: tuple[Window, ...]
+    meaning: str  # what to embed
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(term for _, term in self.words))
+
+    @property
+    def needles(self) -> tuple[str, ...]:
+        """One of these stands in every text, folded, that has one of the terms."""
+        return tuple(dict.fromkeys(_needle(term) for term in self.terms))
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidate:
+    """Something found, or beside it. `before` and `after` are places in the pool, nearest first."""
+
+    document: Document
+    cosine: float | None = None
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+
+class Ranked(NamedTuple):
+    """A candidate's place in the pool, its score, and what made it."""
+
+    place: int
+    score: float
+    words: float
+    meaning: float
+    speaker: float
+    time: float
+
+    @property
+    def parts(self) -> dict[str, float]:
+        named = {
+            "words": self.words,
+            "meaning": self.meaning,
+            "speaker": self.speaker,
+            "time": self.time,
+        }
+        return {name: part for name, part in named.items() if part}
+
+
+def asked(question: str, now: Millis) -> Asked:
+    """The question as far as it can be told without knowing who speaks; see `naming`."""
+    windows = time_expressions.find(question, now)
+    said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.without(question, windows)))
+    words = tuple((word, term) for word in said for term in analysis.terms(word))
+    content = tuple((word, term) for word, term in words if word.lower() not in ASKING) or words
+    return Asked(words=content, windows=windows, names=frozenset(), meaning=question)
+
+
+def naming(question: Asked, speakers: frozenset[str]) -> Asked:
+    """The same, where some of its terms are known to be names of speakers: who said it is no part
+    of what was said."""
+    names = frozenset(
+        term
+        for word, term in question.words
+        if term in speakers - _NO_NAMES and (word[0].isupper() or term in _ROLES)
+    )
+    if not names:
+        return question
+    rest = tuple((word, term) for word, term in question.words if term not in names)
+    kept = [word for word in question.meaning.split() if not _any_of(names, word)]
+    tells = any(part.lower() not in ASKING for part in _WORD.findall(" ".join(kept)))
+    return replace(
+        question,
+        words=rest or question.words,
+        names=names,
+        meaning=" ".join(kept) if tells else question.meaning,
+    )
+
+
+def telling(question: Asked, statistics: Statistics) -> Asked:
+    """The same with no more terms than matter: of a long text, the rarest that occur at all."""
+    if len(question.terms) <= MOST_TERMS:
+        return question
+    count = statistics.frequencies
+    rarest = sorted(question.terms, key=lambda term: (not count.get(term), count.get(term, 0)))
+    kept = frozenset(rarest[:MOST_TERMS])
+    return replace(question, words=tuple(each for each in question.words if each[1] in kept))
+
+
+def rank(
+    question: Asked, pool: Sequence[Candidate], statistics: Statistics, mode: Mode
+) -> list[Ranked]:
+    """All of the pool, best first. The same pool gives the same order, however it is arranged."""
+    words = [0.0] * len(pool) if mode is Mode.VECTOR else _words(question, pool, statistics)
+    meaning = [0.0] * len(pool) if mode is Mode.BM25 else _meaning(pool)
+    weights = {Mode.HYBRID: (1.0, MEANING), Mode.BM25: (1.0, 0.0), Mode.VECTOR: (0.0, 1.0)}
+    for_words, for_meaning = weights[mode]
+    found = []
+    for place, candidate in enumerate(pool):
+        document = candidate.document
+        named = SPEAKER if _is_named(question.names, document) else 0.0
+        time = TIME * _nearness(question.windows, document.at_ms) if question.windows else 0.0
+        raw = for_words * words[place] + for_meaning * meaning[place] + named + time
+        score = min(1.0, max(0.0, raw / (for_words + for_meaning)))
+        # Of equals, the newer first.
+        order = -round(score, _TIES), -document.at_ms, document.kind, document.id
+        ranked = Ranked(place, score, words[place], meaning[place], named, time)
+        found.append((order, ranked))
+    found.sort(key=itemgetter(0))
+    return [ranked for _, ranked in found]
+
+
+def recency(at_ms: Millis, now: Millis) -> float:
+    """How recent something is, from 0 to 1: just now, 1; after a month, .37; a year ago, 0.
+
+    The relevance of what is given because it is new, where nothing was asked."""
+    return math.exp(-max(0, now - at_ms) / _DAY_MS / RECENT_DAYS)
+
+
+def tells(ranked: Ranked) -> bool:
+    """Whether there is any reason to show it: a turn may be in the pool only for its neighbour."""
+    return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
+
+
+def _words(question: Asked, pool: Sequence[Candidate], statistics: Statistics) -> list[float]:
+    """How much of the question each has in words, from 0 to 1."""
+    weights = {term: _rarity(term, statistics) for term in question.terms}
+    total = sum(weights.values()) or 1.0
+    own, gates = _counts(question, pool, statistics)
+    found: list[float] = []
+    for place, candidate in enumerate(pool):
+        carried = dict(own[place])
+        for sources, shares, asks in (
+            (candidate.before, BEFORE, True),
+            (candidate.after, AFTER, False),
+        ):
+            for number, (source, share) in enumerate(zip(sources, shares, strict=False)):
+                if not own[source]:
+                    continue
+                given = share * gates[place]
+                if asks and number == 0 and "?" in pool[source].document.text:
+                    given *= ASKED
+                for term, count in own[source].items():
+                    carried[term] = carried.get(term, 0.0) + given * count
+        score = sum(weights[term] * n / (n + SATURATION) for term, n in carried.items())
+        met = sum(weights[term] for term in carried) / total
+        share = score / total * (1.0 - COVER + COVER * met)
+        if candidate.document.text[-_ENDING:].rstrip().endswith("?"):
+            share *= 1.0 - ASKING_TURN * gates[place]
+        found.append(share)
+    return found
+
+
+def _counts(
+    question: Asked, pool: Sequence[Candidate], statistics: Statistics
+) -> tuple[list[dict[str, float]], list[float]]:
+    """How often each has each term, for its length; and how much it takes from turns around it."""
+    terms = question.terms
+    average = max(1.0, statistics.average_length)
+    counts: list[dict[str, float]] = []
+    gates: list[float] = []
+    for candidate in pool:
+        text = documents.said(candidate.document)
+        size = analysis.length(text)
+        gates.append(min(1.0, GATE / size))
+        share = 1.0 / (1.0 - LENGTH + LENGTH * size / average)
+        occurrences = _occurrences(terms, text)
+        counts.append({term: share * count for term, count in occurrences.items() if count})
+    return counts, gates
+
+
+def _meaning(pool: Sequence[Candidate]) -> list[float]:
+    """The cosine of each and its neighbours, weighed; as good as most where it is not known yet."""
+    known = [candidate.cosine for candidate in pool if candidate.cosine is not None]
+    usual = math.fsum(known) / len(known) if known else 0.0
+    cosines = [usual if each.cosine is None else each.cosine for each in pool]
+    found = []
+    for place, candidate in enumerate(pool):
+        total, weight = cosines[place], 1.0
+        for sources, shares in (
+            (candidate.before, MEANING_BEFORE),
+            (candidate.after, MEANING_AFTER),
+        ):
+            for source, share in zip(sources, shares, strict=False):
+                total += share * cosines[source]
+                weight += share
+        found.append(total / weight)
+    return found
+
+
+def _rarity(term: str, statistics: Statistics) -> float:
+    """BM25's weight of a term."""
+    documents = statistics.frequencies.get(term, 0)
+    return math.log(
+        1.0 + (max(statistics.documents, documents) - documents + 0.5) / (documents + 0.5)
+    )
+
+
+def _is_named(names: frozenset[str], document: Document) -> bool:
+    if not names or document.kind is not Kind.EVENT:
+        return False
+    return not names.isdisjoint(analysis.terms(document.speaker or document.role))
+
+
+def _nearness(windows: Sequence[Window], at_ms: Millis) -> float:
+    """1 within one of the times, less in the days after it."""
+    return max((_after(window, at_ms) for window in windows), default=0.0)
+
+
+def _after(window: Window, at_ms: Millis) -> float:
+    if window.covers(at_ms):
+        return 1.0
+    late = [at_ms - end for start, end in window.ranges if start > 0 and at_ms > end]
+    return TOLD_LATER * math.exp(-min(late) / _DAY_MS / TOLD_LATER_DAYS) if late else 0.0
+
+
+def _needle(term: str) -> str:
+    """What every form of a word begins with. Only the y of a stem is not always in the word."""
+    return _without_y(analysis.folded(term))
+
+
+def _needle_in_place(term: str) -> str:
+    """The same for a text that is folded in place."""
+    return _without_y(analysis.folded_in_place(term))
+
+
+def _without_y(start: str) -> str:
+    return start[:-1] if start.endswith("y") and len(start) > 1 else start
+
+
+def _occurrences(terms: Sequence[str], text: str) -> Mapping[str, float]:
+    """Count each of the terms in a text.
+
+    Taking all of a text apart would dominate the cost of ranking, so only the words with a needle
+    in them are looked at, and of a text with very many of those only a sample.
+    """
+    folded, needle = analysis.folded(text), _needle
+    if len(folded) != len(text):  # then a place in one is not the same place in the other
+        if len(text) <= _SMALL:
+            return _counted(terms, text) if any(_needle(t) in folded for t in terms) else {}
+        folded, needle = analysis.folded_in_place(text), _needle_in_place
+    most = max(_LEAST_SAMPLE, MOST_WORDS // max(1, len(terms)))
+    return {term: _occurrences_of(term, needle(term), text, folded, most) for term in terms}
+
+
+def _counted(terms: Sequence[str], text: str) -> Mapping[str, float]:
+    wanted = frozenset(terms)
+    return Counter(term for term in analysis.terms(text) if term in wanted)
+
+
+def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -> float:
+    """Count a term by looking at up to `most` words with its needle, spread over the whole text."""
+    hits = folded.count(needle)
+    stride = len(text) // most if hits > most else 0
+    count = seen = 0
+    at = folded.find(needle)
+    while at >= 0:
+        start, end = _word_around(at, at + len(needle), text)
+        count += analysis.terms(text[start:end]).count(term)
+        seen += 1
+        at = folded.find(needle, max(end, at + stride, at + 1))
+    return count * max(1.0, hits / seen) if stride else count
+
+
+def _word_around(start: int, end: int, text: str) -> tuple[int, int]:
+    """Extend a range to the word that it is a part of, or to more of it than any term has."""
+    first, last = max(0, start - analysis.LONGEST), min(len(text), end + analysis.LONGEST)
+    while start > first and text[start - 1].isalnum():
+        start -= 1
+    while end < last and text[end].isalnum():
+        end += 1
+    return start, end
+
+
+def _any_of(names: frozenset[str], word: str) -> bool:
+    return not names.isdisjoint(analysis.terms(_POSSESSIVE.sub(" ", word)))

@@ -1,0 +1,133 @@
+"""Indexes: both kept up with what is stored, rebuilt where need be, and told about."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.recall.services.indexing import BATCH, Indexing
+from agent_memory.features.recall.services.unindexed import MOST
+from agent_memory.kernel.errors import EmbedderFailed, FeatureUnavailable, IndexFailed
+from agent_memory.kernel.status import IndexesStatus, IndexStats
+
+STEPS = 256  # of embedding in one run, so that a long backlog is many runs and not an endless one
+
+Check = Callable[[], None]
+Done = Callable[[int], None]
+_NOTHING = IndexStats(documents=0, size_bytes=0)
+
+
+@dataclass(slots=True)
+class _State:
+    """What is going on, for those who ask."""
+
+    doing: str = ""
+    done: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    indexing: Indexing
+    embedding: Embedding | None
+    filling: threading.Lock = field(default_factory=threading.Lock)
+    state: _State = field(default_factory=_State)
+
+    def keep_up(self, check: Check) -> bool:
+        """Index what changed, and between two batches embed some. Whether more waits."""
+        try:
+            for _ in range(STEPS):
+                check()
+                self._take_in(check)
+                if not self._embed_some(check):
+                    return False
+        except (EmbedderFailed, IndexFailed) as exc:
+            self.state.trouble = str(exc)
+            return False  # the next change, or the next minute, tries again
+        return True
+
+    def rebuild_words(self, done: Done) -> int:
+        """Everything anew into the index of words; meanwhile it goes on answering."""
+        with self.filling:
+            return self._fill_words(done)
+
+    def rebuild_vectors(self, done: Done) -> int:
+        """Remove all vectors and queue everything; how many records."""
+        embedding = self._embedding()
+        embedding.vectors.reset()
+        return self._told("queueing what is to be embedded", embedding.fill, done)
+
+    def embed(self, done: Done) -> None:
+        """Embed all that waits. `done` is told how many wait still."""
+        embedding = self._embedding()
+        while embedding.step():
+            done(embedding.queue.size())
+
+    def cursor(self) -> int:
+        """The outbox entry that they have behind them."""
+        return self.indexing.lexical.cursor() or 0
+
+    def serves(self) -> bool:
+        """Whether what was just stored can be found: by its words, or among what is newer, as all
+        is before the first look at a new store."""
+        return self.indexing.log.watermark() - self.cursor() <= MOST
+
+    def status(self) -> IndexesStatus:
+        embedding, trouble = self.embedding, self.state.trouble
+        words, vectors = _NOTHING, None
+        try:
+            words = self.indexing.lexical.stats()
+            vectors = None if embedding is None else embedding.vectors.stats()
+        except (IndexFailed, OSError) as exc:
+            trouble = trouble or str(exc)
+        return IndexesStatus(
+            words=words,
+            words_waiting=max(0, self.indexing.log.watermark() - self.cursor()),
+            model="" if embedding is None else embedding.embedder.model,
+            vectors=vectors,
+            vectors_waiting=0 if embedding is None else embedding.queue.size(),
+            doing=f"{self.state.doing}: {self.state.done:,}" if self.state.doing else "",
+            trouble=trouble,
+        )
+
+    def _take_in(self, check: Check) -> None:
+        if not self.filling.acquire(blocking=False):
+            return  # who fills takes it all in, and this job is woken afterwards
+        try:
+            cursor = self.indexing.lexical.cursor()
+            # An index that is ahead of the store is of a later state of it.
+            if cursor is None or cursor > self.indexing.log.watermark():
+                self._fill_words(lambda _: check())
+            while self.indexing.step() == BATCH:  # what comes meanwhile is searched as it is, and
+                check()  # taken in by the next run: a commit for each would keep a core busy
+        finally:
+            self.filling.release()
+
+    def _embed_some(self, check: Check) -> bool:
+        if self.embedding is None:
+            return False
+        if not self.embedding.vectors.complete:
+            self._told("queueing what is to be embedded", self.embedding.fill, lambda _: check())
+        some = self.embedding.step() > 0
+        self.state.trouble = ""
+        return some
+
+    def _embedding(self) -> Embedding:
+        if self.embedding is None:
+            raise FeatureUnavailable("nothing is embedded: embedder.provider is none")
+        return self.embedding
+
+    def _fill_words(self, done: Done) -> int:
+        return self._told("filling the index of words", self.indexing.fill, done)
+
+    def _told(self, doing: str, work: Callable[[Done], int], done: Done) -> int:
+        self.state.doing, self.state.done = doing, 0
+
+        def tell(count: int) -> None:
+            self.state.done = count
+            done(count)
+
+        try:
+            return work(tell)
+        finally:
+            self.state.doing = ""

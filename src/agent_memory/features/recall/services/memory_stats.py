@@ -1,0 +1,154 @@
+"""Survey: how many memories there are, of what kind, and whether all is as it should be."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.queries import MAX_LIMIT, Query, Scope
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import Domain, MemoryKey, Status
+from agent_memory.features.memories.services.editing import Curation
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.memories.services.project_resolver import Workplaces
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.recall import Recall
+from agent_memory.kernel.errors import AgentMemoryError, GitFailed
+from agent_memory.platform.ports import Notebook, Projects
+
+_SHOWN = 20  # problems of one kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What there is. `features` is what recall can do: core, enhanced or llm."""
+
+    total: int
+    by_domain: Mapping[Domain, int]
+    by_namespace: Mapping[str, int]
+    by_tier: Mapping[str, int]
+    by_status: Mapping[str, int]
+    index_bytes: int
+    last_sync_ms: Millis | None
+    waiting: int  # changes that the notes have yet to follow
+    features: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What was looked at, and what is wrong."""
+
+    memories: int
+    notes: int
+    unindexed: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    curation: Curation
+    notes: NoteWriting
+    projects: Projects
+    workplaces: Workplaces
+    recall: Recall
+    indexes: Indexes
+    llm: bool
+
+    def count(self, domains: Sequence[Domain] | None) -> Counted:
+        """Of these domains, or of all."""
+        shown = self.curation.shown(list(self.curation.all(domains)))
+        found = [each.memory for each in shown]
+        chosen = self.curation.memories.domains() if domains is None else domains
+        homes = [home for domain in chosen for home in self.workplaces.homes(domain)]
+        syncs = [self.projects.seen(home).at_ms for home in homes]
+        status = self.indexes.status()
+        vectors = 0 if status.vectors is None else status.vectors.size_bytes
+        return Counted(
+            total=len(found),
+            by_domain=Counter(memory.domain for memory in found),
+            by_namespace=Counter(memory.namespace for memory in found),
+            by_tier=Counter(each.tier.value for each in shown),
+            by_status=Counter(memory.status.value for memory in found),
+            index_bytes=status.words.size_bytes + vectors,
+            last_sync_ms=max(syncs, default=Millis(0)) or None,
+            waiting=sum(len(self.notes.queue.waiting(home, limit=1_000)) for home in homes),
+            features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
+        )
+
+    def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> Verified:
+        """Every memory is read, found by its words, and in its notes; every note can be read."""
+        self.notes.flush()
+        kept = {memory.key: memory for memory in self.curation.all(domains)}
+        chosen = self.curation.memories.domains() if domains is None else domains
+        indexed = {urn for domain in chosen for urn in self._indexed(domain, done)}
+        lost = [memory for memory in kept.values() if memory.urn not in indexed]
+        problems = [
+            f"{each.id} is not in the index: memory-daemon admin rebuild-index"
+            for each in lost[:_SHOWN]
+        ]
+        if len(lost) > _SHOWN:
+            problems.append(f"so are {len(lost) - _SHOWN} more")
+        noted: set[MemoryKey] = set()
+        for domain in chosen:
+            for home in self.workplaces.homes(domain):
+                noted |= self._noted(domain, home, problems)
+        missing = [memory for key, memory in kept.items() if key not in noted]
+        problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
+        if len(missing) > _SHOWN:
+            problems.append(f"so are {len(missing) - _SHOWN} more")
+        return Verified(
+            memories=len(kept), notes=len(noted), unindexed=len(lost), problems=tuple(problems)
+        )
+
+    def restore_notes(self) -> int:
+        """Write memories into the notes that should have them and do not; how many. Notes that
+        cannot be read are left alone."""
+        self.notes.flush()
+        count = 0
+        for domain in self.curation.memories.domains():
+            for home in self.workplaces.homes(domain):
+                try:
+                    noted = {each.key for each in self._notebook(home, domain).read().memories}
+                    missing = [
+                        each for each in self.curation.all([domain]) if each.key not in noted
+                    ]
+                    self.notes.keep(home, domain, missing)
+                except GitFailed:
+                    continue
+                count += len(missing)
+        return count
+
+    def _notebook(self, home: memories.Home, domain: Domain) -> Notebook:
+        return self.notes.repositories.notebook(home, domain)
+
+    def _indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
+        """What recall can list. A page begins at the moment of the last hit, so that none has to
+        count all that were before it."""
+        scope = Scope(
+            kinds=frozenset({Kind.MEMORY}),
+            domains=frozenset({domain}),
+            statuses=frozenset({Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED}),
+        )
+        found: dict[str, Millis] = {}
+        offset = 0
+        while True:
+            page = self.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT, offset=offset))
+            found |= {hit.uri: hit.document.at_ms for hit in page.hits}
+            done(len(found))
+            if page.next is None or not page.hits:
+                return set(found)
+            last = page.hits[-1].document.at_ms
+            offset = sum(at == last for at in found.values())
+            scope = replace(scope, until=last)
+
+    def _noted(self, domain: Domain, home: memories.Home, problems: list[str]) -> set[MemoryKey]:
+        try:
+            reading = self._notebook(home, domain).read()
+        except AgentMemoryError as exc:
+            problems.append(str(exc))
+            return set()
+        problems += [
+            f"{each.ref} on {each.target[:12]}: {each.reason}" for each in reading.problems
+        ]
+        return {memory.key for memory in reading.memories}

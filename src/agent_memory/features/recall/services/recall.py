@@ -1,0 +1,385 @@
+"""Recall: a question in, the moments that answer it out."""
+
+import string
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.index.model.documents import Document, DocumentKey, Kind
+from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.model.queries import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Answer,
+    Found,
+    Hit,
+    Mode,
+    Query,
+    Scope,
+    Statistics,
+)
+from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.recall.model import ranking
+from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
+from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.unindexed import Tail
+from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
+from agent_memory.kernel.text import time_expressions
+from agent_memory.platform.ports import (
+    Clock,
+    Embedder,
+    EventLog,
+    LexicalIndex,
+    MemoryUses,
+    VectorIndex,
+)
+
+FOREMOST = 20  # of each answer of an index: the turns around these are looked at
+DATED = 24  # more of each index from a time that the question names
+BACKLOG = 200  # changes that wait to be embedded; fewer are a matter of a moment
+EMBEDDING_SECONDS = 5.0  # that a question waits for its vector
+_WINDOWS = 4  # expressions of time in one question
+_RANGES = 3  # of one expression of time, the latest
+_COMPARED = 2_000  # characters
+_MARKS = (string.punctuation + string.whitespace).encode()
+_DISTINCT = 30  # letters from which on two texts can be told to be the same
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """What it takes to search by meaning."""
+
+    index: VectorIndex
+    embedder: Embedder
+    waiting: Callable[[], int]  # how much has yet to be embedded
+    threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(2, "embed-question"))
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    library: Library
+    log: EventLog
+    lexical: LexicalIndex
+    tail: Tail
+    vectors: Vectors | None
+    uses: MemoryUses
+    facts_used: Callable[[Sequence[str]], None]
+    clock: Clock
+
+    def search(self, query: Query, *, counted: bool = True) -> Answer:
+        """What answers the query, best first. To be found is to be used, if it is counted."""
+        limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
+        query = replace(query, limit=limit)
+        if query.lists:
+            return self._listed(query)
+        answer = self._searched(query)
+        if counted:
+            found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
+            self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
+            self.facts_used(
+                [each.document.id for each in answer.hits if each.document.kind is Kind.FACT]
+            )
+        return answer
+
+    def moments(self, words: str) -> tuple[Millis, Millis]:
+        """The first and the last moment of the time that these words mean."""
+        return time_expressions.moments(words, self.clock.now())
+
+    def _searched(self, query: Query) -> Answer:
+        warnings: list[str] = []
+        question = ranking.asked(query.text, self.clock.now())
+        statistics = self._statistics(question, query.scope, warnings)
+        question = ranking.telling(ranking.naming(question, statistics.speakers), statistics)
+        embedded = None if query.mode is Mode.BM25 else self._embedding(question, warnings)
+        pool = _Pool(self.log, self.library)
+        if query.mode is not Mode.VECTOR:  # meanwhile the question is embedded, in another thread
+            pool.add(self._by_words(question, query, warnings))
+        near = self._by_meaning(question, embedded, query, warnings)
+        mode = query.mode if near is not None else Mode.BM25
+        if near is not None:
+            pool.add(near.found)
+        elif query.mode is Mode.VECTOR:
+            pool.add(self._by_words(question, query, warnings))
+        candidates = pool.candidates(near)
+        ranked = ranking.rank(question, candidates, statistics, mode)
+        telling = [e for e in ranked if e.score >= query.min_score and ranking.tells(e)]
+        once = list(_folded(telling, candidates, query.scope))
+        end = query.offset + query.limit
+        hits = (
+            Hit(
+                document=candidates[each.place].document,
+                score=each.score,
+                parts=each.parts,
+                grip_id=grip_id,
+            )
+            for each, grip_id in once[query.offset : end]
+        )
+        return Answer(
+            hits=tuple(self.library.placed(hit) for hit in hits),
+            total=len(once),
+            next=end if end < len(once) else None,
+            warning="; ".join(warnings) or None,
+        )
+
+    def _listed(self, query: Query) -> Answer:
+        warnings: list[str] = []
+        end = query.offset + query.limit
+        fresh, missing = self.tail.all(query.scope)
+        _note_missing(missing, warnings)
+        found = {each.key: each for each in fresh}
+        total = len(found)
+        try:
+            stored, count = self._newest(query.scope, end + len(found))
+            total += count - sum(each.key in found for each in stored)
+            found = {each.key: each for each in stored} | found
+        except IndexFailed:
+            _note_failed(warnings)
+        newest = sorted(found.values(), key=_newest_first)
+        wanted = newest[query.offset : end]
+        read = self.library.read(wanted)
+        placed = (
+            self.library.placed(Hit(document=read[each.key], score=0.0, parts={}))
+            for each in wanted
+            if each.key in read
+        )
+        # It may have changed since; what it belongs to is known only where it is placed.
+        hits = tuple(hit for hit in placed if query.scope.admits(hit.document))
+        return Answer(
+            hits=hits,
+            total=total - (len(wanted) - len(hits)),
+            next=end if end < total else None,
+            warning="; ".join(warnings) or None,
+        )
+
+    def _newest(self, scope: Scope, limit: int) -> tuple[list[Found], int]:
+        """Of one moment all or none, so that their order does not depend on where a page ends."""
+        wanted = limit + 1
+        while True:
+            stored, count = self.lexical.newest(scope, limit=wanted)
+            if len(stored) < wanted or stored[-1].at_ms < stored[limit - 1].at_ms:
+                return stored, count
+            wanted *= 2
+
+    def _statistics(self, question: Asked, scope: Scope, warnings: list[str]) -> Statistics:
+        fresh = self.tail.statistics(question.terms, scope)
+        try:
+            return self.lexical.statistics(question.terms).plus(fresh)
+        except IndexFailed:
+            _note_failed(warnings)
+            return fresh
+
+    def _embedding(self, question: Asked, warnings: list[str]) -> "Future[list[Vector]] | None":
+        if self.vectors is None:
+            warnings.append("searched by words alone: embedder.provider is none")
+            return None
+        return self.vectors.threads.submit(self.vectors.embedder.embed, [question.meaning])
+
+    def _by_words(
+        self, question: Asked, query: Query, warnings: list[str]
+    ) -> list[Sequence[Found]]:
+        scope, most = query.scope, query.candidates
+        fresh, missing = self.tail.find(question.needles, scope, limit=most)
+        _note_missing(missing, warnings)
+        found: list[Sequence[Found]] = [fresh]
+        try:
+            found.append(self.lexical.find(question.terms, scope, limit=most))
+            for then in _times(question, scope):
+                found.append(sorted(self.tail.all(then)[0], key=_newest_first)[:DATED])
+                found.append(self.lexical.find(question.terms, then, limit=DATED))
+                found.append(self.lexical.newest(then, limit=DATED)[0])
+        except IndexFailed:
+            _note_failed(warnings)
+        return found
+
+    def _by_meaning(
+        self,
+        question: Asked,
+        embedded: "Future[list[Vector]] | None",
+        query: Query,
+        warnings: list[str],
+    ) -> "_Near | None":
+        if self.vectors is None or embedded is None:
+            return None
+        try:
+            (vector,) = embedded.result(EMBEDDING_SECONDS)
+            index = self.vectors.index
+            found = [index.nearest(vector, query.scope, limit=query.candidates)]
+            found += [
+                index.nearest(vector, then, limit=DATED) for then in _times(question, query.scope)
+            ]
+        except TimeoutError:
+            warnings.append("searched by words alone: the embedder takes too long")
+            return None
+        except (EmbedderFailed, IndexFailed) as exc:
+            warnings.append(f"searched by words alone: {exc}")
+            return None
+        waiting = self.vectors.waiting()
+        if waiting > min(BACKLOG, index.stats().documents):
+            what = "change is" if waiting == 1 else "changes are"
+            warnings.append(f"{waiting:,} {what} not embedded yet")
+        return _Near(vector=vector, index=index, found=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Near:
+    """What is near a question in meaning, and how near anything else is."""
+
+    vector: Vector
+    index: VectorIndex
+    found: Sequence[Sequence[Found]]
+
+
+class _Pool:
+    """What was found and, of the foremost events, the turns around them."""
+
+    def __init__(self, log: EventLog, library: Library) -> None:
+        self._log = log
+        self._library = library
+        self._runs: dict[EventId, list[EventId]] = {}  # turns that follow one another
+        self._turns: dict[EventId, Document] = {}
+        self._others: dict[DocumentKey, Document] = {}
+
+    def add(self, answers: Iterable[Sequence[Found]]) -> None:
+        """Each answer of an index, best first."""
+        wide: dict[EventId, Found] = {}
+        wanted: dict[EventId, Position] = {}
+        others: dict[DocumentKey, Found] = {}
+        for answer in answers:
+            for number, each in enumerate(answer):
+                if each.kind is not Kind.EVENT:
+                    others.setdefault(each.key, each)
+                elif number < FOREMOST:
+                    wide[EventId(each.id)] = each
+                else:
+                    wanted[EventId(each.id)] = each.position
+        new = [each for event_id, each in wide.items() if event_id not in self._runs]
+        places = [(SessionId(each.session), each.position) for each in new]
+        for each, run in zip(new, self._log.around(places, reach=ranking.REACH), strict=True):
+            wanted |= {at.event_id: at for at in run}
+            self._runs[EventId(each.id)] = [at.event_id for at in run]
+        unread = [at for event_id, at in wanted.items() if event_id not in self._turns]
+        for event in self._log.at(unread):
+            for document in documents.of_event(event):
+                self._turns[event.event_id] = document
+        self._others |= self._library.read([e for k, e in others.items() if k not in self._others])
+
+    def candidates(self, near: _Near | None) -> list[Candidate]:
+        pool = [Candidate(document=document) for document in self._turns.values()]
+        _link(pool, {name: place for place, name in enumerate(self._turns)}, self._runs.values())
+        pool += [Candidate(document=document) for document in self._others.values()]
+        if near is not None:
+            keys = [candidate.document.key for candidate in pool]
+            cosines = near.index.cosines(near.vector, keys)
+            for candidate, cosine in zip(pool, cosines, strict=True):
+                candidate.cosine = cosine
+        return pool
+
+
+def _times(question: Asked, scope: Scope) -> Iterator[Scope]:
+    """The scope within each of the times that the question names, latest first."""
+    ranges = dict.fromkeys(
+        span
+        for window in question.windows[:_WINDOWS]
+        for span in window.ranges[: -_RANGES - 1 : -1]
+    )
+    for start, end in ranges:
+        since, until = max(start, scope.since), min(end, scope.until)
+        if since <= until:
+            yield replace(scope, since=since, until=until)
+
+
+def _link(
+    pool: Sequence[Candidate],
+    places: Mapping[EventId, int],
+    runs: Iterable[Sequence[EventId]],
+) -> None:
+    """Tell each turn which are before and after it."""
+    follows: dict[int, int] = {}
+    for run in runs:
+        follows |= pairwise([places[name] for name in run if name in places])
+    precedes = {later: earlier for earlier, later in follows.items()}
+    for place, candidate in enumerate(pool):
+        if place in precedes:
+            candidate.before = _walked(place, precedes)
+        if place in follows:
+            candidate.after = _walked(place, follows)
+
+
+def _walked(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
+    steps: list[int] = []
+    while len(steps) < ranking.REACH and place in links:
+        place = links[place]
+        steps.append(place)
+    return tuple(steps)
+
+
+def _folded(
+    ranked: Iterable[Ranked], pool: Sequence[Candidate], scope: Scope
+) -> Iterator[tuple[Ranked, str]]:
+    """In scope, and each thing once: what says the same as a better one is left out, and so is the
+    lesser of an event and a grip in it. With each the id of a grip in it, if there is one."""
+    together = _together(pool)
+    said: set[bytes] = set()
+    told: set[DocumentKey] = set()
+    for each in ranked:
+        document = pool[each.place].document
+        if document.kind in (Kind.EVENT, Kind.MEMORY) and not scope.admits(document):
+            continue  # a turn beside one that was found, or a memory that has changed since
+        if document.kind is Kind.MEMORY:
+            yield each, ""  # two with the same content are two all the same
+            continue
+        bare = _bare(document.text)
+        if bare in said:
+            continue
+        grip_id = ""
+        if together:
+            if document.key in told:
+                continue
+            for other in together.get(document.key, ()):
+                told.add(other.key)
+                grip_id = grip_id or (other.id if other.kind is Kind.GRIP else "")
+        if len(bare) >= _DISTINCT:
+            said.add(bare)
+        yield each, grip_id
+
+
+def _bare(text: str) -> bytes:
+    """What texts have in common that differ in case, blanks and punctuation only."""
+    return text[:_COMPARED].lower().encode().translate(None, _MARKS)
+
+
+def _together(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
+    """Events and the grips in them, each with the others."""
+    events: dict[tuple[str, Millis], list[Document]] = defaultdict(list)
+    grips: list[Document] = []
+    for candidate in pool:
+        document = candidate.document
+        if document.kind is Kind.EVENT:
+            events[document.session, document.at_ms].append(document)
+        elif document.kind is Kind.GRIP:
+            grips.append(document)
+    found: dict[DocumentKey, list[Document]] = defaultdict(list)
+    for grip in grips:
+        for event in events[grip.session, grip.at_ms]:
+            if grip.text in event.text:
+                found[grip.key].append(event)
+                found[event.key].append(grip)
+    return found
+
+
+def _note_missing(count: int, warnings: list[str]) -> None:
+    if count:
+        warnings.append(f"{count:,} changes are not in the index yet")
+
+
+def _note_failed(warnings: list[str]) -> None:
+    note = "the index of words cannot be read and will be rebuilt"
+    if note not in warnings:
+        warnings.append(note)
+
+
+def _newest_first(found: Found) -> tuple[int, str]:
+    return -found.at_ms, found.key

@@ -1,0 +1,137 @@
+"""Tail: what is newer than the lexical index's last commit, kept at hand to be searched too."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_memory.features.index.model import documents, queries
+from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.queries import Found, Scope, Statistics
+from agent_memory.features.log.model.outbox import (
+    Entry,
+    EventChanged,
+    FactChanged,
+    MemoryChanged,
+    SegmentChanged,
+)
+from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.kernel.text import analysis
+from agent_memory.platform.ports import EventLog, LexicalIndex, Outbox
+
+MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
+_SEARCHED = 100_000  # characters of a text
+_COUNTED = 100  # documents whose words are counted
+_COUNTED_CHARS = 10_000  # of each: how rare a word is need not be known exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    document: Document  # without its text, which may be long
+    said: str  # what its words are counted in
+    text: str  # folded, all that may match
+
+
+@dataclass(slots=True)
+class _Part:
+    """What is new of some kinds of documents: entries that nobody has asked for yet, and what is
+    behind the others. A question about memories need not read a thousand new events."""
+
+    kinds: frozenset[Kind]
+    unread: dict[Entry, int] = field(default_factory=dict)
+    held: dict[Owner, tuple[int, list[Fresh]]] = field(default_factory=dict)
+
+    def forget(self, number: int) -> None:
+        """All that is not newer than this entry."""
+        self.unread = {entry: n for entry, n in self.unread.items() if n > number}
+        self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
+
+    def read(self, library: Library) -> Iterator[Fresh]:
+        if self.unread:
+            newest = max(self.unread.values())
+            for owner, found in library.owned(self.unread).items():
+                self.held[owner] = (newest, [_fresh(each) for each in found])
+            self.unread = {}
+        for _, fresh in self.held.values():
+            yield from fresh
+
+
+class Tail:
+    def __init__(
+        self, library: Library, log: EventLog, outbox: Outbox, lexical: LexicalIndex
+    ) -> None:
+        self._library = library
+        self._log = log
+        self._outbox = outbox
+        self._lexical = lexical
+        self._reading = threading.Lock()
+        self._end = 0
+        self._indexed: int | None = None
+        self._parts: dict[type[Entry], _Part] = {
+            EventChanged: _Part(frozenset({Kind.EVENT})),
+            SegmentChanged: _Part(frozenset({Kind.SEGMENT, Kind.GRIP})),
+            MemoryChanged: _Part(frozenset({Kind.MEMORY})),
+            FactChanged: _Part(frozenset({Kind.FACT})),
+        }
+
+    def find(self, needles: Sequence[str], scope: Scope, *, limit: int) -> tuple[list[Found], int]:
+        """Documents in scope with most of the needles in them, and how many entries nobody has
+        looked at because there are too many."""
+        held, missing = self._current(scope)
+        counted = [(sum(needle in each.text for needle in needles), each) for each in held]
+        matching = [
+            (count, each.document)
+            for count, each in counted
+            if count and scope.admits(each.document)
+        ]
+        matching.sort(key=lambda found: (-found[0], -found[1].at_ms, found[1].key))
+        return [queries.found(document) for _, document in matching[:limit]], missing
+
+    def all(self, scope: Scope) -> tuple[list[Found], int]:
+        held, missing = self._current(scope)
+        return [queries.found(e.document) for e in held if scope.admits(e.document)], missing
+
+    def statistics(self, terms: Sequence[str], scope: Scope) -> Statistics:
+        """Of the newest documents, as many as matter: they are few beside those of the index."""
+        held = self._current(scope)[0][-_COUNTED:]
+        known = [frozenset(analysis.terms(each.said[:_COUNTED_CHARS])) for each in held]
+        names = [analysis.terms(each.document.speaker or each.document.role) for each in held]
+        lengths = [analysis.length(each.said) for each in held]
+        return Statistics(
+            documents=len(held),
+            average_length=sum(lengths) / len(held) if held else 1.0,
+            frequencies={term: sum(term in words for words in known) for term in terms},
+            speakers=frozenset(term for term in terms if any(term in each for each in names)),
+        )
+
+    def _current(self, scope: Scope) -> tuple[list[Fresh], int]:
+        with self._reading:
+            cursor = self._lexical.cursor()
+            if cursor is None and self._indexed is not None:
+                self._end = 0  # it had a cursor, and lost it
+            self._indexed = cursor
+            indexed = cursor or 0
+            newest = self._log.watermark()
+            for part in self._parts.values():
+                part.forget(max(indexed, newest - MOST))
+            start = max(indexed, self._end, newest - MOST)
+            for number, entry in self._outbox.read(start, limit=MOST):
+                self._end = number
+                self._parts[type(entry)].unread[entry] = number
+            if cursor is None:  # what the outbox no longer tells is nowhere but in the store
+                oldest = self._outbox.read(0, limit=1)
+                indexed_by_nobody = oldest[0][0] - 1 if oldest else newest
+                missing = max(indexed_by_nobody, newest - MOST)
+            else:
+                missing = max(0, newest - MOST - indexed)
+            wanted = [
+                part
+                for part in self._parts.values()
+                if not scope.kinds or not scope.kinds.isdisjoint(part.kinds)
+            ]
+            return [each for part in wanted for each in part.read(self._library)], missing
+
+
+def _fresh(document: Document) -> Fresh:
+    said = documents.said(document)[:_SEARCHED]
+    text = analysis.folded(f"{said}\n{documents.about(document)}")
+    return Fresh(replace(document, text=""), said, text)

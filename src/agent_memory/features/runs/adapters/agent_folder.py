@@ -1,0 +1,69 @@
+"""Agents and skills in the user's config folder: `agents/<name>/...`, `skills/<name>/...`."""
+
+import os
+import stat
+from pathlib import Path
+
+from agent_memory.features.runs.model import profiles
+from agent_memory.kernel.errors import ConfigError
+
+MAX_BYTES = 256 << 10  # of a file
+MAX_NAMES = 1_000
+
+
+class CrewFolder:
+    """Nothing is kept: what a user writes acts at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.place = str(folder)
+
+    def names(self, kind: str, /) -> list[str]:
+        try:
+            with os.scandir(self._folder / kind) as found:
+                names = sorted(each.name for each in found if _is_shown(each))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as exc:
+            raise ConfigError(f"cannot read {self._folder / kind}: {exc.strerror}") from exc
+        return [os.fsencode(each).decode("utf-8", "replace") for each in names[:MAX_NAMES]]
+
+    def has(self, kind: str, name: str, /) -> bool:
+        return not profiles.check_name(name, kind) and (self._folder / kind / name).is_dir()
+
+    def read(self, kind: str, name: str, file: str, /) -> str | None:
+        if profiles.check_name(name, kind):  # it would lead elsewhere
+            return None
+        shown = f"{kind}/{name}/{file}"
+        try:
+            # A pipe in its place would keep us waiting.
+            descriptor = os.open(
+                self._folder / kind / name / file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise ConfigError(f"{shown}: cannot be read: {exc.strerror}") from exc
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ConfigError(f"{shown}: this is no file")
+            with os.fdopen(descriptor, "rb", closefd=False) as opened:
+                data = opened.read(MAX_BYTES + 1)
+        except OSError as exc:
+            raise ConfigError(f"{shown}: cannot be read: {exc.strerror}") from exc
+        finally:
+            os.close(descriptor)
+        if len(data) > MAX_BYTES:
+            raise ConfigError(f"{shown}: it has more than {MAX_BYTES >> 10} KiB")
+        try:
+            return data.decode()
+        except UnicodeDecodeError as exc:
+            line = data.count(b"\n", 0, exc.start) + 1
+            raise ConfigError(f"{shown}:{line}: not UTF-8 text") from exc
+
+
+def _is_shown(entry: os.DirEntry[str]) -> bool:
+    try:
+        return not entry.name.startswith(".") and entry.is_dir()
+    except OSError:  # a link to itself
+        return False

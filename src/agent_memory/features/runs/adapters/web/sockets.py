@@ -1,0 +1,207 @@
+"""Connections to addresses that were looked at: httpcore's network, with our eyes.
+
+A name is looked up once for each connection, what it stands for is judged, and that very address is
+connected to: a name that means something else a moment later gains nothing.
+"""
+
+import contextlib
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore
+
+from agent_memory.features.runs.model import web
+from agent_memory.features.runs.model.web import Target
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, ToolFailed
+
+Resolver = Callable[[str, int], Sequence[str]]
+Address = tuple[str, int]
+Route = Callable[[str, int], Address]
+MAX_ADDRESSES = 3  # that are tried
+MAX_LOOKUPS = 16  # at once: nothing ends one that takes long
+CONNECT_SECONDS = 10.0
+_lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
+
+
+def looked_up(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def direct(address: str, port: int) -> Address:
+    return address, port
+
+
+class Watch:
+    """How long it may take in all, and whether it is still wanted."""
+
+    def __init__(self, seconds: float, halt: Halt) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._halt = halt
+        self._cut = ExitStack()
+
+    def left(self) -> float:
+        """Raises Cancelled and TimeoutError."""
+        self._halt.check()
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def cutting(self, call: Callable[[], None]) -> None:
+        """From now on it is called when nobody wants this any more."""
+        self._cut.enter_context(self._halt.calling(call))
+
+    def wait(self, event: threading.Event) -> None:
+        with self._halt.calling(event.set):
+            event.wait(self.left())
+        self.left()
+
+    def close(self) -> None:
+        self._cut.close()
+
+
+class CheckedNetwork(httpcore.NetworkBackend):
+    """To one target. Raises ToolFailed where it may not be asked."""
+
+    def __init__(self, target: Target, watch: Watch, resolver: Resolver, route: Route) -> None:
+        self._target = target
+        self._watch = watch
+        self._resolver = resolver
+        self._route = route
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002  the watch has it
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        if (host, port) != (self._target.host, self._target.port):
+            raise ToolFailed(f"{host}:{port} was not asked for")
+        addresses = self._addresses()
+        if not self._target.listed and not all(map(web.is_public, addresses)):
+            raise ToolFailed(
+                f"{host} is on this machine or in a private network: web_fetch asks public ones"
+                " only, and those of the setting runs.web_private"
+            )
+        failure: OSError | None = None
+        for address in addresses[:MAX_ADDRESSES]:
+            try:
+                return self._connected(address)
+            except OSError as exc:
+                failure = exc
+        reason = getattr(failure, "strerror", None) or "nobody answers"
+        raise httpcore.ConnectError(reason) from failure
+
+    def _connected(self, address: str) -> "_Stream":
+        where = self._route(address, self._target.port)
+        family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(min(self._watch.left(), CONNECT_SECONDS))
+            self._watch.cutting(lambda: _shut(sock))
+            sock.connect(where)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except BaseException:
+            sock.close()
+            self._watch.left()
+            raise
+        return _Stream(sock, self._watch)
+
+    def _addresses(self) -> list[str]:
+        host = self._target.host
+        with contextlib.suppress(ValueError):
+            return [str(ip_address(host))]
+        if not _lookups.acquire(blocking=False):
+            raise ToolFailed("too many names are being looked up: try again")
+        done = threading.Event()
+        found: list[str] = []
+        failed: list[OSError] = []
+
+        def look_up() -> None:
+            try:
+                found.extend(self._resolver(host, self._target.port))
+            except (OSError, UnicodeError) as exc:
+                failed.append(exc if isinstance(exc, OSError) else OSError(str(exc)))
+            finally:
+                _lookups.release()
+                done.set()
+
+        threading.Thread(target=look_up, name="look-up", daemon=True).start()
+        self._watch.wait(done)
+        if failed or not found:
+            raise ToolFailed(f"there is no host {host}")
+        return found
+
+
+class _Stream(httpcore.NetworkStream):
+    """Each step takes no longer than is left in all, whatever is asked for."""
+
+    def __init__(self, sock: socket.socket, watch: Watch) -> None:
+        self._sock = sock
+        self._watch = watch
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        with self._step(httpcore.ReadTimeout, httpcore.ReadError):
+            return self._sock.recv(max_bytes)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        with self._step(httpcore.WriteTimeout, httpcore.WriteError):
+            self._sock.sendall(buffer)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        with self._step(httpcore.ConnectTimeout, httpcore.ConnectError):
+            sock = ssl_context.wrap_socket(
+                self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
+            )
+            stream = _Stream(sock, self._watch)
+            self._watch.cutting(lambda: _shut(sock))
+            try:
+                sock.settimeout(self._watch.left())
+                sock.do_handshake()
+            except BaseException:
+                sock.close()
+                raise
+        return stream
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "ssl_object":
+            return self._sock if isinstance(self._sock, ssl.SSLSocket) else None
+        return self._sock if info == "socket" else None
+
+    @contextmanager
+    def _step(
+        self, late: type[httpcore.TimeoutException], failed: type[httpcore.NetworkError]
+    ) -> Iterator[None]:
+        try:
+            self._sock.settimeout(self._watch.left())
+            yield
+        except TimeoutError as exc:
+            raise late from exc
+        except Cancelled:
+            raise
+        except OSError as exc:
+            raise failed(exc.strerror or str(exc)) from exc
+
+
+def _shut(sock: socket.socket) -> None:
+    """Whoever waits for it is woken; its number stays taken until they close it."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS would say good-bye first, and wait

@@ -1,0 +1,226 @@
+"""Folders that agents work in, on this machine's disk."""
+
+import contextlib
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agent_memory.features.runs.adapters.workspaces import excerpts, safe_paths
+from agent_memory.features.runs.adapters.workspaces.safe_paths import Root, Spot, telling
+from agent_memory.features.runs.adapters.workspaces.walks import Walk
+from agent_memory.features.runs.model.workspaces import (
+    CHANGED,
+    MAX_FILE_BYTES,
+    NOTHING,
+    Content,
+    Cut,
+    Entry,
+    EntryKind,
+    Excerpt,
+    shown,
+)
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import ToolFailed
+from agent_memory.kernel.text import gitignore
+from agent_memory.kernel.text.gitignore import Ignored
+
+# The daemon's umask keeps what it writes to itself. This is the user's work: as an editor leaves
+# it, for others of their group and for the programs of their machine to read.
+FILE_MODE = 0o644
+_PROCESSES = "/proc"  # this daemon among them, with its environment and all that it has open
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedFolders:
+    """`barred` are folders and files that are closed to agents, wherever they work."""
+
+    barred: Sequence[str] = ()
+
+    def open(self, folder: str, /) -> "GuardedFolder":
+        return GuardedFolder(Root.open(folder, (*self.barred, _PROCESSES)))
+
+
+@dataclass(slots=True)
+class GuardedFolder:
+    """Its descriptor is closed once the last that uses it is done: the next file that is opened
+    would have its number, and a tool that still runs would go on in there."""
+
+    _root: Root
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _users: int = 0
+    _closed: bool = False
+
+    def place(self, path: str, /) -> str:
+        with self._spot(path) as spot:
+            return spot.path
+
+    def content(self, path: str, /, *, most: int) -> Content:
+        try:
+            with self._spot(path) as spot:
+                return _content(spot, most)
+        except safe_paths.Missing as exc:
+            if ".." in exc.path.split("/"):
+                raise
+            return Content(path=exc.path, data=None)
+
+    def excerpt(self, path: str, /, *, first: int, lines: int, chars: int, halt: Halt) -> Excerpt:
+        with self._spot(path) as spot:
+            descriptor = safe_paths.open_file(spot)
+            if descriptor is None:
+                raise ToolFailed(f"there is no file {shown(spot.path)}")
+            with os.fdopen(descriptor, "rb") as file, telling(spot.path):
+                return excerpts.read(
+                    file, shown(spot.path), first=first, lines=lines, chars=chars, halt=halt
+                )
+
+    def replace(self, path: str, data: bytes, before: str, /) -> None:
+        with self._spot(path, making=before == NOTHING, writing=True) as spot:
+            if spot.path != path:
+                raise ToolFailed(f"{shown(path)}: {CHANGED}")
+            mode = _mode(spot, before)
+            with telling(spot.path):
+                _replace(spot, data, before, mode)
+
+    def walk(
+        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: Halt
+    ) -> Iterator[Entry | Cut]:
+        with self._spot(path) as spot:
+            if _is_file(spot):
+                yield Entry(path=spot.path, kind=EntryKind.FILE)
+                return
+            parts = [each for each in spot.path.split("/") if each]
+            walk = Walk(
+                forbidden=self._root.forbidden(),
+                halt=halt,
+                left=most,
+                until=time.monotonic() + seconds,
+                deep=deep,
+            )
+            descriptor = safe_paths.open_folder(spot, walk.forbidden)
+            try:
+                yield from walk.entries(descriptor, parts, self._rules(parts) if deep else [])
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
+    def held(self) -> Iterator[int]:
+        with self._lock:
+            if self._closed:
+                raise ToolFailed("the run has ended: its folder is closed")
+            self._users += 1
+        try:
+            yield self._root.descriptor
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._release()
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._release()
+
+    def _release(self) -> None:
+        if self._closed and not self._users:
+            self._root.close()
+
+    @contextmanager
+    def _spot(self, path: str, *, making: bool = False, writing: bool = False) -> Iterator[Spot]:
+        with self.held(), self._root.spot(path, making=making, writing=writing) as spot:
+            yield spot
+
+    def _rules(self, parts: Sequence[str]) -> list[Ignored]:
+        """Of the folders on the way to this one."""
+        found: list[Ignored] = []
+        for depth in range(len(parts)):
+            content = Content(path="", data=None)
+            with contextlib.suppress(ToolFailed):
+                content = self.content(
+                    "/".join((*parts[:depth], gitignore.NAME)), most=gitignore.MAX_BYTES
+                )
+            found.append(Ignored.read((content.data or b"").decode("utf-8", "replace")))
+        return found
+
+
+def _is_file(spot: Spot) -> bool:
+    if not spot.name:
+        return False
+    with telling(spot.path):
+        found = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False)
+    return stat.S_ISREG(found.st_mode)
+
+
+def _content(spot: Spot, most: int) -> Content:
+    descriptor = safe_paths.open_file(spot)
+    if descriptor is None:
+        return Content(path=spot.path, data=None)
+    with os.fdopen(descriptor, "rb", buffering=0) as file, telling(spot.path):
+        data = bytearray()
+        while len(data) <= most:
+            more = file.read(min(1 << 20, most + 1 - len(data)))
+            if more is None:
+                raise ToolFailed(f"{shown(spot.path)} gives nothing now: it is no file at rest")
+            if not more:
+                break
+            data += more
+    return Content(path=spot.path, data=bytes(data[:most]), whole=len(data) <= most)
+
+
+def _mode(spot: Spot, before: str) -> int:
+    """The permissions of what is written: those of the file that it replaces."""
+    if before == NOTHING:
+        return FILE_MODE
+    with telling(spot.path):
+        mode = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False).st_mode
+    if not mode & 0o222:
+        raise ToolFailed(f"{shown(spot.path)} is read-only")
+    return stat.S_IMODE(mode) & 0o777
+
+
+def _replace(spot: Spot, data: bytes, before: str, mode: int) -> None:
+    draft = f".{secrets.token_hex(8)}.new"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, 0o600, dir_fd=spot.folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        # As late as can be: what somebody else has written meanwhile is not to be lost.
+        found = _content(spot, MAX_FILE_BYTES)
+        if not found.whole or found.digest != before:
+            raise ToolFailed(f"{shown(spot.path)}: {CHANGED}")
+        if before == NOTHING:
+            _appear(spot, draft)
+        else:
+            os.rename(draft, spot.name, src_dir_fd=spot.folder, dst_dir_fd=spot.folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft, dir_fd=spot.folder)
+        raise
+    os.fsync(spot.folder)
+
+
+def _appear(spot: Spot, draft: str) -> None:
+    """A link fails where something is there by now, which a renaming would replace."""
+    try:
+        os.link(
+            draft,
+            spot.name,
+            src_dir_fd=spot.folder,
+            dst_dir_fd=spot.folder,
+            follow_symlinks=False,
+        )
+    except FileExistsError as exc:
+        raise ToolFailed(f"{shown(spot.path)}: {CHANGED}") from exc
+    except OSError:  # some disks have no links
+        os.rename(draft, spot.name, src_dir_fd=spot.folder, dst_dir_fd=spot.folder)
+    else:
+        os.unlink(draft, dir_fd=spot.folder)

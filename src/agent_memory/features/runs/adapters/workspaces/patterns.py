@@ -1,0 +1,67 @@
+"""Patterns for lines, with RE2: in time in proportion to the text, whatever a model asks for."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import re2
+
+from agent_memory.kernel.errors import ToolFailed
+
+MEMORY = 8 << 20  # for the states of an automaton; a pattern that needs more is refused
+LINE_BYTES = 400  # of a longer line, from a little before what was found
+
+
+class _Match(Protocol):
+    """What is used of RE2's matches; the package comes without types."""
+
+    def start(self) -> int: ...
+
+
+class _Compiled(Protocol):
+    def search(self, text: bytes, start: int, /) -> _Match | None: ...
+
+
+class Re2Pattern:
+    def __init__(self, compiled: _Compiled) -> None:
+        self._compiled = compiled
+
+    def lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
+        at, number, counted = 0, 1, 0
+        while at < len(data):
+            match = self._compiled.search(data, at)
+            if match is None:
+                return
+            start = match.start()
+            if start == len(data) and data.endswith(b"\n"):
+                return  # behind the last line
+            begin = data.rfind(b"\n", 0, start) + 1
+            end = data.find(b"\n", start)
+            end = len(data) if end < 0 else end
+            number += data.count(b"\n", counted, begin)
+            counted = begin
+            yield number, _text(data[begin:end], start - begin)
+            at = end + 1
+
+
+class Re2Patterns:
+    def compiled(self, pattern: str, /) -> Re2Pattern:
+        options = re2.Options()
+        options.max_mem = MEMORY
+        options.log_errors = False
+        options.never_nl = False
+        try:
+            return Re2Pattern(re2.compile(f"(?m){pattern}".encode(), options))
+        except re2.error as exc:
+            raw = exc.args[0] if exc.args else b""
+            reason = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+            raise ToolFailed(
+                f"the pattern cannot be used: {reason} (RE2's syntax: no lookaround, no references)"
+            ) from exc
+
+
+def _text(line: bytes, found: int) -> str:
+    """The line, or where it is long the piece of it around what was found."""
+    if len(line) > LINE_BYTES:
+        begin = max(0, found - LINE_BYTES // 4)
+        line = line[begin : begin + LINE_BYTES]
+    return line.decode("utf-8", "replace").rstrip("\r")

@@ -1,0 +1,120 @@
+"""A walk through folders, by their descriptors, that ends."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_memory.features.runs.adapters.workspaces import safe_paths
+from agent_memory.features.runs.adapters.workspaces.safe_paths import FOLDER, Identity, Spot
+from agent_memory.features.runs.model.workspaces import GIT, Cut, Entry, EntryKind, shown
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import ToolFailed
+from agent_memory.kernel.text import gitignore
+from agent_memory.kernel.text.gitignore import Ignored
+
+MAX_NAMES = 20_000  # of one folder: they are sorted, so all of them are held
+MAX_DEPTH = 40  # each is an open descriptor
+_GLANCE = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    forbidden: frozenset[Identity]
+    halt: Halt
+    left: int  # entries
+    until: float  # by the clock that never goes back
+    deep: bool
+
+    def entries(
+        self, folder: int, parts: Sequence[str], rules: Sequence[Ignored]
+    ) -> Iterator[Entry | Cut]:
+        """`rules` are those of the folders above this one."""
+        if self.deep:
+            rules = [*rules, _rules(folder)]
+        names, more = self._names(folder)
+        for name, kind in names:
+            if not self.left:
+                yield Cut("there are more files than are looked at")
+                return
+            self.left -= 1
+            self.halt.check()
+            if time.monotonic() > self.until:
+                self.left = 0
+                yield Cut("it takes too long: name a path")
+                return
+            path = (*parts, name)
+            is_folder = kind is EntryKind.FOLDER
+            if self.deep and gitignore.left_out(rules, path, folder=is_folder):
+                continue
+            inner = self._entered(folder, name) if is_folder else None
+            try:
+                if is_folder and inner is None:
+                    continue  # it is ours, or gone, or not to be read
+                yield Entry(path="/".join(path), kind=kind)
+                if inner is None or not self.deep:
+                    continue
+                if len(path) >= MAX_DEPTH:
+                    yield Cut(f"{shown('/'.join(path))} is too deep to look into")
+                    continue
+                for each in self.entries(inner, path, rules):
+                    yield each
+                    if isinstance(each, Cut) and not self.left:
+                        return
+            finally:
+                if inner is not None:
+                    os.close(inner)
+        if more:
+            yield Cut(
+                f"{shown('/'.join(parts)) or 'this folder'} has more than {MAX_NAMES:,} names"
+            )
+
+    def _names(self, folder: int) -> tuple[list[tuple[str, EntryKind]], bool]:
+        found: list[tuple[str, EntryKind]] = []
+        try:
+            with os.scandir(folder) as names:
+                for each in names:
+                    if len(found) == MAX_NAMES:
+                        return sorted(found), True
+                    if not len(found) % _GLANCE:
+                        self.halt.check()
+                    if each.name != GIT:
+                        found.append((each.name, _kind(each)))
+        except OSError as exc:
+            raise ToolFailed(f"a folder cannot be read: {exc.strerror}") from exc
+        return sorted(found), False
+
+    def _entered(self, folder: int, name: str) -> int | None:
+        try:
+            inner = os.open(name, FOLDER, dir_fd=folder)
+        except OSError:
+            return None
+        if safe_paths.identity(os.fstat(inner)) in self.forbidden:
+            os.close(inner)
+            return None
+        return inner
+
+
+def _kind(each: "os.DirEntry[str]") -> EntryKind:
+    if each.is_symlink():
+        return EntryKind.LINK
+    if each.is_dir(follow_symlinks=False):
+        return EntryKind.FOLDER
+    return EntryKind.FILE if each.is_file(follow_symlinks=False) else EntryKind.OTHER
+
+
+def _rules(folder: int) -> Ignored:
+    try:
+        descriptor = safe_paths.open_file(
+            Spot(folder=folder, name=gitignore.NAME, path=gitignore.NAME)
+        )
+    except ToolFailed:
+        return Ignored()
+    if descriptor is None:
+        return Ignored()
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            data = file.read(gitignore.MAX_BYTES)
+        except OSError:
+            return Ignored()
+    return Ignored.read(data.decode("utf-8", "replace"))

@@ -1,0 +1,40 @@
+"""The tool that runs programs, of those that were allowed."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agent_memory.features.runs.model import arguments, chats, commands
+from agent_memory.features.runs.model.arguments import Arguments
+from agent_memory.features.runs.model.chats import Call
+from agent_memory.features.runs.model.workspaces import visible
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.platform.ports import Programs, Workspace
+
+_NOTE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    folder: Workspace
+    programs: Programs
+    allowed: Sequence[str]
+    seconds: float
+    most: int
+    spec: ClassVar[chats.Tool] = arguments.tool(
+        "run_command",
+        "Run a program in the working folder, without a shell: no pipes, no &&.",
+        ["command"],
+        command=arguments.text("The program and its arguments.", least=1, most=commands.MAX_CHARS),
+    )
+
+    def preview(self, call: Call, given: Arguments, /) -> str:  # noqa: ARG002
+        words = commands.words(given.text("command"), self.allowed)
+        return f"$ {visible(shlex.join(words))}"
+
+    def run(self, call: Call, given: Arguments, halt: Halt, /) -> str:  # noqa: ARG002
+        words = commands.words(given.text("command"), self.allowed)
+        most = self.most - _NOTE_CHARS
+        ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, halt=halt)
+        return commands.told(ran, self.seconds)

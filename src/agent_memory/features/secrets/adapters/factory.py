@@ -1,0 +1,20 @@
+"""The filter that a setting means."""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.secrets.model.secrets import Incident, Mode
+from agent_memory.platform.ports import SecretsFilter
+
+OFF = "off"
+
+
+def made(
+    mode: str, allowed: Sequence[str], report: Callable[[Incident], None] = lambda _: None
+) -> SecretsFilter:
+    """`report` is told of each finding. Raises ConfigError where something allowed is wrong."""
+    if mode == OFF:
+        return PassThrough()
+    return Re2Filter(mode=cast(Mode, mode), allowed=allowed, report=report)

@@ -1,0 +1,190 @@
+"""The secrets filter: finds secrets with RE2, and redacts, blocks or reports them."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Protocol
+
+import re2
+
+from agent_memory.features.secrets.adapters.scanner import Scanner, Span
+from agent_memory.features.secrets.model import secrets
+from agent_memory.features.secrets.model.secrets import Finding, Incident, Mode
+from agent_memory.kernel.errors import ConfigError, ContentBlocked
+
+ROUNDS = 8  # how often what is left beside a finding is looked at; more is an attack, and blocked
+SHORTEST = 6  # no secret is shorter, with what it takes to know it as one
+GLANCE = 16 << 10  # characters; longer texts seldom pass, and then the glance comes on top
+
+_MARKED = b"[REDACTED:"
+_MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+(?::[0-9a-f]{16})?\]")
+_TANGLED = "tangled"  # more than can be told apart
+
+
+class _Allowed(Protocol):
+    def fullmatch(self, text: str, /) -> object | None: ...
+
+
+class Re2Filter:
+    """Findings split a text into parts that are searched alone, until none holds anything more. So
+    is a text with markers, hence to clean it again changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        mode: Mode,
+        allowed: Sequence[str] = (),
+        report: Callable[[Incident], None] = lambda _: None,
+    ) -> None:
+        """`allowed`: what is no secret, as it is or as a /regular expression/ for all of it. Raises
+        ConfigError where such an expression is wrong."""
+        self._mode = mode
+        self._report = report
+        self._literals = frozenset(entry for entry in allowed if not _is_pattern(entry))
+        self._patterns: list[_Allowed] = [
+            _compiled(entry) for entry in allowed if _is_pattern(entry)
+        ]
+        self._scanner = _scanner()
+
+    def clean(self, text: str, /, *, where: str = "") -> str:
+        """The text without its secrets. Raises ContentBlocked where it may not be kept at all, and
+        where the filter itself fails. `where` is told in the report."""
+        try:
+            findings = self.find(text)
+        except ContentBlocked:
+            raise
+        except Exception as exc:
+            raise _failed() from exc
+        if not findings:
+            return text
+        outcomes = [secrets.outcome(finding.kind, self._mode) for finding in findings]
+        for finding, outcome in zip(findings, outcomes, strict=True):
+            incident = Incident(
+                kind=finding.kind, length=finding.length, where=where, outcome=outcome
+            )
+            self._report(incident)
+        if "blocked" in outcomes:
+            kinds = {f.kind for f, o in zip(findings, outcomes, strict=True) if o == "blocked"}
+            raise ContentBlocked(f"it holds a secret ({', '.join(sorted(kinds))}); not stored")
+        return text if self._mode == "warn" else secrets.redact(text, findings)
+
+    def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:
+        """Return a name without its secrets. Raises ContentBlocked where the filter fails."""
+        try:
+            findings = self.find(name)
+        except ContentBlocked:
+            findings = [Finding(kind=_TANGLED, start=0, end=len(name))]
+        except Exception as exc:
+            raise _failed() from exc
+        kept = self._mode == "warn"
+        for finding in findings:
+            self._report(
+                Incident(
+                    kind=finding.kind,
+                    length=finding.length,
+                    where=where,
+                    outcome="kept" if kept else "redacted",
+                )
+            )
+        return name if kept or not findings else secrets.redact_name(name, findings, limit)
+
+    def passes(self, texts: Sequence[str], /) -> bool:
+        """Whether a glance at all of them together tells that `clean` finds nothing in any one.
+        Raises ContentBlocked where the filter itself fails."""
+        lines = "\n\n".join(texts)
+        try:
+            return len(lines) <= GLANCE and not self.suspects(lines)
+        except Exception as exc:
+            raise _failed() from exc
+
+    def suspects(self, lines: str) -> bool:
+        """Whether there may be a secret in a text made of some of these lines."""
+        data = lines.encode("utf-8", "surrogatepass")
+        # What stands beside a marker is searched as if it were a text of its own.
+        return _MARKED in data or self._scanner.suspects(data)
+
+    def find(self, text: str) -> list[Finding]:
+        """The secrets of a text, in order, without overlaps."""
+        if len(text) < SHORTEST:
+            return []
+        data = text.encode("utf-8", "surrogatepass")
+        spans = [_on_characters(data, span) for span in self._spans(data)]
+        if len(data) == len(text):
+            return [Finding(kind=s.kind, start=s.start, end=s.end) for s in spans]
+        findings, bytes_done, done = [], 0, 0
+        for span in spans:
+            start = done + _characters(data, bytes_done, span.start)
+            done = start + _characters(data, span.start, span.end)
+            bytes_done = span.end
+            findings.append(Finding(kind=span.kind, start=start, end=done))
+        return findings
+
+    def _spans(self, data: bytes) -> list[Span]:
+        work = [(0, len(data), 0)]
+        if _MARKED in data:
+            markers = [match.span() for match in _MARKER.finditer(data)]
+            work = [(start, end, 0) for start, end in _gaps(0, len(data), markers)]
+        found: list[Span] = []
+        while work:
+            start, end, depth = work.pop()
+            part = data[start:end] if end - start < len(data) else data
+            spans = self._scanner.scan(part, self._is_allowed)
+            if not spans:
+                continue
+            if depth == ROUNDS:
+                raise ContentBlocked("it holds more secrets than can be told apart; not stored")
+            placed = [Span(start + s.start, start + s.end, s.kind, s.rank) for s in spans]
+            found += placed
+            gaps = _gaps(start, end, [(s.start, s.end) for s in placed])
+            work += [(first, last, depth + 1) for first, last in gaps]
+        return sorted(found, key=lambda span: span.start)
+
+    def _is_allowed(self, data: bytes, span: Span) -> bool:
+        if not (self._literals or self._patterns):
+            return False
+        value = data[span.start : span.end].decode("utf-8", "replace")
+        return value in self._literals or any(p.fullmatch(value) for p in self._patterns)
+
+
+@cache
+def _scanner() -> Scanner:
+    """One for all filters: what it knows of texts takes room."""
+    return Scanner()
+
+
+def _failed() -> ContentBlocked:
+    return ContentBlocked("the secrets filter failed; nothing was stored")
+
+
+def _gaps(start: int, end: int, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of [start, end), where it is long enough for a secret."""
+    edges = [start, *(edge for span in taken for edge in span), end]
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return [(first, last) for first, last in pairs if last - first >= SHORTEST]
+
+
+def _on_characters(data: bytes, span: Span) -> Span:
+    """The span, widened to whole characters."""
+    start, end = span.start, span.end
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    while end < len(data) and data[end] & 0xC0 == 0x80:
+        end += 1
+    return Span(start, end, span.kind, span.rank)
+
+
+def _characters(data: bytes, start: int, end: int) -> int:
+    return len(data[start:end].decode("utf-8", "surrogatepass"))
+
+
+def _is_pattern(entry: str) -> bool:
+    return len(entry) > 2 and entry.startswith("/") and entry.endswith("/")
+
+
+def _compiled(entry: str) -> "_Allowed":
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled: _Allowed = re2.compile(entry[1:-1], options)
+    except re2.error as exc:
+        raise ConfigError(f"security.allow: {entry} is not a regular expression") from exc
+    return compiled

@@ -1,0 +1,624 @@
+"""What secrets look like: one rule per kind, in the syntax of RE2, over bytes.
+
+A rule has a `lead`, cheap to look for together with all others, and a `pattern` that runs only
+where the lead occurs. Group 1 of the pattern is the secret; `check` judges it. All shapes are facts
+that the providers document. Most bodies are open-ended, so that a longer variant leaves no tail
+behind.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory.features.secrets.model import secrets
+
+Check = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    kind: str
+    lead: str
+    pattern: str
+    check: Check
+    begins: str = ""  # the lead of a token, wherever it stands
+
+
+# Where a token may begin: also after an escaped line end, as in JSON within JSON.
+START = r"(?:\b|_|\\[nrt])"
+ANYWHERE = ""
+HEX = "[0-9a-f]"
+HEX_ANY = "[0-9a-fA-F]"
+ALNUM = "[A-Za-z0-9]"
+URLSAFE = r"[A-Za-z0-9_\-]"
+SOME = r"[A-Za-z0-9_+/.=%\-]{6}"
+B64 = "[A-Za-z0-9+/]"
+UUID = f"{HEX_ANY}{{8}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{12}}"
+
+
+def genuine(value: str) -> bool:
+    return not secrets.is_dummy(value)
+
+
+def scrambled(value: str) -> bool:
+    """For prefixes that a name may have as well."""
+    return genuine(value) and not secrets.is_readable(value)
+
+
+def numbered(value: str) -> bool:
+    return genuine(value) and (
+        any(c.isdigit() for c in value[4:]) or not secrets.is_readable(value)
+    )
+
+
+def varied(value: str) -> bool:
+    """For prefixes that a name may have and tokens of letters in both cases: with no digit too."""
+    body = value[3:]
+    both = body != body.lower() and body != body.upper()
+    return scrambled(value) and (both or any(c.isdigit() for c in body))
+
+
+def mixed(value: str) -> bool:
+    """For prefixes that words may have as well: letters and digits."""
+    body = value[3:]
+    return scrambled(value) and any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
+
+
+def anything(_: str) -> bool:
+    return True
+
+
+def _token(
+    kind: str,
+    lead: str,
+    body: str,
+    check: Check = genuine,
+    *,
+    then: str = SOME,
+    start: str = START,
+) -> Rule:
+    """A token with a prefix. `then`: what must follow the prefix for the rule to be tried. `start`:
+    what comes before it; ANYWHERE is for a prefix that no word ends with."""
+    return Rule(
+        kind=kind,
+        lead=f"{start}{lead}{then}",
+        pattern=f"{start}({lead}{body})",
+        check=check,
+        begins=f"{lead}{then}",
+    )
+
+
+PROVIDERS: tuple[Rule, ...] = (
+    # clouds
+    _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", r"[A-Z0-9]{16}\b"),
+    _token("aws-bedrock-key", "ABSK", f"{B64}{{100,}}={{0,2}}"),
+    _token("aws-bedrock-key", "bedrock-api-key-", f"{B64}{{16,}}={{0,2}}"),
+    _token("aws-mws-key", r"amzn\.mws\.", UUID),
+    _token("gcp-api-key", "AIza", f"{URLSAFE}{{35,}}", scrambled),
+    _token("gcp-client-secret", "GOCSPX-", f"{URLSAFE}{{24,}}", start=ANYWHERE),
+    _token("gcp-oauth-token", r"ya29\.", r"[A-Za-z0-9_.\-]{20,}"),
+    _token("gcp-refresh-token", "1//0", f"{URLSAFE}{{30,}}", mixed),
+    Rule(
+        kind="azure-client-secret",
+        lead="[0-9]Q~",
+        pattern=r"(?:^|[^A-Za-z0-9_~.\-]|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,})",
+        check=genuine,
+    ),
+    Rule(
+        kind="azure-shared-key",
+        lead="(?i:account|shared ?access)_?(?i:key)",
+        pattern=rf"(?i:accountkey|sharedaccesskey)\s?=\s?({B64}{{40,}}={{0,2}})",
+        check=genuine,
+    ),
+    Rule(
+        kind="azure-sas-signature",
+        lead="[?&;]sig=",
+        pattern="[?&;]sig=([A-Za-z0-9%+/]{40,}={0,2})",
+        check=genuine,
+    ),
+    _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", varied),
+    _token("digitalocean-token", "do[opr]_v1_", f"{HEX}{{64,}}", start=ANYWHERE),
+    _token("heroku-key", "HRKU-", f"{URLSAFE}{{36,}}"),
+    _token("fly-token", "(?:fo1_|fm1[ar]_|fm2_)", r"[A-Za-z0-9_\-+/=,]{20,}", scrambled),
+    _token("scalingo-token", "tk-us-", f"{URLSAFE}{{40,}}"),
+    _token("yandex-key", "AQVN", f"{URLSAFE}{{35,}}", scrambled),
+    _token("yandex-token", r"t1\.[A-Z0-9a-z_\-]{1,40}\.", f"{URLSAFE}{{60,}}"),
+    _token("yandex-key", "YC[A-Z]", f"{URLSAFE}{{37,}}", mixed),
+    _token("cloudflare-origin-key", r"v1\.0-", f"{HEX}{{24}}-{HEX}{{100,}}"),
+    _token("supabase-token", "sb[ps]_", f"(?:{HEX}{{40,}}|(?:secret_){URLSAFE}{{20,}})"),
+    _token("vercel-token", "vc[pkiar]_", f"{ALNUM}{{24,}}", varied),
+    _token("netlify-token", "nf[pcoub]_", f"{ALNUM}{{36,}}"),
+    _token("planetscale-token", "pscale_(?:tkn|oauth|pw)_", r"[A-Za-z0-9_.=\-]{32,}"),
+    _token("databricks-token", "dapi", f"{HEX}{{32}}(?:-[0-9])?"),
+    _token("openshift-token", "sha256~", f"{URLSAFE}{{43,}}"),
+    _token("gcp-api-key", r"AQ\.A", f"{URLSAFE}{{40,}}", mixed),
+    _token("gcp-auth-code", "4/0A", f"{URLSAFE}{{40,}}", mixed),
+    Rule(
+        kind="azure-devops-token",
+        lead="JQQJ99[A-L0-9]",
+        pattern=rf"{START}({ALNUM}{{40,60}}JQQJ99{ALNUM}{{20,}})",
+        check=genuine,
+    ),
+    Rule(
+        kind="azure-key",
+        lead=r"\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo)[A-Za-z0-9]",
+        pattern=rf"{START}({B64}{{30,76}}\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo){B64}{{5,6}}={{0,2}})",
+        check=genuine,
+    ),
+    Rule(
+        kind="azure-key",
+        lead="(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9]",
+        pattern=rf"{START}([A-Za-z0-9_\-+/]{{40,76}}(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9+/]{{5,}}={{0,2}})",
+        check=genuine,
+    ),
+    _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", varied),
+    _token("render-key", "rnd_", f"{ALNUM}{{28,}}", varied),
+    _token("neon-key", "napi_", f"{ALNUM}{{40,}}", varied),
+    _token("deno-token", "dd[pwo]_", f"{ALNUM}{{36}}\\b", varied),
+    _token("tencent-key", "AKID", f"{ALNUM}{{32}}\\b", varied),
+    _token("volcengine-key", "AKLT", f"{ALNUM}{{40,}}", varied),
+    _token("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9/]{40,}"),
+    _token("scaleway-key", "SCW", r"[A-Z0-9]{17}\b", mixed),
+    _token("upcloud-token", "ucat_", "[A-Z0-9]{20,}"),
+    _token("hashicorp-secret", r"hcp\.", f"{URLSAFE}{{40,}}", varied),
+    _token("aiven-token", "aivenv1_", f"{B64}{{40,}}={{0,2}}"),
+    _token("mongodb-secret", "mdb_sa_sk_", f"{URLSAFE}{{30,}}"),
+    _token("cockroach-key", "CCDB1_", r"[A-Za-z0-9_]{40,}"),
+    _token("materialize-password", "mzp_", f"{HEX}{{60,}}"),
+    _token("dbt-token", "dbt[cus]_", r"[A-Za-z0-9_\-=]{36,}", varied),
+    # code and packages
+    _token("github-token", "gh[pousr]_", f"{ALNUM}{{36,}}", start=ANYWHERE),
+    _token("github-token", "github_pat_", "[A-Za-z0-9_]{36,}", start=ANYWHERE),
+    _token("gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", varied),
+    _token("gitlab-runner-token", "GR1348941", f"{URLSAFE}{{20,}}"),
+    Rule(
+        kind="gitlab-session",
+        lead="_gitlab_session=",
+        pattern="_gitlab_session=([0-9a-z]{32,})",
+        check=genuine,
+    ),
+    _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", varied),
+    _token("atlassian-token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=\-]{50,}", start=ANYWHERE),
+    _token("npm-token", "npm_", f"{ALNUM}{{36,}}", scrambled, start=ANYWHERE),
+    _token("pypi-token", "pypi-", "Ag[A-Za-z0-9_\\-]{50,}", start=ANYWHERE),
+    _token("rubygems-key", "rubygems_", f"{HEX}{{48,}}"),
+    _token("clojars-token", "CLOJARS_", "[a-z0-9]{60,}"),
+    _token("docker-token", "dckr_[a-z]{2,4}_", f"{URLSAFE}{{24,}}", start=ANYWHERE),
+    _token("artifactory-key", "AKCp", f"{ALNUM}{{60,}}"),
+    _token("artifactory-token", "cmVmd", f"{ALNUM}{{59,}}", mixed),
+    _token("sourcegraph-token", "sgp_", f"(?:{HEX_ANY}{{16}}_|local_)?{HEX_ANY}{{40,}}"),
+    _token("postman-key", "PMAK-", f"{HEX_ANY}{{24}}-{HEX_ANY}{{30,}}"),
+    _token("buildkite-token", "bk(?:ua|pt|aj)_", f"{HEX}{{40,}}"),
+    _token("circleci-token", "CCI(?:PAT|PRJ)_", f"{ALNUM}{{16,}}_{HEX}{{40,}}"),
+    _token("sonar-token", "sq[uap]_", f"{ALNUM}{{40,}}"),
+    _token("octopus-key", "API-", r"[A-Z0-9]{25,26}\b", mixed),
+    _token("snyk-token", "snyk_[a-z]{2,4}", r"[A-Za-z0-9._\-]{24,}", varied),
+    _token("harness-key", r"[ps]at\.", rf"{URLSAFE}{{22}}\.{ALNUM}{{24}}\.{ALNUM}{{20,}}"),
+    _token("readme-key", "rdme_", "[a-z0-9]{70,}"),
+    _token("prefect-key", "pnu_", f"{ALNUM}{{36,}}"),
+    _token("prefect-key", "pnb_", f"{ALNUM}{{36,}}", varied),
+    _token("crates-token", "cio", rf"{ALNUM}{{32}}\b", mixed, then=f"{ALNUM}{{10}}"),
+    _token("nuget-key", "oy2", r"[a-z0-9]{43}\b", mixed, then="[a-z0-9]{10}"),
+    _token("packagist-token", "packagist_[a-z]{2,4}_", f"{HEX}{{60,}}"),
+    _token("depot-token", "depot_(?:org|project|user)_", f"{URLSAFE}{{40,}}"),
+    _token("chromatic-token", "chpt_", f"{HEX}{{12,}}"),
+    _token("wakatime-key", "waka_(?:sec_)?", r"[A-Za-z0-9\-]{30,}", varied),
+    _token("kong-token", "[ks]pat_", f"{ALNUM}{{40,}}", varied),
+    _token("cursor-key", "(?:key|crsr)_", f"{HEX}{{64}}\\b", then=f"{HEX}{{10}}"),
+    # secrets managers and infrastructure
+    _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", varied),
+    Rule(
+        kind="vault-token",
+        lead=r"\b[sb]\.[A-Za-z0-9]{24}",
+        pattern=rf"(?:^|[^A-Za-z0-9_.$)\]]|\\[nrt])([sb]\.{ALNUM}{{24}})\b",
+        check=mixed,
+    ),
+    Rule(
+        kind="terraform-token",
+        lead=r"\.atlasv1\.",
+        pattern=rf"({ALNUM}{{14}}\.atlasv1\.[A-Za-z0-9_=\-]{{60,}})",
+        check=genuine,
+    ),
+    _token("doppler-token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"[A-Za-z0-9_.\-]{40,}"),
+    _token("pulumi-token", "pul-", f"{HEX}{{40}}\\b"),
+    _token("age-secret-key", "AGE-SECRET-KEY-1", "[0-9A-Z]{58,}", anything),
+    _token("onepassword-key", "A3-[A-Z0-9]{6}-", r"[A-Z0-9\-]{22,}"),
+    _token("onepassword-token", "ops_eyJ", f"{B64}{{100,}}={{0,2}}"),
+    _token("infracost-key", "ico-", f"{ALNUM}{{32}}\\b", varied),
+    _token("tailscale-key", "tskey-[a-z]{3,8}-", f"{URLSAFE}{{16,}}", scrambled),
+    _token("defined-networking-token", "dnkey-", r"[A-Za-z0-9_=\-]{40,}"),
+    _token("dynatrace-token", r"dt0[a-z][0-9]{2}\.", r"[A-Za-z0-9]{24}\.[A-Za-z0-9]{60,}"),
+    _token("settlemint-token", "sm_[aps]at_", f"{ALNUM}{{16,}}"),
+    _token(
+        "bitwarden-token",
+        r"0\.",
+        rf"{UUID}\.{ALNUM}{{20,}}:[A-Za-z0-9+/=]{{20,}}",
+        anything,
+        then=f"{HEX_ANY}{{8}}-",
+    ),
+    _token("infisical-token", r"st\.", rf"{UUID}\.{HEX}{{30,}}\.{HEX}{{30,}}"),
+    _token("netbird-token", "nbp_", f"{ALNUM}{{36,}}", varied),
+    _token("ory-token", "ory_(?:pat|at|rt|st|ac)_", f"{URLSAFE}{{20,}}", varied),
+    _token("workos-key", "sk_(?:live|test)_[a-z]{2,8}_", f"{URLSAFE}{{20,}}", varied),
+    # models
+    _token(
+        "anthropic-key", r"sk-ant-[a-z]{2,8}[0-9]{2}-", f"{URLSAFE}{{20,}}", varied, start=ANYWHERE
+    ),
+    _token("openai-key", "sk-(?:proj|svcacct|admin|None)-", f"{URLSAFE}{{20,}}", varied),
+    _token("openrouter-key", "sk-or-v1-", f"{HEX}{{48,}}"),
+    _token("openai-key", "sk-", f"{ALNUM}{{20,}}", numbered),
+    _token("huggingface-token", "hf_", f"{ALNUM}{{30,}}", scrambled),
+    _token("huggingface-token", "api_org_", f"{ALNUM}{{30,}}", scrambled),
+    _token("perplexity-key", "pplx-", f"{ALNUM}{{40,}}"),
+    _token("groq-key", "gsk_", f"{ALNUM}{{40,}}", start=ANYWHERE),
+    _token("xai-key", "xai-", f"{ALNUM}{{60,}}"),
+    _token("replicate-token", "r8_", f"{ALNUM}{{36,}}", varied),
+    _token("langsmith-key", "lsv2_[a-z]{2}_", f"{HEX}{{32}}_{HEX}{{10}}"),
+    _token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
+    _token("cerebras-key", "csk-", f"{ALNUM}{{40,}}", varied),
+    _token("fireworks-key", "fw_", f"{ALNUM}{{22,24}}\\b", varied),
+    _token("together-key", "tgp_v1_", f"{URLSAFE}{{40,}}"),
+    _token("nvidia-key", "nvapi-", f"{URLSAFE}{{60,}}"),
+    _token("elevenlabs-key", "sk_", f"{HEX}{{48}}\\b"),
+    _token("cartesia-key", "sk_car_", f"{URLSAFE}{{20,}}", varied),
+    _token("tavily-key", "tvly-(?:dev-|prod-)?", f"{ALNUM}{{30,}}", varied),
+    _token("firecrawl-key", "fc-", f"{HEX}{{32}}\\b"),
+    _token("langfuse-key", "sk-lf-", f"{UUID}\\b"),
+    _token("logfire-token", "pylf_v1_[a-z]{2,5}_", f"{ALNUM}{{40,}}"),
+    _token("braintrust-key", "bt-st-", f"{ALNUM}{{40,}}", varied),
+    _token("helicone-key", "(?:sk|pk)-helicone-", r"[a-z0-9\-]{20,}", mixed),
+    _token("e2b-key", "e2b_", f"{HEX}{{40}}\\b"),
+    _token("jina-key", "jina_", f"{URLSAFE}{{40,}}", varied),
+    _token("voyage-key", "pa-", f"{URLSAFE}{{43}}\\b", mixed),
+    _token("llamacloud-key", "llx-", f"{ALNUM}{{40,}}", varied),
+    _token("wandb-key", "wandb_v1_", f"{URLSAFE}{{40,}}"),
+    _token("modal-token", "a[ks]-", rf"{ALNUM}{{22}}\b", mixed),
+    _token("runpod-key", "rpa_", f"{ALNUM}{{40,}}", varied),
+    _token("anyscale-secret", "esecret_", f"{ALNUM}{{20,}}", varied),
+    _token("mem0-key", "m0-", rf"{ALNUM}{{40}}\b", varied),
+    _token("letta-key", "sk-let-", f"{B64}{{40,}}={{0,2}}"),
+    _token("apify-token", "apify_(?:api|proxy)_", f"{ALNUM}{{30,}}"),
+    _token("browserbase-key", "bb_live_", f"{URLSAFE}{{20,}}", varied),
+    _token("brave-key", "BSA", f"{URLSAFE}{{24,30}}\\b", mixed),
+    # messages
+    _token(
+        "slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9\-]{14,}", varied, start=ANYWHERE
+    ),
+    _token("slack-token", "xapp-[0-9]-", r"[A-Za-z0-9\-]{20,}"),
+    Rule(
+        kind="slack-webhook",
+        lead=r"hooks\.slack\.com/",
+        pattern=r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,})",
+        check=genuine,
+    ),
+    Rule(
+        kind="teams-webhook",
+        lead=r"webhook\.office\.com/",
+        pattern=r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/\-]{60,})",
+        check=genuine,
+    ),
+    Rule(
+        kind="discord-webhook",
+        lead="/api/webhooks/",
+        pattern=rf"/api/webhooks/[0-9]{{15,20}}/({URLSAFE}{{50,}})",
+        check=genuine,
+    ),
+    Rule(
+        kind="discord-token",
+        lead=rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.",
+        pattern=rf"{START}([MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.{URLSAFE}{{27,}})",
+        check=mixed,
+    ),
+    Rule(
+        kind="telegram-token",
+        lead="[0-9]{5}:A",
+        pattern=rf"(?:^|[^0-9A-Za-z]|bot|\\[nrt])([0-9]{{5,16}}:A{URLSAFE}{{34}})\b",
+        check=mixed,
+    ),
+    _token("twilio-key", "SK", f"{HEX}{{32}}\\b"),
+    _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", varied),
+    _token("sendinblue-key", "x(?:key|smtp)sib-", f"{HEX}{{64}}-{ALNUM}{{16,}}"),
+    _token("mailgun-key", "(?:pub)?key-", f"{HEX}{{32}}\\b"),
+    Rule(
+        kind="mailgun-signing-key",
+        lead=f"{HEX}{{4}}-{HEX}{{8}}-{HEX}{{8}}",
+        pattern=rf"{START}({HEX}{{32}}-{HEX}{{8}}-{HEX}{{8}})\b",
+        check=genuine,
+    ),
+    Rule(
+        kind="mailchimp-key",
+        lead=f"{HEX}{{4}}-us[0-9]",
+        pattern=rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b",
+        check=genuine,
+    ),
+    _token("mapbox-token", r"[ps]k\.(?:eyJ)?", rf"[A-Za-z0-9]{{57,}}\.{URLSAFE}{{20,}}", mixed),
+    _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", varied),
+    _token("mailersend-token", r"mlsn\.", f"{HEX}{{60,}}"),
+    _token("mandrill-key", "md-", f"{URLSAFE}{{22}}\\b", mixed),
+    _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", varied),
+    Rule(
+        kind="firebase-key",
+        lead=":APA91b",
+        pattern=rf"{START}([A-Za-z0-9_\-]{{8,}}:APA91b{URLSAFE}{{100,}})",
+        check=genuine,
+    ),
+    Rule(
+        kind="webhook",
+        lead=r"(?:hooks\.zapier\.com|hook\.[a-z0-9.]+\.make\.com|outlook\.office\.com/webhook)/",
+        pattern=r"(?:hooks\.zapier\.com/hooks/catch/|hook\.[a-z0-9.]+\.make\.com/"
+        r"|outlook\.office\.com/webhook/)([A-Za-z0-9@/_\-]{12,})",
+        check=genuine,
+    ),
+    # money and shops
+    _token("stripe-key", "[sr]k_(?:live|test|prod)_", f"{ALNUM}{{10,}}", scrambled),
+    _token("stripe-webhook-secret", "whsec_", f"{B64}{{24,}}={{0,2}}", varied),
+    _token("square-token", "sq0[a-z]{3}-", f"{URLSAFE}{{22,}}", start=ANYWHERE),
+    _token("square-token", "EAAA", f"{URLSAFE}{{60}}", mixed),
+    _token("shopify-token", "shp[a-z]{2}_", f"{HEX_ANY}{{32,}}", start=ANYWHERE),
+    _token("easypost-key", "EZ[AT]K", f"{ALNUM}{{54,}}"),
+    _token("flutterwave-key", "FLW(?:PUB|SEC)K(?:_TEST)?-", f"{HEX_ANY}{{12,}}(?:-X)?"),
+    _token("duffel-token", "duffel_(?:test|live)_", r"[A-Za-z0-9_=\-]{40,}"),
+    _token("shippo-token", "shippo_(?:live|test)_", f"{HEX}{{40,}}"),
+    _token("plaid-token", "access-(?:sandbox|development|production)-", UUID),
+    _token("lob-key", "(?:live|test)_(?:pub_)?", f"{HEX}{{31,35}}\\b", then=f"{HEX}{{10}}"),
+    _token("gocardless-token", "live_", r"[A-Za-z0-9_=\-]{40}\b", mixed),
+    _token("razorpay-key", "rzp_(?:live|test)_", f"{ALNUM}{{14,}}", varied),
+    _token("xendit-key", "xnd_(?:development|production)_", f"{ALNUM}{{30,}}"),
+    _token("stripe-key", "sk_org_(?:live|test)_", f"{ALNUM}{{20,}}", varied),
+    _token("woocommerce-key", "c[ks]_", f"{HEX}{{40}}\\b"),
+    _token("adyen-key", "AQE[a-z]", rf"[A-Za-z0-9+/=]{{20,}}-[A-Za-z0-9+/=]{{20,}}-{ALNUM}{{10,}}"),
+    _token("amazon-login-secret", r"amzn1\.oa2-cs\.v1\.", f"{HEX}{{60,}}"),
+    _token(
+        "paypal-token", r"access_token\$(?:production|sandbox)\$", r"[a-z0-9]{12,}\$[a-f0-9]{30,}"
+    ),
+    # work
+    _token("linear-key", "lin_(?:api|oauth)_", f"{ALNUM}{{32,}}", start=ANYWHERE),
+    _token("notion-token", "ntn_", f"[0-9]{{11}}{ALNUM}{{32,}}"),
+    _token("notion-token", "secret_", f"{ALNUM}{{43}}\\b", varied),
+    _token("airtable-token", "pat", rf"{ALNUM}{{14}}\.{HEX}{{64}}", then=rf"{ALNUM}{{14}}\."),
+    _token("figma-token", "fig[dour]_", f"{URLSAFE}{{36,}}"),
+    _token("typeform-token", "tfp_", r"[A-Za-z0-9_.=\-]{40,}"),
+    _token("frameio-token", "fio-u-", r"[A-Za-z0-9_=\-]{60,}"),
+    _token("asana-token", "[12]/[0-9]{14,17}[:/]", f"(?:[0-9]{{14,17}}:)?{HEX}{{32}}"),
+    _token("contentful-token", "CFPAT-", f"{URLSAFE}{{40,}}"),
+    _token("hubspot-token", "pat-(?:na|eu|ap)[0-9]-", UUID),
+    _token("clickup-token", "pk_[0-9]{6,10}_", "[A-Z0-9]{32}"),
+    _token("klaviyo-key", "pk_", f"{HEX}{{34}}\\b"),
+    _token("canva-secret", "cnvca", f"{URLSAFE}{{40,}}", mixed),
+    _token("zuplo-key", "zpka_", "[A-Za-z0-9_]{30,}", varied),
+    _token("salesforce-session", "00D[A-Za-z0-9]{12,15}!", r"[A-Za-z0-9._]{60,}", mixed),
+    _token("riot-key", "RGAPI-", f"{UUID}\\b"),
+    _token("vk-token", r"vk1\.a\.", f"{URLSAFE}{{60,}}"),
+    _token("adobe-secret", "p8e-", f"{HEX_ANY}{{32}}"),
+    _token(
+        "authress-key",
+        r"(?:sc|ext|scauth|authress)_[a-z0-9]{5,30}\.",
+        r"[a-z0-9]{4,6}\.acc[_-][a-z0-9\-]{10,32}\.[A-Za-z0-9+/_=\-]{30,}",
+    ),
+    _token("intra42-secret", "s-s4t2(?:ud|af)-", f"{HEX}{{64}}"),
+    Rule(
+        kind="sidekiq-secret",
+        lead=r"(?i:contribsys__com|contribsys\.com)",
+        pattern=r"(?i:contribsys__com|contribsys\.com)[^\n]{0,8}?[ \"'`=:]"
+        rf"({HEX}{{8}}:{HEX}{{8}})\b",
+        check=anything,
+    ),
+    # watching
+    _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", varied),
+    _token("grafana-token", "gl(?:c|sa)_", r"[A-Za-z0-9+/=_]{32,}", varied),
+    _token("grafana-key", "eyJrIjoi", r"[A-Za-z0-9+/=]{40,}"),
+    _token("newrelic-key", "NR(?:AK|II|JS|RA|AA|AL|SP)-", r"[A-Za-z0-9_\-]{19,}"),
+    _token("launchdarkly-key", "(?:sdk|api|mob)-", f"{UUID}\\b"),
+    _token("beamer-token", "b_", r"[A-Za-z0-9_=\-]{44}\b", mixed),
+    _token("posthog-key", "ph[xs]_", f"{ALNUM}{{36,}}", varied),
+    _token("honeycomb-key", "hc[abcmx][il]?[kc]?_", f"{ALNUM}{{40,}}", varied),
+    _token("axiom-token", "xa[ap]t-", f"{UUID}\\b"),
+    # people
+    _token("facebook-token", "EAA[A-Z]", f"{ALNUM}{{80,}}", mixed),
+    Rule(
+        kind="facebook-token",
+        lead=r"[0-9]{15}(?:\||%7[cC])",
+        pattern=rf"{START}([0-9]{{15,16}}(?:\||%7[cC]){URLSAFE}{{27}})\b",
+        check=genuine,
+    ),
+    _token("twitter-bearer", "A{20,24}", "[A-Za-z0-9%]{70,}", mixed),
+    _token("dropbox-token", r"sl\.(?:u\.)?", r"[A-Za-z0-9_\-]{120,}", mixed),
+    _token("linkedin-secret", "WPL_AP[01]\\.", r"[A-Za-z0-9.=]{16,}"),
+    _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", varied),
+    Rule(
+        kind="okta-token",
+        lead=r"(?:\b|_)(?i:okta|ssws)",
+        pattern=rf"(?:\b|_)(?i:okta|ssws)[^\n]{{0,40}}?[\s\"'`=:](00{URLSAFE}{{40}})\b",
+        check=scrambled,
+    ),
+    _token(
+        "jwt",
+        r"ey[A-Za-z0-9_\-]{8,}\.ey",
+        r"[A-Za-z0-9_/\-]{8,}(?:\.[A-Za-z0-9_/=\-]*)?",
+        scrambled,
+    ),
+    _token("jwt", "ZXlK", r"[A-Za-z0-9+/_\-]{60,}={0,2}", mixed),
+)
+
+# Passwords within URLs: `user:password@host`, also without a user.
+URL_PASSWORD = Rule(
+    kind="url-password",
+    lead=r"://[^\s/:@\"'`<>]*:[^\s/\"'`<>]",
+    pattern=r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://[^\s/:@\"'`<>]*:([^\s/\"'`<>][^\s\"'`<>/]*)@[A-Za-z0-9\[_$%{(*]",
+    check=lambda value: not secrets.is_reference(value) and not set(value) <= set("*xX.-_"),
+)
+
+
+def _is_said(value: str) -> bool:
+    return secrets.is_password(value, quoted=True)
+
+
+def _placed(lead: str, pattern: str, check: Check = _is_said, kind: str = "password") -> Rule:
+    return Rule(kind=kind, lead=lead, pattern=pattern, check=check)
+
+
+VALUE = r"[\"']?([^\s\"'|;]+)"
+_ARGUMENTS = r"[^\n|;]{0,100}?"
+_MYSQL = r"\b(?:mysql[a-z]*|mariadb[a-z\-]*)\s"
+_WITH_P = (
+    r"\b(?:(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|oc|az|cf|heroku)"
+    r"\s+(?:\S+\s+)?login|mongo(?:sh|dump|restore|export|import)?|cqlsh|rdesktop)\s"
+)
+_WITH_BIG_P = r"\b(?:sqlcmd|bcp|osql|tsql|mosquitto_(?:pub|sub)|zip|unzip|zipcloak)(?:\.exe)?\s"
+_FED = (  # what reads a password from its input
+    r"(?:--(?:password|token|pass|passphrase)-(?:stdin|fd)|--with-token|\bsudo\s+-[A-Za-z]*S|"
+    r"\bchpasswd|\b(?:smb)?passwd\s+-|\bkinit\s|\bcryptsetup\s|\bhtpasswd\s+-[A-Za-z]*i|"
+    r"\bvault\s+login|\bsecret\s+(?:put|set|create)\s|\bpass\s+insert)"
+)
+_PG_PORT = r":(?:\*|5[45][0-9]{2}|6432|6543|[12]5432|26257):"
+
+# Passwords by their place in a command or file. Leads are short: with more in them the automaton of
+# all of them together has too many states.
+PLACED: tuple[Rule, ...] = (
+    _placed(r"\blogin\s+\S+\s+password\s", r"\blogin\s+\S+\s+password\s+(\S+)"),  # .netrc
+    _placed(r"\bsshpass\s+-p", rf"\bsshpass\s+-p\s*{VALUE}"),
+    _placed(_MYSQL, rf"{_MYSQL}(?:{_ARGUMENTS}\s)?-p{VALUE}"),
+    _placed(_WITH_P, rf"{_WITH_P}(?:{_ARGUMENTS}\s)?-p[ =]?{VALUE}"),
+    _placed(_WITH_BIG_P, rf"{_WITH_BIG_P}(?:{_ARGUMENTS}\s)?-P ?{VALUE}"),
+    _placed(r"\bredis-cli\s", rf"\bredis-cli\s(?:{_ARGUMENTS}\s)?-a {VALUE}"),
+    _placed(r"\bldap[a-z]+\s", rf"\bldap[a-z]+\s(?:{_ARGUMENTS}\s)?-w ?{VALUE}"),
+    _placed(r"\b7z[ar]?\s", rf"\b7z[ar]?\s(?:{_ARGUMENTS}\s)?-p{VALUE}"),
+    _placed(r"\s-pw ", rf"\b(?:plink|pscp|psftp|kitty)(?:\.exe)?\s(?:{_ARGUMENTS}\s)?-pw {VALUE}"),
+    _placed(r"\s-(?:store|key|src|dest)pass ", rf"\s-(?:store|key|src|dest)pass {VALUE}"),
+    _placed(r"pass:\S", r"-pass(?:in|out|word)?[ =][\"']?pass:([^\s\"']+)"),
+    _placed(r"(?i:\s/(?:p|pass|password):)\S", rf"(?i:\s/(?:p|pass|password):){VALUE}"),
+    _placed(r"\s-U\s*[^\s%]+%\S", rf"\b(?:smb|rpc)client\s(?:{_ARGUMENTS}\s)?-U\s*[^\s%]+%{VALUE}"),
+    _placed(r"(?i:\bnet user )", rf"(?i:\bnet user )\S+ {VALUE}[^\n]* /(?i:add)"),
+    _placed(r"(?i:SecureString)", rf"(?i:ConvertTo-SecureString(?: -String)?) {VALUE}"),
+    _placed(
+        r"\bhtpasswd\s+-",
+        r"\bhtpasswd\s+(?:-C ?[0-9]+\s+|-[A-Za-z0-9]+\s+)*-[A-Za-z]*b[A-Za-z]*\s+"
+        r"(?:-C ?[0-9]+\s+|-[A-Za-z0-9]+\s+)*[^\s\-]\S*\s+(?:[^\s|;&>]\S*\s+)?"
+        rf"{VALUE}",
+    ),
+    _placed(
+        _FED,
+        r"\b(?:echo|printf)\s+(?:-[neE]+\s+|[\"']%s(?:\\n)?[\"']\s+)*[\"']?([^\s\"'|]+)[\"']?\s*\|"
+        rf"[^\n]{{0,120}}{_FED}",
+    ),
+    _placed(_FED, rf"{_FED}[^\n]{{0,60}}?<<<\s*{VALUE}"),
+    _placed(
+        r"(?i:\bidentified\s|\S\s+password\s+')",
+        r"(?i:\bidentified\s[^\n;]{0,60}?\bby|\b(?:with|encrypted|login)\s+password|"
+        r"\b(?:user|role|login)\s+\S+\s+password)\s+'([^'\n]+)'",
+    ),
+    _placed(  # .pgpass
+        rf"{_PG_PORT}[^\s:]+:[^\s:]+:\S",
+        rf"(?m:^[ \t]*[A-Za-z0-9*._\-\[\]]+{_PG_PORT}[^\s:]+:[^\s:]+:(\S+)$)",
+    ),
+    _placed(r"\bsecret\s+set\s", rf"\bsecret\s+set\s[^\n]{{0,80}}?(?:-b|--body)[ =]{VALUE}"),
+    # What is made of a password: it can be guessed from that.
+    _placed(
+        r"\$(?:apr1|[1567y]|gy|2[abxy]|argon2[id]+|scrypt|pbkdf2[a-z0-9\-]*)\$[./A-Za-z0-9]",
+        r"(\$(?:(?:apr1|[156])\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{20,}"
+        r"|2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
+        r"|(?:y|gy|7)\$[./A-Za-z0-9]{1,10}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{40,}"
+        r"|(?:argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9\-]*)\$[^\s\"':]{40,}))",
+        genuine,
+        "password-hash",
+    ),
+    _placed(
+        r"\{(?:S?SHA[0-9]*|S?MD5|CRYPT)\}[A-Za-z0-9+/$]",
+        r"\{(?:S?SHA[0-9]*|S?MD5|CRYPT)\}([A-Za-z0-9+/$.]{20,}={0,2})",
+        genuine,
+        "password-hash",
+    ),
+    _placed(
+        r"\bpbkdf2[_:]sha[0-9]+[$:]",
+        r"(\bpbkdf2[_:]sha[0-9]+[$:][^\s\"']{40,})",
+        genuine,
+        "password-hash",
+    ),
+)
+
+# What is assigned: only the name and the operator; the value is read and judged in Python.
+HUMAN_WORDS = (
+    "(?:ssh)?pass(?:wor[dt]s?|wd|phrase|code|wrd)?|pwd|psw|pw|kennwort|mot[ _]de[ _]passe|"
+    "contrase(?:ñ|n)a|senha|wachtwoord|has(?:ł|l)o|l(?:ö|o)senord|пароль|密(?:码|碼)|口令|パスワード|비밀번호"
+)
+MACHINE_WORDS = (
+    "secret|token|api[_.\\- ]?key|access[_.\\- ]?key|auth[_.\\- ]?key|account[_.\\- ]?key|"
+    "encryption[_.\\- ]?key|signing[_.\\- ]?key|private[_.\\- ]?key|license[_.\\- ]?key|"
+    "master[_.\\- ]?key|app[_.\\- ]?key|credential"
+)
+HINTING_WORDS = "key|auth|login|access|session|cookie|creds?"
+PROVIDER_NAMES = (
+    "adafruit|adobe|airtable|algolia|asana|bittrex|cloudflare|codecov|coinbase|confluent|contentful|"
+    "datadog|discord|droneci|dropbox|facebook|fastly|finicity|finnhub|flickr|freshbooks|heroku|"
+    "hubspot|intercom|jfrog|kraken|kucoin|launchdarkly|linkedin|looker|mailgun|mapbox|mattermost|"
+    "meraki|netlify|nytimes|okta|plaid|rapidapi|sendbird|sentry|snyk|sonar|sourcegraph|squarespace|"
+    "sumologic|travisci|twilio|twitch|twitter|zendesk"
+)
+REST_OF_NAME = r"[A-Za-z0-9_.\-]{0,24}"
+CLOSING = r"(?:\\?[\"'`\]]){0,3}"
+OPERATOR = r"(?:[ \t]{0,20}(?::{0,3}=>?|\?=|\.=|\|\|=?|:|\xef\xbc\x9a|\xef\xbc\x9d)|>)"
+TYPE = r"(?:[ \t]*:?[ \t]+(?i:string|str|&str|&'static str|char\*?|\[\]byte|text|varchar))?"
+
+ASSIGNED = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME}){CLOSING}{TYPE}{OPERATOR}"
+SET_BY_CALL = (
+    rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME})"
+    r"\\?[\"'`][ \t]{0,4},[ \t]{0,4}\\?[\"'`]"
+)
+SET_BY_FLAG = rf"--(?:[a-z0-9]+-){{0,4}}(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[ \t]{{1,4}}[^\s\-]"
+FOR = "for|of|on|to|für|von|zum|zur|im|auf|de|du|del|do|da|di|pour|para|per|in"
+SAID = (
+    rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
+    r"(?: (?i:is|was|ist|war|lautet|est|es|era|é|è)(?: now| jetzt)?[ \t]{0,2}:?[ \t]"
+    r"|(?:是|为|為|は)(?:[ \t:]|\xef\xbc\x9a){0,2})"
+)
+SET_BY_WORD = (
+    r"(?i:\b(?:configure|config)[ \t]+set|\bsetx|\bset[ \t]+-[a-z]{1,3}|\bsetenv|\bENV|\bARG)[ \t]+"
+    rf"[A-Za-z0-9_.:/\-]*?(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))({REST_OF_NAME})[\"']?[ \t]{{1,4}}"
+)
+UNQUOTED = r"[^\s\"'`,;&<>()\[\]{}|]*"
+UNQUOTED_LINE = r"[^\s\"'`]*"
+XML_VALUE = rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[\"'][ \t]{{1,4}}(?i:value)="
+HINTED = (
+    rf"(?i:{HINTING_WORDS}|({PROVIDER_NAMES})){REST_OF_NAME}{CLOSING}{TYPE}{OPERATOR}"
+    r"[ \t]{0,4}\\?[\"'`]{0,3}([A-Za-z0-9+/_=.:~\-]{16,})"
+)
+AUTHORIZATION = (
+    r"(?i:authorization\\?[\"'`]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\\?[\"'`]?"
+    r"|\b(?:bearer|basic)[ \t]{1,4})"
+    r"(?:(?i:basic|bearer|token|apikey|api-key|api-token|ssws|negotiate|digest)[ \t]{1,4})?"
+    r"([A-Za-z0-9+/_=.:~@%\-]{8,})"
+)
+USER_OPTION = r"(?:[ \t]-u|--user)[ \t=]{0,4}([\"']?[^\s:\"'<]*[\"']?:[^\s]+)"
+
+PEM_HEADER = r"-----BEGIN[A-Z0-9 ]{0,40} ?PRIVATE KEY(?: BLOCK)?-----"
+PEM_FOOTER_LEAD = r"-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
+PEM_FOOTER = (
+    r"((?:[A-Za-z0-9+/]{20,}={0,2}(?:[ \t\r\n]|\\[nr])*)+)-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
+)
+# How the bodies of keys begin: DER of RSA and DSA, of EC, of Ed25519 and X25519, of what is
+# encrypted; OpenSSH's own.
+KEY_BODY_LEAD = (
+    r"\b(?:MII[A-J][A-Za-z0-9+/][AQgw]IBA(?:AKC|AKB|DAN)|MHcCAQEEI|MIGkAgEBBDD|MIHcAgEBBEI|"
+    r"MI(?:GH|GT|G2|HU|Hu)AgEAMB[A-Z]GByqGSM49|M[C-F][A-Za-z0-9]CAQ[AE]wBQYDK2V[uw]|"
+    r"MII[A-J][A-Za-z0-9+/][A-Za-z0-9+/]B[A-Za-z0-9+/]BgkqhkiG9w0BBQ0w|"
+    r"MI[GH][A-Za-z0-9+/]MF[A-Za-z0-9+/]GCSqGSIb3DQEFDT|b3BlbnNzaC1rZXktdjE)"
+)
+KEY_BODY = (
+    rf"({KEY_BODY_LEAD}[A-Za-z0-9+/]{{16,}}(?:(?:[ \t\r\n\"'+,]|\\[nr])*[A-Za-z0-9+/]{{32,}})*"
+    r"(?:(?:[ \t\r\n]|\\[nr])*[A-Za-z0-9+/]+)?={0,2})"
+)
+KEY_MATERIAL = "[A-Za-z0-9+/]{40,}"  # with less it is a text about keys
+PEM_BASE64 = "LS0tLS1CRUdJTiB[A-Za-z0-9+/]{40,}={0,2}"
+PUTTY_LEAD = "(?i:Private-Lines): [0-9]"
+PUTTY = rf"{PUTTY_LEAD}(?s:.{{0,100}}?)([A-Za-z0-9+/=\r\n]{{40,}}[A-Za-z0-9+/=])"
+KUBERNETES_KIND = r"(?i:\bkind[\"']?:[ \t]*[\"']?secret\b)"
+KUBERNETES_VALUE = (
+    r"(?m:^[ \t]+[\"']?[A-Za-z0-9_.\-]+[\"']?:[ \t]*(?:[|>][+\-]?[ \t]*\n[ \t]+)?"
+    r"[\"']?([A-Za-z0-9+/]{4,}={0,2})[\"']?[ \t,]*$)"
+)
+
+CARD = r"(?:^|[^A-Za-z0-9_.\-])([2-6](?:[ \-]?[0-9]){12,18})\b"
+CARD_LEAD = r"[2-6][0-9]{3}[ \-]?[0-9]{4}[ \-]?[0-9]{4}|3[0-9]{3}[ \-][0-9]{6}"
+SSN = r"(?:^|[^A-Za-z0-9_.\-/])([0-9]{3}-[0-9]{2}-[0-9]{4})(?:$|[^A-Za-z0-9_\-])"
+SSN_NAMED = (
+    r"(?i:\bssn|social[ _\-]?security)[^\n0-9]{0,40}([0-9]{3}[ \-]?[0-9]{2}[ \-]?[0-9]{4})\b"
+)

@@ -1,0 +1,850 @@
+"""Finds secrets in bytes with RE2: which rules may apply, then those alone, then a judgement.
+
+RE2 takes time in proportion to the text, whatever it holds. Python looks only at what RE2 found,
+and at a bounded piece of text around it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import re2
+
+from agent_memory.features.secrets.adapters import patterns, wrappings
+from agent_memory.features.secrets.adapters.patterns import Rule
+from agent_memory.features.secrets.adapters.wrappings import Edit, View
+from agent_memory.features.secrets.model import secrets
+from agent_memory.kernel.errors import ContentBlocked
+
+MEMORY = (
+    64 << 20
+)  # for the states of an automaton; where it is short RE2 starts over and slows down
+NAME_REACH = 48
+VALUE_REACH = 256
+NESTED = 8
+COMMAND_REACH = 600
+DOCUMENT_REACH = 16 << 10
+KEY_REACH = 32 << 10
+SHORT_KEY_MATERIAL = 16  # of what begins as keys do: the rest may have been cut off
+DEPTH = 4  # how many wrappings around one another are seen through
+VIEWED = 16  # so many times its size may be looked at of a text; more is an attack, and blocked
+VIEWED_AT_LEAST = 1 << 20
+BLOCK = 4 << 10  # a long text is looked at in blocks of lines; rules run where their leads are
+MARGIN = 1 << 10  # before and after a block: what a rule may look at beside its lead
+SHORT = 1 << 10
+LINES = 64  # that a token is broken over
+NARROWEST = 20  # characters of a line that is broken
+
+_QUOTES = b"\"'`"
+_STOP = frozenset(b" \t\r\n\"'`,;&<>()[]{}|")
+_KEY_STARTS = (b"MI", b"b3BlbnNzaC1rZXk")  # DER, and OpenSSH's own
+_MARKS_WITHIN = (b"&", b";", b",", b"|")
+_BLANK_OR_QUOTE = frozenset(b" \t\r\n\"'`<>")
+_OPERATORS = frozenset(b"=:(")
+_QUOTE_MARKS = frozenset((b'"""', b"'''", b"```", b'\\"', b"\\'", b'"', b"'", b"`"))
+_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+_ESCAPED_ENDS = (b"\\n", b"\\r", b"\\t", b'\\"')
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# A name that ends so holds something about the secret.
+_ABOUT = frozenset(
+    _words(
+        "id ids url uri name names file files path dir folder type types length len size count "
+        "version hash hashed digest md5 sha1 sha256 checksum fingerprint thumbprint field label "
+        "hint policy expiry expires expiration ttl lifetime limit max min regex pattern format "
+        "prefix suffix title text description placeholder error errors message status state "
+        "endpoint host port server provider class index position start end line offset kind "
+        "role scope scopes usage budget rate store storage manager service helper util utils "
+        "test spec mode input color style icon"
+    )
+)
+# A name with one of these is no secret's.
+_OPEN = _words(
+    "public pubkey csrf xsrf authenticity primary foreign partition sort_key sortkey cache keyword "
+    "keyboard author accessib accessor monkey next_page nextpage page_token pagetoken "
+    "continuation bos_ eos_ pad_ unk_ sep_ mask_ object idempoten issuerkey key_down "
+    "keydown keyup keypress compass bypass passive passage passenger keychar keystr"
+)
+
+
+class Match(Protocol):
+    """What is used of RE2's matches; the package comes without types."""
+
+    def span(self, group: int = 0, /) -> tuple[int, int]: ...
+    def start(self) -> int: ...
+    def end(self) -> int: ...
+    def group(self, group: int = 0, /) -> bytes: ...
+
+
+class Pattern(Protocol):
+    def finditer(self, text: bytes, /) -> Iterator[Match]: ...
+    def match(self, text: bytes, start: int, end: int, /) -> Match | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    start: int
+    end: int
+    kind: str
+    rank: int  # where spans overlap, the lowest names the whole
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    start: int
+    end: int
+    quoted: bool
+
+
+Run = Callable[[bytes], Iterator[Span]]
+Spare = Callable[[bytes, Span], bool]
+
+
+@dataclass(slots=True)
+class _Budget:
+    """How many bytes of views may still be looked at for one text."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """`spare` is what is no secret; `depth` is how many wrappings may follow."""
+
+    budget: _Budget
+    spare: Spare
+    depth: int = DEPTH
+
+    def within(self, view: View) -> "Search":
+        """The same search in a view. Raises ContentBlocked."""
+        self.budget.left -= len(view.data)
+        if self.budget.left < 0:
+            raise ContentBlocked("it is wrapped in more than can be seen through; not stored")
+        return Search(self.budget, self.spare, self.depth - 1)
+
+
+Look = Callable[[bytes, Search], Iterator[Span]]
+
+
+_Part = tuple[int, int, bytes]
+
+
+class _Stage(NamedTuple):
+    """Rules that apply and views that are looked at where their leads occur. The first rules are
+    `wide`: what they look for goes on over many lines."""
+
+    leads: re2.Set
+    runs: list[Run]
+    looks: list[Look]
+    wide: int
+
+    def parts(self, data: bytes) -> Sequence[_Part]:
+        """Which rules and views to try, each on which part of a text, and where that begins."""
+        if len(data) <= BLOCK:
+            return [(index, 0, data) for index in self.leads.Match(data) or ()]
+        regions: dict[int, list[tuple[int, int]]] = {}
+        for start, end in _blocks(data):
+            for index in self.leads.Match(data[start : end + MARGIN]) or ():
+                _add(regions.setdefault(index, []), _lines_around(data, start, end))
+        return [
+            (index, start, data[start:end])
+            for index, found in regions.items()
+            for start, end in ([(0, len(data))] if index < self.wide else found)
+        ]
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are
+    options.max_mem = MEMORY
+    options.log_errors = False
+    return options
+
+
+def _keep(_data: bytes, _span: Span) -> bool:
+    return False
+
+
+class Scanner:
+    """Safe to use from many threads: what is made on first use is the same for all."""
+
+    def __init__(self) -> None:
+        self._options = _options()
+        self._compiled: dict[str, Pattern] = {}
+        self._leads: list[str] = []
+        self._glances: list[re2.Set] = []
+        # Which leads share a set is measured: some together have too many states.
+        self._shapes = self._stage(
+            [(rule.lead, self._provider(rule)) for rule in patterns.PROVIDERS],
+            [(wrappings.BASE64_LEAD, self._base64), (wrappings.HEX_LEAD, self._hex)],
+        )
+        wide: list[tuple[str, Run]] = [
+            (patterns.PEM_HEADER, self._pem_blocks),
+            (patterns.PEM_BASE64, self._encoded_pem),
+            (patterns.PEM_FOOTER_LEAD, self._key_material(patterns.PEM_FOOTER)),
+            (patterns.KEY_BODY_LEAD, self._key_material(patterns.KEY_BODY)),
+            (patterns.PUTTY_LEAD, self._key_material(patterns.PUTTY)),
+            (patterns.KUBERNETES_KIND, self._kubernetes),
+        ]
+        self._wide_leads = _either(lead for lead, _ in wide)
+        self._stages = [
+            self._shapes,
+            self._stage(
+                [
+                    *wide,
+                    (patterns.URL_PASSWORD.lead, self._rule(patterns.URL_PASSWORD, rank=2)),
+                    *((rule.lead, self._rule(rule, rank=3)) for rule in patterns.PLACED),
+                    (patterns.AUTHORIZATION, self._authorization),
+                    (patterns.USER_OPTION, self._user_option),
+                    (patterns.ASSIGNED, self._named(patterns.ASSIGNED)),
+                    (patterns.SET_BY_CALL, self._named(patterns.SET_BY_CALL, back=1)),
+                    (patterns.SET_BY_FLAG, self._named(patterns.SET_BY_FLAG, back=1)),
+                    (patterns.SET_BY_WORD, self._named(patterns.SET_BY_WORD)),
+                    (patterns.SAID, self._named(patterns.SAID)),
+                    (patterns.XML_VALUE, self._named(patterns.XML_VALUE)),
+                    (patterns.HINTED, self._hinted),
+                    (patterns.CARD_LEAD, self._cards),
+                    (patterns.SSN, self._ssns(patterns.SSN)),
+                    (patterns.SSN_NAMED, self._ssns(patterns.SSN_NAMED)),
+                ],
+                [(wrappings.WRAPPING, self._unwrapped)],
+                wide=len(wide),
+            ),
+        ]
+        self._broken = self._stage([], [(wrappings.BROKEN, self._joined)]).leads
+        self._quick = (*(stage.leads for stage in self._stages), self._broken)
+        self._begins = _either(rule.begins for rule in patterns.PROVIDERS if rule.begins)
+
+    def suspects(self, lines: bytes) -> bool:
+        """Whether a rule may apply to any of these lines, or to all of them as one text. Texts
+        joined by empty lines are thus looked at together: what a rule needs within a text it finds
+        here too. No word goes on across a line end, and where a text begins or ends a line does."""
+        if not self._glances:  # on first use: who cleans single texts needs none
+            self._glances = self._any_lead()
+        return any(glance.Match(lines) is not None for glance in self._glances)
+
+    def scan(self, data: bytes, spare: Spare = _keep) -> list[Span]:
+        """All that is found, in order, without overlaps. `spare`: what is no secret, given the text
+        that it stands in. Raises ContentBlocked where too much is wrapped in one another."""
+        if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
+            return []  # as for most texts: this is quick
+        parts = self._parts(data)
+        search = Search(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
+        found = self._tried(data, parts, search)
+        return [span for span in _merged(found) if not spare(data, span)] if found else found
+
+    def _parts(self, data: bytes) -> list[tuple[_Stage, Sequence[_Part]]]:
+        """What to try on which parts of a text, by stage."""
+        return [(stage, parts) for stage in self._stages if (parts := stage.parts(data))]
+
+    def _is_broken(self, data: bytes) -> bool:
+        """Whether a run may go on over lines. In a long text it takes as long to look at once."""
+        return len(data) > SHORT or self._broken.Match(data) is not None
+
+    def _tried(
+        self, data: bytes, by_stage: Sequence[tuple[_Stage, Sequence[_Part]]], search: Search
+    ) -> list[Span]:
+        found: list[Span] = []
+        for stage, parts in by_stage:
+            for index, at, part in parts:
+                if index < len(stage.runs):
+                    spans = stage.runs[index](part)
+                elif search.depth:
+                    spans = stage.looks[index - len(stage.runs)](part, search)
+                else:
+                    continue
+                found.extend(_moved(spans, at) if at else spans)
+        if search.depth and self._is_broken(data):
+            found.extend(self._joined(data, search))
+        return found
+
+    def _stage(
+        self, runs: list[tuple[str, Run]], looks: list[tuple[str, Look]], *, wide: int = 0
+    ) -> _Stage:
+        leads = re2.Set.SearchSet(self._options)
+        for lead in (*(lead for lead, _ in runs), *(lead for lead, _ in looks)):
+            leads.Add(lead.encode())
+        self._leads += [lead for lead, _ in runs]
+        leads.Compile()
+        return _Stage(leads, [run for _, run in runs], [look for _, look in looks], wide)
+
+    def _any_lead(self) -> list[re2.Set]:
+        """All leads of rules as one: quicker to look for than two sets, and told in one call. Those
+        of views likewise."""
+        views = (
+            wrappings.WRAPPING,
+            wrappings.BROKEN,
+            wrappings.BASE64_LEAD,
+            wrappings.HEX_LEAD,
+        )
+        glances = []
+        for leads in (self._leads, views):
+            glance = re2.Set.SearchSet(self._options)
+            glance.Add(f"(?m:{_either(leads)})".encode())
+            glance.Compile()
+            glances.append(glance)
+        return glances
+
+    # ---- views ----
+
+    def _unwrapped(self, data: bytes, search: Search) -> Iterator[Span]:
+        edits = [
+            Edit(*match.span(), b"" if removed else wrappings.read(data, *match.span()))
+            for match in self._matches(wrappings.WRAPPING, data)
+            for removed in [match.span(1) != (-1, -1)]
+        ]
+        if not edits:
+            return
+        shown: Sequence[Edit] = wrappings.around(data, edits)
+        view = View(data, shown)
+        if self._goes_on(view.data) or self._goes_on(data):
+            shown, view = edits, View(data, edits)
+        yield from self._seen(view, search)
+        # Between two words, what was removed may also stand before a token, or after one.
+        glued = [edits[index] for index in wrappings.glued(data, edits)]
+        if not glued:
+            return
+        begins = self._pattern(self._begins)
+        starts = frozenset(
+            edit.start
+            for edit in glued
+            for at in [view.find(edit.end)]
+            if begins.match(view.data, at, at + NAME_REACH)
+        )
+        if starts:
+            yield from self._seen(View(data, _parted(shown, starts)), search)
+        ends = frozenset(edit.start for edit in glued)
+        if ends != starts:
+            yield from self._seen(View(data, _parted(shown, ends)), search, deeper=False)
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Whether something begins or ends here that goes on over many lines."""
+        return next(self._matches(self._wide_leads, data), None) is not None
+
+    def _base64(self, data: bytes, search: Search) -> Iterator[Span]:
+        return self._decoded(data, search, wrappings.BASE64, wrappings.from_base64)
+
+    def _hex(self, data: bytes, search: Search) -> Iterator[Span]:
+        return self._decoded(data, search, wrappings.HEX, wrappings.from_hex)
+
+    def _decoded(
+        self,
+        data: bytes,
+        search: Search,
+        pattern: str,
+        decode: Callable[[bytes, int, int, int], tuple[int, int, list[Edit]]],
+    ) -> Iterator[Span]:
+        pieces: list[tuple[int, int, list[Edit]]] = []
+        done = 0
+        for match in self._matches(pattern, data):
+            if match.start() >= done:
+                pieces.append(decode(data, *match.span(), done))
+                done = pieces[-1][1]
+        yield from self._seen(View(data, wrappings.only(len(data), pieces)), search)
+
+    def _joined(self, data: bytes, search: Search) -> Iterator[Span]:
+        """Tokens, and what is encoded, broken over lines."""
+        spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
+        glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
+        if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
+            return
+        pieces = [
+            (start, end, [Edit(first, last, b"") for first, last in self._breaks(data, start, end)])
+            for start, end in spans
+        ]
+        view = View(data, wrappings.only(len(data), pieces))
+        inner = search.within(view)
+        for span in self._placed(view, self._unwrapped(view.data, inner), search, joined=True):
+            if self._is_continued(data, span):
+                yield span
+        for index in self._shapes.leads.Match(view.data) or ():
+            if index >= len(self._shapes.runs):
+                found = self._shapes.looks[index - len(self._shapes.runs)](view.data, inner)
+                find_end = self._encoded_end
+            else:
+                found, find_end = self._shapes.runs[index](view.data), self._token_end
+            for span in self._placed(view, found, search, joined=True):
+                if end := find_end(data, span):
+                    yield Span(span.start, end, span.kind, span.rank)
+
+    def _seen(self, view: View, search: Search, *, deeper: bool = True) -> Iterator[Span]:
+        inner = search.within(view)
+        inner = inner if deeper else replace(inner, depth=0)
+        found = self._tried(view.data, self._parts(view.data), inner)
+        return self._placed(view, found, search)
+
+    def _placed(
+        self, view: View, found: Iterable[Span], search: Search, *, joined: bool = False
+    ) -> Iterator[Span]:
+        """What was found in a view, where it stands in the text."""
+        for span in found:
+            if (
+                span.end > span.start
+                and not view.has_gap(span.start, span.end)
+                and (not joined or view.joins(span.start, span.end))
+                and not search.spare(view.data, span)
+            ):
+                yield Span(*view.locate(span.start, span.end), span.kind, span.rank)
+
+    def _breaks(self, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+        text = data[start:end]
+        return [
+            (start + match.start(), start + match.end())
+            for match in self._matches(wrappings.LINE_BREAK, text)
+        ]
+
+    def _token_end(self, data: bytes, span: Span) -> int | None:
+        """Where a token ends that begins on one line and goes on over others. A rule may take more
+        lines than are its own: what is a token already goes on only in what looks like the rest of
+        one."""
+        breaks = self._breaks(data, span.start, span.end)[:LINES]
+        token, at, end = b"", span.start, None
+        for first, after in (*breaks, (span.end, span.end)):
+            if end is not None and not self._continues(data, at):
+                break
+            token += data[at:first]
+            if end is not None or self._is_begun(token):
+                end = first
+            at = after
+        return end if breaks and end is not None and end > breaks[0][0] else None
+
+    def _encoded_end(self, data: bytes, span: Span) -> int | None:
+        """Where what is encoded ends that goes on over lines; `=` is the end of it."""
+        breaks = self._breaks(data, span.start, span.end)
+        for first, after in breaks:
+            if data[first : first + 1] == b"=" or not self._continues(data, after):
+                return first if first > breaks[0][0] else None
+        return span.end
+
+    def _is_continued(self, data: bytes, span: Span) -> bool:
+        """Whether each line but the last says that it goes on."""
+        return all(
+            data[first : first + 1] in (b"=", b"\\")
+            for first, _ in self._breaks(data, span.start, span.end)
+        )
+
+    def _is_wrapped(self, data: bytes) -> bool:
+        return next(self._matches(wrappings.WRAPPING, data), None) is not None
+
+    def _is_begun(self, token: bytes) -> bool:
+        shapes = self._shapes
+        return any(
+            found.start == 0
+            for index in shapes.leads.Match(token) or ()
+            if index < len(shapes.runs)
+            for found in shapes.runs[index](token)
+        )
+
+    def _continues(self, data: bytes, at: int) -> bool:
+        """Whether the line here is the rest of one that was broken."""
+        if data[max(0, at - 3) : at].rstrip(b"\r\n")[-1:] in (b"=", b"\\"):
+            return True
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        start = data.rfind(b"\n", 0, at - 1) + 1
+        run = self._pattern(wrappings.RUN).match(data, at, end)
+        rest = _text(data, at, min(run.end(), at + VALUE_REACH)) if run else ""
+        return (
+            end - at <= at - 1 - start  # a line is broken where it is full
+            and at - 1 - start >= NARROWEST
+            and not self._pattern(self._begins).match(data, at, at + NAME_REACH)
+            and secrets.is_scrap(rest)
+        )
+
+    def _pattern(self, pattern: str) -> Pattern:
+        compiled = self._compiled.get(pattern)
+        if compiled is None:  # on first use: most are never needed
+            compiled = self._compiled[pattern] = re2.compile(pattern.encode(), self._options)
+        return compiled
+
+    def _matches(self, pattern: str, data: bytes) -> Iterator[Match]:
+        return self._pattern(pattern).finditer(data)
+
+    # ---- shapes ----
+
+    def _provider(self, rule: Rule) -> Run:
+        return self._rule(rule, rank=1)
+
+    def _rule(self, rule: Rule, *, rank: int) -> Run:
+        def run(data: bytes) -> Iterator[Span]:
+            for match in self._matches(rule.pattern, data):
+                start, end = match.span(1)
+                if rule.check(_text(data, start, end)):
+                    yield Span(start, end, rule.kind, rank)
+
+        return run
+
+    def _pem_blocks(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.PEM_HEADER, data):
+            start, body = match.span()
+            # The next dashes end the search, so all blocks together cost one pass.
+            dashes = data.find(b"-----", body, body + KEY_REACH)
+            end = dashes if dashes >= 0 else min(len(data), body + KEY_REACH)
+            gap = data.find(wrappings.GAP, body, end)
+            end = gap if gap >= 0 else end
+            if not self._holds_key(data[body:end]):
+                continue
+            if data.startswith(b"-----END", end):
+                closing = data.find(b"-----", end + 8, end + 80)
+                end = closing + 5 if closing >= 0 else end
+            yield Span(start, end, secrets.PRIVATE_KEY, 0)
+
+    def _holds_key(self, body: bytes) -> bool:
+        first = body.split(maxsplit=1)[:1]
+        if first and first[0].startswith(_KEY_STARTS):
+            return len(first[0]) >= SHORT_KEY_MATERIAL
+        runs = self._matches(patterns.KEY_MATERIAL, body)
+        return any(not secrets.is_readable(run.group().decode()) for run in runs)
+
+    def _encoded_pem(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.PEM_BASE64, data):
+            if secrets.holds_private_key(match.group().decode()):
+                yield Span(*match.span(), secrets.PRIVATE_KEY, 0)
+
+    def _key_material(self, pattern: str) -> Run:
+        def run(data: bytes) -> Iterator[Span]:
+            for match in self._matches(pattern, data):
+                yield Span(*match.span(1), secrets.PRIVATE_KEY, 0)
+
+        return run
+
+    def _kubernetes(self, data: bytes) -> Iterator[Span]:
+        done = 0
+        for match in self._matches(patterns.KUBERNETES_KIND, data):
+            start = max(done, match.start() - DOCUMENT_REACH)
+            start = max(start, data.rfind(b"\n---", start, match.start()))
+            end = data.find(b"\n---", match.end(), match.end() + DOCUMENT_REACH)
+            end = end if end >= 0 else min(len(data), match.end() + DOCUMENT_REACH)
+            document, done = data[start:end], max(done, end)
+            for line in self._matches(patterns.KUBERNETES_VALUE, document):
+                first, last = line.span(1)
+                value = _text(document, first, last)
+                if secrets.is_base64(value) and not (
+                    value.isalpha() and secrets.is_readable(value)
+                ):
+                    yield Span(start + first, start + last, "kubernetes-secret", 4)
+
+    def _cards(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.CARD, data):
+            start, end = match.span(1)
+            text = _text(data, start, end)
+            digits = text.replace(" ", "").replace("-", "")
+            if _grouped(text) and secrets.is_card_number(digits):
+                yield Span(start, end, secrets.CARD, 6)
+
+    def _ssns(self, pattern: str) -> Run:
+        def run(data: bytes) -> Iterator[Span]:
+            for match in self._matches(pattern, data):
+                start, end = match.span(1)
+                if secrets.is_ssn(_text(data, start, end).replace(" ", "").replace("-", "")):
+                    yield Span(start, end, secrets.SSN, 6)
+
+        return run
+
+    # ---- names and values ----
+
+    def _authorization(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.AUTHORIZATION, data):
+            start, end = match.span(1)
+            value = _text(data, start, end).rstrip(".:")
+            if secrets.is_token(value):
+                yield Span(start, start + len(value), "authorization", 3)
+
+    def _user_option(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.USER_OPTION, data):
+            start, end = match.span(1)
+            if data.rfind(b"curl", max(0, start - COMMAND_REACH), start) < 0:
+                continue
+            user, _, rest = data[start:end].partition(b":")
+            password = rest.rstrip(b"\\").strip(_QUOTES)
+            if not password:  # the key in place of a user, as Stripe has it
+                password, first = user.strip(_QUOTES), data.find(user.strip(_QUOTES), start)
+            else:
+                first = data.find(password, start + len(user) + 1)
+            value = password.decode("utf-8", "replace")
+            if secrets.is_password(value, quoted=True) and not value.isdigit():
+                yield Span(first, first + len(password), "password", 3)
+
+    def _named(self, pattern: str, *, back: int = 0) -> Run:
+        """Values of names such as `password` and `token`; `back`: how much of it the match took."""
+
+        def run(data: bytes) -> Iterator[Span]:
+            taken = tried = nested = 0
+            for match, following in _with_next(self._matches(pattern, data), len(data)):
+                at = match.end() - back
+                nested = nested + 1 if at < tried else 0
+                # Names within a name's value: after some, each value ends where the next begins.
+                limit = at + VALUE_REACH if nested < NESTED else max(at, following)
+                name = _Name.at(data, match)
+                if at < taken or data[at : at + 1] == b"=" or not name.may_hold():
+                    continue  # `==` compares, or pins a version
+                value = self._value(data, at, min(limit, len(data)), name)
+                if value is None:
+                    continue
+                text = _text(data, value.start, value.end)
+                if name.is_secret(text, quoted=value.quoted):
+                    end = _whole(data, value)
+                    if name.password and not value.quoted:
+                        end = _marked(data, end)
+                    taken = end
+                    yield Span(value.start, end, name.kind, 4)
+                else:
+                    tried = max(tried, value.end)
+
+        return run
+
+    def _value(self, data: bytes, at: int, limit: int, name: "_Name") -> Value | None:
+        """The value that begins here, as far as the limit."""
+        element = data[at - 1 : at] == b">" and data[at - 2 : at] not in (b"=>", b"->")
+        blank = b" \t\r\n" if element else b" \t"
+        while at < limit and data[at] in blank:
+            at += 1
+        if data[at : at + 1] in (b"|", b">") and b"\n" in data[at : at + 4]:  # a block of YAML
+            at = data.find(b"\n", at) + 1
+            while at < limit and data[at] in b" \t":
+                at += 1
+        for prefix in (b"b", b"r", b"f", b"u", b"@", b"rb", b"br"):
+            if data.startswith((prefix + b'"', prefix + b"'"), at):
+                at += len(prefix)
+                break
+        if at >= limit:
+            return None
+        for size in (3, 2, 1):
+            quote = data[at : at + size]
+            if quote in _QUOTE_MARKS:
+                return None if element else _quoted(data, at + size, limit, quote)
+        return self._unquoted(data, at, limit, name, element=element)
+
+    def _unquoted(
+        self, data: bytes, at: int, limit: int, name: "_Name", *, element: bool
+    ) -> Value | None:
+        line = name.begins_line and data[at - 1 : at] == b"="
+        pattern = patterns.UNQUOTED_LINE if line else patterns.UNQUOTED
+        match = self._pattern(pattern).match(data, at, limit)
+        piece = match.group() if match else b""
+        for ending in _ESCAPED_ENDS:
+            piece = piece.partition(ending)[0]
+        end = at + len(piece)
+        if end == at or (not line and data[end : end + 1] in (b"(", b"[", b"{")):  # code
+            return None
+        if element and not (
+            name.opens_element and data[end : end + 64].lstrip()[:1] in (b"<", b"")
+        ):
+            return None
+        return Value(at, end, False)
+
+    def _hinted(self, data: bytes) -> Iterator[Span]:
+        for match in self._matches(patterns.HINTED, data):
+            start, end = match.span(2)
+            name = _text(data, _name_start(data, match.start()), start)
+            low = name.lower()
+            if any(word in low for word in _OPEN) or _last_word(name) in _ABOUT:
+                continue
+            value = _text(data, start, min(end, start + VALUE_REACH))
+            provider = match.span(1) != (-1, -1)
+            if provider and _inside_word(data, match.start()):
+                continue
+            if data[end : end + 1] in (b"(", b"["):
+                continue
+            quoted = data[start - 1 : start] in (b'"', b"'", b"`")
+            if secrets.is_random(value, quoted=quoted) or (provider and secrets.is_digest(value)):
+                yield Span(start, end, "high-entropy", 5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """What a value is called: `DB_` + `PASSWORD` + `_OLD`."""
+
+    before: bytes
+    word: bytes
+    rest: bytes
+    password: bool
+    begins_line: bool  # as in an environment file: there all up to a blank is the value
+    opens_element: bool
+
+    @classmethod
+    def at(cls, data: bytes, match: Match) -> "_Name":
+        start = _name_start(data, match.start())
+        word, rest = match.group(1) or match.group(2), match.group(3)
+        before = data[start : match.start()]
+        ahead = data[max(0, start - 7) : start]
+        return cls(
+            before=before,
+            word=word,
+            rest=rest,
+            password=match.span(1) != (-1, -1),
+            begins_line=(before + word + rest).isupper()
+            and (not ahead or ahead.endswith((b"\n", b"export "))),
+            opens_element=ahead.endswith(b"<") and b"." not in rest,
+        )
+
+    @property
+    def kind(self) -> str:
+        if self.password:
+            return "password"
+        low = self.word.lower().decode()
+        return "api-key" if low.endswith("key") else low
+
+    def may_hold(self) -> bool:
+        whole = (self.before + self.word + self.rest).decode("latin-1")
+        low = whole.lower()
+        if any(part in low for part in _OPEN):
+            return False
+        if self.password and self.word.lower() in (b"pass", b"pwd", b"psw", b"pw"):
+            last = self.before[-1:]
+            hump = last.islower() and self.word[:1].isupper()
+            if self._glued or (last.isalpha() and not hump):
+                return False
+        return not self.rest or _last_word(whole) not in _ABOUT
+
+    @property
+    def _glued(self) -> bool:
+        """Whether the word goes on: `tokenizer`, `passing`."""
+        first = self.rest[:1]
+        more = first.islower() or (first.isupper() and self.word.isupper())
+        return more and self.rest.lower() not in (b"s", b"es")
+
+    def is_secret(self, text: str, *, quoted: bool) -> bool:
+        word = self.word.lower()
+        if self._glued:
+            return secrets.is_random(text, quoted=quoted)
+        if self.password:
+            if word == b"pwd" and (text.startswith("/") or secrets.is_path(text)):
+                return False
+            return secrets.is_password(text, quoted=quoted)
+        if word == b"secret" and quoted and any(c.isdigit() for c in text):
+            return secrets.is_password(text, quoted=True)
+        return secrets.is_token(text)
+
+
+def _either(leads: Iterable[str]) -> str:
+    return "|".join(f"(?:{lead})" for lead in leads)
+
+
+def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """A text in blocks of whole lines."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + BLOCK) + 1 or len(data)
+        yield start, end
+        start = end
+
+
+def _lines_around(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """A block with the lines beside it."""
+    first = data.rfind(b"\n", 0, max(0, start - MARGIN)) + 1
+    return first, data.find(b"\n", end + MARGIN) + 1 or len(data)
+
+
+def _add(regions: list[tuple[int, int]], region: tuple[int, int]) -> None:
+    if regions and region[0] <= regions[-1][1]:
+        regions[-1] = regions[-1][0], max(regions[-1][1], region[1])
+    else:
+        regions.append(region)
+
+
+def _moved(spans: Iterable[Span], by: int) -> Iterator[Span]:
+    return (Span(span.start + by, span.end + by, span.kind, span.rank) for span in spans)
+
+
+def _parted(edits: Sequence[Edit], starts: frozenset[int]) -> list[Edit]:
+    """The edits, with a blank instead of what is removed at these places."""
+    return [
+        Edit(edit.start, edit.end, b" ") if edit.instead == b"" and edit.start in starts else edit
+        for edit in edits
+    ]
+
+
+def _with_next(matches: Iterator[Match], end: int) -> Iterator[tuple[Match, int]]:
+    """Each match, and where the next one begins."""
+    last = next(matches, None)
+    for match in matches:
+        if last is not None:
+            yield last, match.start()
+        last = match
+    if last is not None:
+        yield last, end
+
+
+def _name_start(data: bytes, at: int) -> int:
+    """Where the name begins of which a word was found."""
+    start = at
+    while start > 0 and at - start < NAME_REACH and data[start - 1] in _NAME:
+        start -= 1
+    return start
+
+
+def _inside_word(data: bytes, at: int) -> bool:
+    """Whether a word goes on here: `meraki` in CameraKit."""
+    return data[at - 1 : at].isalpha() and not data[at : at + 1].isupper() if at else False
+
+
+def _last_word(name: str) -> str:
+    """The last of the words of a name: `tokenExpiry` and `token_expiry` give `expiry`."""
+    end = len(name.rstrip("_.-:= \t\"'`>\\"))
+    start = end
+    while start > 0 and name[start - 1].isalnum():
+        start -= 1
+        if name[start].isupper() and start > 0 and name[start - 1].islower():
+            break
+    return name[start:end].lower()
+
+
+def _quoted(data: bytes, at: int, limit: int, quote: bytes) -> Value | None:
+    end = data.find(quote, at, limit)
+    while len(quote) == 1 and end > at and data[end - 1] == 0x5C:  # an escaped quote
+        end = data.find(quote, end + 1, limit)
+    if end < 0:
+        line = data.find(b"\n", at, limit)
+        end = line if line >= 0 else limit
+    return Value(at, end, True) if end > at else None
+
+
+def _whole(data: bytes, value: Value) -> int:
+    """Where a value that fills the reach really ends."""
+    end = value.end
+    if end - value.start >= VALUE_REACH - 24:
+        stop = frozenset(b"\r\n\"'`") if value.quoted else _STOP
+        while end < len(data) and data[end] not in stop:
+            end += 1
+    return end
+
+
+def _marked(data: bytes, end: int) -> int:
+    """Where a password ends that goes on after a mark: `Tr0ub4dor&3`. What follows with an operator
+    of its own is something else: `&user=`, `;port:`."""
+    if data[end : end + 1] not in _MARKS_WITHIN:
+        return end
+    last = end
+    while last < len(data) and last - end < VALUE_REACH and data[last] not in _BLANK_OR_QUOTE:
+        last += 1
+    rest = data[end:last].rstrip(b",;.&|)]}>")
+    return end + len(rest) if rest and not _OPERATORS & set(rest) else end
+
+
+def _grouped(text: str) -> bool:
+    """Whether the blanks or dashes of a card's number stand where cards have them."""
+    groups = [len(group) for group in text.replace("-", " ").split(" ")]
+    if len(groups) == 1:
+        return groups[0] <= 16  # longer ones are numbers of programs more often than of cards
+    return groups[:-1] == [4] * (len(groups) - 1) or groups in ([4, 6, 5], [4, 6, 4])
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    return data[start:end].decode("utf-8", "replace")
+
+
+def _merged(found: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for span in sorted(found, key=lambda s: (s.start, s.rank)):
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            named = min(last, span, key=lambda s: s.rank)
+            merged[-1] = Span(last.start, max(last.end, span.end), named.kind, named.rank)
+        elif span.end > span.start:
+            merged.append(span)
+    return merged

@@ -1,0 +1,246 @@
+"""Changes: what became durable, as it does, for whoever follows.
+
+One thread reads the outbox for all of them, and only while somebody follows. A follower that does
+not take what it is given is dropped: nobody waits for it, and nothing piles up behind it.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from agent_memory.features.log.model.events import Event, Position
+from agent_memory.features.log.model.outbox import Entry, EventChanged, MemoryChanged
+from agent_memory.features.memories.model.memories import Area, Memory, MemoryKey
+from agent_memory.kernel.errors import StorageClosed
+from agent_memory.platform.ports import EventLog, Memories, Outbox
+
+KEPT = 10_000  # entries that stay in the outbox, for those who come back after a while
+ROOM = 1_000  # changes that may wait for one follower
+ROOM_CHARS = 16 << 20  # likewise, in all
+_BATCH = 64
+_PAGE = 16  # of what is read again: each may be a megabyte
+
+Record = Event | Memory
+Encode = Callable[[Record], str]
+Wanted = Callable[[Record], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A record as it is now, and the same as text: encoded once for all who follow."""
+
+    sequence: int
+    record: Record
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """Events of one session or project; empty means any."""
+
+    session_id: str = ""
+    project: str = ""
+
+    def __call__(self, record: Record) -> bool:
+        return (
+            isinstance(record, Event)
+            and (not self.session_id or record.session_id == self.session_id)
+            and (not self.project or record.metadata.get("project") == self.project)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """Memories of one area."""
+
+    area: Area
+
+    def __call__(self, record: Record) -> bool:
+        return isinstance(record, Memory) and self.area.holds(record)
+
+
+class Follower:
+    """Somebody who follows. `start` is the entry after which everything comes here."""
+
+    def __init__(self, wanted: Wanted, wake: Callable[[], None], start: int) -> None:
+        self.start = start
+        self.slow = False  # too much waited for it
+        self.ended = False  # the feed has
+        self._wanted = wanted
+        self._wake = wake
+        self._waiting: deque[Change] = deque()
+        self._chars = 0
+        self._lock = threading.Lock()
+
+    @property
+    def dropped(self) -> bool:
+        """Nothing more comes."""
+        return self.slow or self.ended
+
+    def take(self) -> list[Change]:
+        """What has come since it was last asked for."""
+        with self._lock:
+            taken = list(self._waiting)
+            self._waiting.clear()
+            self._chars = 0
+        return taken
+
+    def give(self, changes: Sequence[Change]) -> None:
+        wanted = [c for c in changes if c.sequence > self.start and self._wanted(c.record)]
+        if not wanted:
+            return
+        with self._lock:
+            self._waiting.extend(wanted)
+            self._chars += sum(len(change.text) for change in wanted)
+            if len(self._waiting) > ROOM or self._chars > ROOM_CHARS:
+                self.slow = True
+                self._waiting.clear()
+        self._wake()
+
+    def end(self) -> None:
+        self.ended = True
+        self._wake()
+
+
+class Changes:
+    """`wake` is called whenever something became durable."""
+
+    def __init__(self, log: EventLog, outbox: Outbox, memories: Memories, encode: Encode) -> None:
+        self._log = log
+        self._outbox = outbox
+        self._memories = memories
+        self._encode = encode
+        self._followers: list[Follower] = []
+        self._cursor = 0
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def follow(self, wanted: Wanted, wake: Callable[[], None]) -> Follower:
+        """From now on, until `leave`. `wake` is called in another thread when there is something to
+        take, or when it was dropped; it must not block."""
+        newest = self._log.watermark()  # outside the lock: it may wait for a flush
+        with self._lock:
+            if self._closed:
+                raise StorageClosed("the store is closed")
+            if not self._followers:
+                self._cursor = max(self._cursor, newest)
+            follower = Follower(wanted, wake, self._cursor)
+            self._followers = [*self._followers, follower]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
+                self._thread.start()
+        self._woken.set()
+        return follower
+
+    def leave(self, follower: Follower) -> None:
+        """Never waits: it is called on event loops. Where the feed is at work, that removes it."""
+        follower.ended = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._followers = [each for each in self._followers if each is not follower]
+            finally:
+                self._lock.release()
+
+    def wake(self) -> None:
+        if self._followers:
+            self._woken.set()
+
+    @property
+    def needed(self) -> int | None:
+        """The entry after which the outbox is still to be read; None where nobody follows."""
+        with self._lock:
+            return self._cursor if self._followers else None
+
+    def watermark(self) -> int:
+        return self._log.watermark()
+
+    def kept(self, after: int) -> bool:
+        """Whether the outbox still has everything after this entry."""
+        oldest = self._outbox.read(0, limit=1)
+        first = oldest[0][0] if oldest else self._log.watermark() + 1
+        return first <= after + 1
+
+    def since(self, after: int, up_to: int, wanted: Wanted) -> tuple[list[Change], int]:
+        """Some of what changed after this entry, and the entry that it reaches to."""
+        read = [each for each in self._outbox.read(after, limit=_PAGE) if each[0] <= up_to]
+        found = [
+            Change(sequence=sequence, record=record, text=self._encode(record))
+            for sequence, record in self._resolved(read)
+            if wanted(record)
+        ]
+        return found, read[-1][0] if len(read) == _PAGE else up_to
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._woken.set()
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._woken.wait()
+            self._woken.clear()
+            try:
+                while self._step():
+                    pass
+            except StorageClosed:
+                break
+            except Exception:
+                # Whatever it was, the next change is read again. Those who followed come back, and
+                # are told what is the matter.
+                self._drop_all()
+        self._drop_all()
+
+    def _step(self) -> bool:
+        """Hand on some of what is new. Whether there may be more."""
+        with self._lock:
+            after = self._cursor
+            if not self._followers or self._closed:
+                return False
+        entries = self._outbox.read(after, limit=_BATCH)
+        if not entries:
+            return False
+        changes = [
+            Change(sequence=sequence, record=record, text=self._encode(record))
+            for sequence, record in self._resolved(entries)
+        ]
+        with self._lock:
+            # Those who came meanwhile are given it too, as far as it is after their start.
+            for follower in self._followers:
+                if not follower.dropped:
+                    follower.give(changes)
+            self._cursor = max(self._cursor, entries[-1][0])
+            self._followers = [each for each in self._followers if not each.dropped]
+        return True
+
+    def _drop_all(self) -> None:
+        with self._lock:
+            followers, self._followers = self._followers, []
+        for follower in followers:
+            with suppress(RuntimeError):  # its loop is closed
+                follower.end()
+
+    def _resolved(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[tuple[int, Record]]:
+        """The records behind the entries, as far as they are there."""
+        places = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
+        events: dict[Position, Event] = {}
+        if places:
+            events = {event.position: event for event in self._log.at(places)}
+        memories: dict[MemoryKey, Memory | None] = {}
+        for sequence, entry in entries:
+            record: Record | None = None
+            if isinstance(entry, EventChanged):
+                # Once: a second entry of the same event tells that it is forgotten.
+                record = events.pop(entry.at, None)
+            elif isinstance(entry, MemoryChanged):
+                if entry.key not in memories:
+                    memories[entry.key] = self._memories.get(entry.key)
+                record = memories[entry.key]
+            if record is not None:
+                yield sequence, record

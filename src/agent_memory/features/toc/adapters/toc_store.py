@@ -1,0 +1,234 @@
+"""The table of contents on an ordered store.
+
+`toc_latest` says which version of a node is the present one, and whether it is kept. A kept version
+lies under `{node id}:v{n:06}` for ever, any other under `{node id}` until the next replaces it. A
+grip that its node no longer holds is stale: it is removed when nothing is dirty, so that no parent
+refers to it any more, unless a kept version of a period has pinned it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from agent_memory.features.forgetting.model.forgetting import Erasure
+from agent_memory.features.log.model.events import Position, SessionId
+from agent_memory.features.toc.adapters import toc_codec
+from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.features.toc.model.segments import Segment
+from agent_memory.features.toc.model.toc import Change, Grip, TocNode
+from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families, keys
+from agent_memory.platform.store.batches import Append, Batch, Delete, Operation, Put
+
+_CURSOR = b"checkpoint:segment-summarizer"
+_OPEN = b"open:"
+_UNFINISHED = b"unfinished:"
+_STALE = b"stale:"
+_PINNED = b"pinned:"
+_COLLECT = 1_000
+_GRIPS = 100_000  # of one millisecond
+
+
+class StoredToc:
+    """Implements TocReader, TocWriter and TocEraser."""
+
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
+        names = [node_id.encode() for node_id in node_ids]
+        latest = self._store.get_many(families.TOC_LATEST, names)
+        places = [
+            None if value is None else _node_place(name, *toc_codec.decode_pointer(value))
+            for name, value in zip(names, latest, strict=True)
+        ]
+        known = [place for place in places if place is not None]
+        found = dict(zip(known, self._store.get_many(families.TOC_NODES, known), strict=True))
+        values = [None if place is None else found[place] for place in places]
+        return [
+            None if value is None else toc_codec.decode_node(node_id, value)
+            for node_id, value in zip(node_ids, values, strict=True)
+        ]
+
+    def below(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
+        start = prefix.encode() if after is None else keys.after(after.encode())
+        end = keys.end_of(prefix.encode())
+        rows = self._store.scan(families.TOC_LATEST, start, end, limit=limit)
+        return [NodeId(key.decode()) for key, _ in rows]
+
+    def version(self, node_id: NodeId, version: int, /) -> TocNode | None:
+        value = self._store.get(families.TOC_NODES, _kept_place(node_id.encode(), version))
+        if value is not None:
+            return toc_codec.decode_node(node_id, value)
+        (present,) = self.nodes([node_id])
+        return present if present is not None and present.version == version else None
+
+    def history(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
+        prefix = node_id.encode() + b":v"
+        rows = self._store.scan(
+            families.TOC_NODES, prefix, keys.end_of(prefix), limit=limit, reverse=True
+        )
+        return [toc_codec.decode_node(node_id, value) for _, value in rows]
+
+    def grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
+        names = [grip_id.encode() for grip_id in grip_ids]
+        return [
+            None if value is None else toc_codec.decode_grip(grip_id, value)
+            for grip_id, value in zip(
+                grip_ids, self._store.get_many(families.GRIPS, names), strict=True
+            )
+        ]
+
+    def cursor(self) -> int:
+        value = self._store.get(families.CHECKPOINTS, _CURSOR)
+        if value is None:
+            return 0
+        number = codec.decode_key(value)
+        if not number.isdigit():
+            raise StorageFailed("the stored cursor of the table of contents is damaged")
+        return int(number)
+
+    def segments(
+        self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
+    ) -> list[Segment]:
+        prefix = keys.session(session_id)
+        place = keys.session_event(session_id, start.at_ms, start.event_id)
+        first, last = (prefix, keys.after(place)) if reverse else (place, keys.end_of(prefix))
+        rows = self._store.scan(families.SEGMENTS, first, last, limit=limit, reverse=reverse)
+        return [
+            toc_codec.decode_segment(session_id, keys.position(key), value) for key, value in rows
+        ]
+
+    def open_segments(self, *, limit: int) -> list[Segment]:
+        return self._marked(_OPEN, limit)
+
+    def unfinished_segments(self, *, limit: int) -> list[Segment]:
+        return self._marked(_UNFINISHED, limit)
+
+    def _marked(self, mark: bytes, limit: int) -> list[Segment]:
+        rows = self._store.scan(families.TOC_STATE, mark, keys.end_of(mark), limit=limit)
+        places = [key[len(mark) :] for key, _ in rows]
+        found = self._store.get_many(families.SEGMENTS, places)
+        return [
+            toc_codec.decode_segment(keys.session_of(place), keys.position(place), value)
+            for place, value in zip(places, found, strict=True)
+            if value is not None
+        ]
+
+    def dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
+        prefix = b"dirty:%d:" % level
+        rows = self._store.scan(families.TOC_STATE, prefix, keys.end_of(prefix), limit=limit)
+        return [NodeId(key[len(prefix) :].decode()) for key, _ in rows]
+
+    def commit(self, change: Change, /) -> None:
+        operations = tuple(self._operations(change))
+        if operations:
+            self._store.submit([Batch(operations)]).result()
+
+    def collect(self) -> int:
+        removed = 0
+        while True:
+            rows = self._store.scan(families.TOC_STATE, _STALE, keys.end_of(_STALE), limit=_COLLECT)
+            if not rows:
+                return removed
+            names = [key[len(_STALE) :] for key, _ in rows]
+            pinned = self._store.get_many(families.TOC_STATE, [_PINNED + name for name in names])
+            operations: list[Operation] = [Delete(families.TOC_STATE, key) for key, _ in rows]
+            for name, pin in zip(names, pinned, strict=True):
+                if pin is None:
+                    operations.append(Delete(families.GRIPS, name))
+                    removed += 1
+            self._store.submit([Batch(tuple(operations))]).result()
+
+    def grips_of(self, at: Position, /) -> list[Grip]:
+        prefix = b"grip:%013d:" % at.at_ms
+        rows = self._store.scan(families.GRIPS, prefix, keys.end_of(prefix), limit=_GRIPS)
+        found = [toc_codec.decode_grip(key.decode(), value) for key, value in rows]
+        return [each for each in found if at.event_id in (each.event_id_start, each.event_id_end)]
+
+    def erase(self, erasure: Erasure, /) -> None:
+        operations: list[Operation] = [
+            Delete(families.TOC_NODES, _kept_place(node_id.encode(), version))
+            for node_id, version in erasure.versions
+        ]
+        for grip_id in erasure.grips:
+            name = grip_id.encode()
+            operations.append(Delete(families.GRIPS, name))
+            operations += [Delete(families.TOC_STATE, mark + name) for mark in (_STALE, _PINNED)]
+        operations += [
+            Delete(families.TOC_STATE, _PINNED + name.encode()) for name in erasure.unpinned
+        ]
+        operations += [
+            Put(families.TOC_STATE, _STALE + name.encode(), codec.EMPTY)
+            for name in erasure.stale_grips
+        ]
+        if operations:
+            self._store.submit([Batch(tuple(operations))]).result()
+
+    def _operations(self, change: Change) -> Iterator[Operation]:
+        for written in change.nodes:
+            node = written.node
+            name = node.node_id.encode()
+            if written.kept:
+                yield Put(
+                    families.TOC_NODES, _kept_place(name, node.version), toc_codec.encode_node(node)
+                )
+                yield Delete(families.TOC_NODES, name)
+                if node.level is not Level.SEGMENT:
+                    for grip_id in node.grip_ids():
+                        yield Put(families.TOC_STATE, _PINNED + grip_id.encode(), codec.EMPTY)
+            else:
+                yield Put(families.TOC_NODES, name, toc_codec.encode_node(node))
+            pointer = toc_codec.encode_pointer(node.version, written.kept)
+            yield Put(families.TOC_LATEST, name, pointer)
+        for node_id in change.gone:
+            yield Delete(families.TOC_LATEST, node_id.encode())
+            yield Delete(families.TOC_NODES, node_id.encode())
+        for stale in change.stale_grips:
+            yield Put(families.TOC_STATE, _STALE + stale.encode(), codec.EMPTY)
+        for grip in change.grips:
+            name = grip.grip_id.encode()
+            yield Put(families.GRIPS, name, toc_codec.encode_grip(grip))
+            yield Delete(families.TOC_STATE, _STALE + name)
+        for segment in change.lost_segments:
+            yield Delete(families.SEGMENTS, _segment_place(segment))
+            for mark in (_OPEN, _UNFINISHED):
+                yield Delete(families.TOC_STATE, mark + _segment_place(segment))
+        for segment in change.segments:
+            place = _segment_place(segment)
+            yield Put(families.SEGMENTS, place, toc_codec.encode_segment(segment))
+            for mark, holds in (
+                (_OPEN, segment not in change.sealed),
+                (_UNFINISHED, segment in change.unfinished),
+            ):
+                if holds:
+                    yield Put(families.TOC_STATE, mark + place, codec.EMPTY)
+                else:
+                    yield Delete(families.TOC_STATE, mark + place)
+        rewritten = {written.node.node_id for written in change.nodes}
+        for segment in (*change.segments, *change.lost_segments):
+            if segment.node_id in rewritten:
+                place = codec.encode_key(_segment_place(segment))
+                yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, place)
+        for node_id in change.clean:
+            yield Delete(families.TOC_STATE, _dirty_place(node_id))
+        for node_id in change.dirty:
+            yield Put(families.TOC_STATE, _dirty_place(node_id), codec.EMPTY)
+        if change.cursor is not None:
+            yield Put(families.CHECKPOINTS, _CURSOR, codec.encode_key(b"%d" % change.cursor))
+
+
+def _node_place(name: bytes, version: int, kept: bool) -> bytes:
+    return _kept_place(name, version) if kept else name
+
+
+def _kept_place(name: bytes, version: int) -> bytes:
+    return b"%s:v%06d" % (name, version)
+
+
+def _segment_place(segment: Segment) -> bytes:
+    return keys.session_event(segment.session_id, segment.first.at_ms, segment.first.event_id)
+
+
+def _dirty_place(node_id: NodeId) -> bytes:
+    return b"dirty:%d:%s" % (periods.level_of(node_id), node_id.encode())

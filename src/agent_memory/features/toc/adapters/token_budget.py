@@ -1,0 +1,42 @@
+"""Tokens spent on models, by day, on an ordered store."""
+
+import msgspec
+
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import codec, families
+from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
+
+
+class _Spent(msgspec.Struct, array_like=True, frozen=True):
+    tokens: int
+
+
+class StoredTokenBudget:
+    def __init__(self, store: OrderedStore) -> None:
+        self._store = store
+
+    def spent(self, day: str, /) -> int:
+        return _tokens(self._store.get(families.CHECKPOINTS, _place(day)))
+
+    def add(self, day: str, tokens: int, /) -> None:
+        place = _place(day)
+        while True:  # until nobody else has added in between
+            stored = self._store.get(families.CHECKPOINTS, place)
+            record = codec.pack(_Spent(_tokens(stored) + tokens))
+            unchanged = (
+                Absent(families.CHECKPOINTS, place)
+                if stored is None
+                else Equals(families.CHECKPOINTS, place, stored)
+            )
+            batch = Batch((Put(families.CHECKPOINTS, place, record),), (unchanged,))
+            (outcome,) = self._store.submit([batch]).result()
+            if isinstance(outcome, Committed):
+                return
+
+
+def _tokens(stored: bytes | None) -> int:
+    return 0 if stored is None else codec.unpack(stored, _Spent).tokens
+
+
+def _place(day: str) -> bytes:
+    return b"checkpoint:tokens:" + day.encode()

@@ -1,0 +1,131 @@
+"""Statements: the sentences of a conversation, each weighed by who says it and how."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_memory.features.log.model.events import EventRole, EventType
+from agent_memory.features.toc.model import cues
+from agent_memory.features.toc.model.summaries import Support, Utterance
+from agent_memory.kernel.text import phrases, sentences
+from agent_memory.kernel.text.phrases import Words
+from agent_memory.kernel.text.sentences import Kind, Span
+
+MAX_CHARS = 40_000  # of a conversation that are read: of a longer one, the start and the end
+MAX_STATEMENTS = 600
+SHORT_OUTPUT = 300  # characters: a tool result as short as this may be a sentence
+
+_ROLES = {
+    EventRole.USER: 1.2,
+    EventRole.ASSISTANT: 1.0,
+    EventRole.SYSTEM: 0.4,
+    EventRole.TOOL: 0.12,
+}
+_KINDS = {Kind.PROSE: 1.0, Kind.HEADING: 0.45, Kind.FAULT: 5.0}
+_LEAST_CHARS = 40  # an utterance counts as this long at least, so that their number is bounded too
+_FAULTS = 3  # lines of a tool's output that count
+_QUESTION, _INTRODUCTION, _ASIDE, _PIECE = 0.6, 0.4, 0.6, 0.8
+_VAGUE = (0.25, 0.5, 0.8)  # by telling words, where there are fewer than three
+_VAGUE_BUT_STRONG = (0.25, 0.8, 1.0)
+_STRONG = 1.5
+# Titles and links that a terminal would set, its colours, and what control characters are left.
+_CONTROL = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(?:\x1b\[|\x9b)[0-9;?]*[A-Za-z]"
+    r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+)
+
+
+@dataclass(slots=True)
+class Statement:
+    source: Utterance
+    span: Span
+    text: str  # on one line
+    words: Words
+    emphasis: float
+    factor: float  # the emphasis, who says it and how
+    place: int = 0
+    central: float = 0.0
+
+    @property
+    def telling(self) -> int:
+        return _telling(self.words)
+
+
+def read(spoken: Sequence[Utterance]) -> list[Statement]:
+    """The sentences that say something, each once; of too many, the first and the last."""
+    found: dict[str, Statement] = {}
+    last: Statement | None
+    for one in _affordable(spoken):
+        last = None
+        for span in _spans(one):
+            text = shown(one.text[span.start : span.end])
+            if text and text not in found:
+                words = phrases.words(text)
+                if words.stems:
+                    found[text] = last = _statement(one, span, text, words, last)
+    kept = list(found.values())
+    if len(kept) > MAX_STATEMENTS:
+        head = MAX_STATEMENTS * 2 // 3
+        kept = kept[:head] + kept[head - MAX_STATEMENTS :]
+    for place, statement in enumerate(kept):
+        statement.place = place
+    return kept
+
+
+def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
+    sizes = [max(min(len(one.text), sentences.MAX_READ), _LEAST_CHARS) for one in spoken]
+    if sum(sizes) <= MAX_CHARS:
+        return spoken
+    first, last, used = 0, len(spoken), 0
+    while first < last and used + sizes[first] <= MAX_CHARS * 2 // 3:
+        used += sizes[first]
+        first += 1
+    while last > first and used + sizes[last - 1] <= MAX_CHARS:
+        used += sizes[last - 1]
+        last -= 1
+    return [*spoken[:first], *spoken[last:]]
+
+
+def _spans(one: Utterance) -> list[Span]:
+    output = one.role is EventRole.TOOL or one.type is EventType.TOOL_RESULT
+    if output and len(one.text) > SHORT_OUTPUT:
+        return sentences.faults(one.text, _FAULTS)
+    return sentences.spans(one.text)
+
+
+def shown(excerpt: str) -> str:
+    """An excerpt on one line, without emphasis marks and terminal colours."""
+    if not excerpt.isprintable() or "  " in excerpt:
+        excerpt = " ".join(_CONTROL.sub("", excerpt).split())
+    return " ".join(excerpt.replace("**", "").split())
+
+
+def _statement(
+    source: Utterance, span: Span, text: str, words: Words, before: Statement | None
+) -> Statement:
+    emphasis = cues.emphasis(text, words.plain)
+    if before and before.words.size <= 3:  # "Found it." is about what comes next
+        emphasis = max(emphasis, before.emphasis)
+    factor = _ROLES[source.role] * _KINDS[span.kind] * emphasis
+    if text.endswith(("?", "\uff1f")):
+        factor *= _QUESTION
+    elif text.endswith((":", "\uff1a")):
+        factor *= _INTRODUCTION
+    if text.startswith(("[", "(")):
+        factor *= _ASIDE
+    if not span.whole:
+        factor *= _PIECE
+    telling = _telling(words)
+    if telling < len(_VAGUE):
+        factor *= (_VAGUE if emphasis < _STRONG else _VAGUE_BUT_STRONG)[telling]
+    return Statement(source, span, text, words, emphasis, factor)
+
+
+def _telling(words: Words) -> int:
+    return len([weight for weight in words.stems.values() if weight >= phrases.TELLING])
+
+
+def support(source: Utterance, span: Span) -> Support:
+    return Support(
+        event_id=source.event_id, at_ms=source.at_ms, excerpt=source.text[span.start : span.end]
+    )

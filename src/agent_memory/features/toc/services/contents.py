@@ -1,0 +1,172 @@
+"""Contents: walking the table of contents, and from a bullet down to its events."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.toc.model import periods
+from agent_memory.features.toc.model.periods import Level, Period
+from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.platform.ports import EventLog, TocReader
+
+DEFAULT_CHILDREN = 20
+MAX_CHILDREN = 100
+DEFAULT_CONTEXT = 3
+MAX_CONTEXT = 100
+_YEARS = 10_000
+_HISTORY = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Children:
+    """Some children of a node, by time; `next` is the offset of those that follow."""
+
+    nodes: tuple[TocNode, ...]
+    next: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """A grip with the events it stands in, and those around them in the same session."""
+
+    grip: Grip | None = None
+    before: tuple[Event, ...] = ()
+    excerpt: tuple[Event, ...] = ()
+    after: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A node with what hangs under it."""
+
+    node: TocNode
+    branches: tuple["Branch", ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    log: EventLog
+    toc: TocReader
+
+    def roots(self) -> list[TocNode]:
+        """The years, newest first."""
+        names = self.toc.below("toc:year:", after=None, limit=_YEARS)
+        return [node for node in self.toc.nodes(names[::-1]) if node is not None]
+
+    def node(self, node_id: str) -> TocNode | None:
+        """A node by its id, in either spelling; None if there is none."""
+        name = periods.canonical(_required("node_id", node_id))
+        return None if name is None else self.toc.nodes([name])[0]
+
+    def version(self, node_id: str, version: int) -> TocNode | None:
+        name = periods.canonical(_required("node_id", node_id))
+        return None if name is None else self.toc.version(name, version)
+
+    def history(self, node_id: str) -> list[TocNode]:
+        """The present version and those that were kept, newest first."""
+        name = periods.canonical(_required("node_id", node_id))
+        if name is None:
+            return []
+        kept = self.toc.history(name, limit=_HISTORY)
+        (present,) = self.toc.nodes([name])
+        if present is None or (kept and kept[0].version == present.version):
+            return kept
+        return [present, *kept]
+
+    def children(self, parent_id: str, *, limit: int = 0, offset: int = 0) -> Children:
+        for name, number in (("limit", limit), ("offset", offset)):
+            if number < 0:
+                raise InvalidInput(f"{name} is {number}; it must not be negative")
+        parent = self.node(_required("parent_id", parent_id))
+        if parent is None:
+            return Children(nodes=())
+        size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
+        names = parent.child_ids[offset : offset + size]
+        found = [node for node in self.toc.nodes(names) if node is not None]
+        end = offset + size
+        return Children(nodes=tuple(found), next=end if end < len(parent.child_ids) else None)
+
+    def expand(
+        self, grip_id: str, *, before: int | None = None, after: int | None = None
+    ) -> Expansion:
+        """The conversation around a grip. None is the default number of events, 0 is none."""
+        (grip,) = self.toc.grips([_required("grip_id", grip_id)])
+        around = [
+            _context(name, n) for name, n in (("events_before", before), ("events_after", after))
+        ]
+        if grip is None:
+            return Expansion()
+        first, last = self.log.get(grip.event_id_start), self.log.get(grip.event_id_end)
+        if first is None or last is None:
+            return Expansion(grip=grip)
+        return Expansion(
+            grip=grip,
+            before=self._near(first, around[0], reverse=True)[::-1],
+            excerpt=self._between(first, last),
+            after=self._near(last, around[1]),
+        )
+
+    def tree(self, start: date | None = None, end: date | None = None) -> list[Branch]:
+        """The whole table, or the part of it that has days from `start` to `end`."""
+        if start is not None and end is not None and start > end:
+            raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
+        return list(self._branches(self.roots()[::-1], start, end))
+
+    def _branches(
+        self, nodes: Iterable[TocNode | None], start: date | None, end: date | None
+    ) -> Iterator[Branch]:
+        """Chosen by their days: those of a week may lie outside the week's month and year."""
+        for node in nodes:
+            if node is None:
+                continue
+            if node.level is not Level.DAY:
+                below = tuple(self._branches(self.toc.nodes(node.child_ids), start, end))
+                if below:
+                    yield Branch(node=node, branches=below)
+            elif _meets(node, start, end):
+                segments = self.toc.nodes(node.child_ids)
+                yield Branch(
+                    node=node,
+                    branches=tuple(Branch(node=each) for each in segments if each is not None),
+                )
+
+    def _near(self, event: Event, count: int, *, reverse: bool = False) -> tuple[Event, ...]:
+        if not count:
+            return ()
+        at = event.position
+        return self.log.of_session(event.session_id, after=at, limit=count, reverse=reverse).events
+
+    def _between(self, first: Event, last: Event) -> tuple[Event, ...]:
+        events = [first]
+        while events[-1].event_id != last.event_id:
+            following = self._near(events[-1], MAX_CONTEXT)
+            if not following:
+                break
+            for event in following:
+                events.append(event)
+                if event.event_id == last.event_id:
+                    break
+        return tuple(events)
+
+
+def _context(name: str, given: int | None) -> int:
+    if given is None:
+        return DEFAULT_CONTEXT
+    if given < 0:
+        raise InvalidInput(f"{name} is {given}; it must not be negative")
+    return min(given, MAX_CONTEXT)
+
+
+def _required(name: str, value: str) -> str:
+    if not value:
+        raise InvalidInput(f"{name} is required and must not be empty")
+    return value
+
+
+def _meets(node: TocNode, start: date | None, end: date | None) -> bool:
+    """Whether the node's time touches these days."""
+    if start is not None and node.end_ms < Period(level=Level.DAY, first=start).start_ms:
+        return False
+    return end is None or node.start_ms <= Period(level=Level.DAY, first=end).end_ms

@@ -1,0 +1,72 @@
+"""Rebuild: the table of contents anew from the events; what comes out the same stays as it is."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis, Position, SessionId
+from agent_memory.features.toc.model.periods import Level, Period
+from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.platform.ports import EventLog, TocWriter
+
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """What a rebuild has done, or would do."""
+
+    sessions: int
+    written: int
+    removed: int
+    rolled_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    log: EventLog
+    segmenting: Segmenting
+    rollup: Rollup
+    writer: TocWriter
+    turn: threading.Lock
+
+    def sessions(self, since: date | None) -> list[SessionId]:
+        """Those with events from this day on."""
+        found: dict[SessionId, None] = {}
+        for session_id in self._session_ids(since):
+            found.setdefault(session_id)
+        return list(found)
+
+    def run(
+        self, sessions: list[SessionId], *, dry_run: bool, done: Callable[[int], None]
+    ) -> Rebuilt:
+        """Cut and summarize these sessions anew, then roll up what changed."""
+        written = removed = 0
+        for number, session_id in enumerate(sessions, 1):
+            with self.turn:
+                began = self.segmenting.clock.now()
+                change = self.segmenting.rebuild(session_id)
+                if not dry_run:
+                    self.writer.commit(change)
+            written += sum(each.node.created_ms >= began for each in change.nodes)
+            removed += len(change.gone)
+            done(number)
+        rolled_up = 0
+        if not dry_run:
+            with self.turn:
+                rolled_up = self.rollup.run(lambda _: done(len(sessions)))
+        return Rebuilt(
+            sessions=len(sessions), written=written, removed=removed, rolled_up=rolled_up
+        )
+
+    def _session_ids(self, since: date | None) -> Iterator[SessionId]:
+        start = Millis(0) if since is None else Period(level=Level.DAY, first=since).start_ms
+        after: Position | None = None
+        while True:
+            page = self.log.between(start, Millis(MAX_MILLIS), after=after, limit=_PAGE)
+            yield from (event.session_id for event in page.events)
+            if page.next is None:
+                return
+            after = page.next

@@ -1,0 +1,48 @@
+"""The application, loaded with the first request that needs it: a daemon that only hooks and
+commands talk to never pays for it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
+from agent_memory.kernel.status import StoreHealth
+
+HEALTHY = b'{"status": "ok"}'
+FAILING = b'{"status": "failing", "store": "%s"}'
+
+
+class Deferred:
+    """Answers `GET /health` itself: the daemon answers, so it lives, and `health` says whether its
+    store takes writes. `mounts` are applications by their paths, which need nothing of what is
+    loaded here."""
+
+    def __init__(
+        self,
+        load: Callable[[], Application],
+        mounts: Mapping[str, Application] | None = None,
+        health: Callable[[], StoreHealth] = StoreHealth,
+    ) -> None:
+        self._load = load
+        self._mounts = mounts or {}
+        self._health = health
+        self._loaded: Application | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/health":
+            health = self._health()
+            if health.writable:
+                await answer(send, 200, HEALTHY)
+            else:  # why is for those with a key: a reason may name paths
+                state = b"read_only" if health.readable else b"unavailable"
+                await answer(send, 503, FAILING % state)
+            return
+        mounted = self._mounts.get(scope["path"])
+        if mounted is not None:
+            await mounted(scope, receive, send)
+            return
+        if self._loaded is None:
+            async with self._loading:
+                if self._loaded is None:
+                    self._loaded = await asyncio.to_thread(self._load)
+        await self._loaded(scope, receive, send)

@@ -1,0 +1,212 @@
+"""What tools are given, each limited."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+)
+
+from agent_memory.features.index.model.queries import MAX_QUERY_CHARS
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import (
+    MAX_CONTENT_BYTES,
+    MAX_NAME_CHARS,
+    MAX_RELATED,
+    MAX_SPEC_CHARS,
+    MAX_SUMMARY_CHARS,
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    NAMESPACES,
+)
+
+MAX_FORGOTTEN = 50
+MAX_AROUND = 20
+_VALUE_CHARS = 4_096
+_TOKEN_CHARS = 20
+_TIME_CHARS = 100
+
+Namespace = Annotated[
+    str, AfterValidator(memories.check_namespace), Field(json_schema_extra={"enum": [*NAMESPACES]})
+]
+AnyNamespace = Annotated[
+    str,
+    AfterValidator(lambda name: name and memories.check_namespace(name)),
+    Field(json_schema_extra={"enum": ["", *NAMESPACES]}),
+]
+Kind = Literal["memories", "events", "segments", "grips", "facts", "all"]
+Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+Domain = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+Token = Annotated[
+    str,
+    Field(
+        max_length=_TOKEN_CHARS,
+        description="continuation_token of the answer before, for what follows it.",
+    ),
+]
+
+ONE_DOMAIN = (
+    "Whose it is: `project` (the current one), `user` (yours, everywhere), `org`, or a project by"
+    " its name: `project:my-app`."
+)
+SOME_DOMAIN = f"`all`, or one. {ONE_DOMAIN}"
+
+
+def _as_text(value: Any) -> Any:
+    """A value of a setting as one would type it: models send numbers and lists as such."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value) if isinstance(value, int | float) else value
+
+
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class Capture(Given):
+    namespace: Namespace = Field(description="What kind of thing it is.")
+    summary: str = Field(
+        min_length=1,
+        max_length=MAX_SUMMARY_CHARS,
+        description="One line that says it, understood without the rest.",
+    )
+    content: str = Field(
+        "",
+        max_length=MAX_CONTENT_BYTES,
+        description="Details in markdown: reasons, alternatives, consequences.",
+    )
+    domain: Domain = Field("project", description=ONE_DOMAIN)
+    tags: list[Tag] = Field(default=[], max_length=MAX_TAGS)
+    spec: str = Field(
+        "", max_length=MAX_SPEC_CHARS, description="The specification that it belongs to."
+    )
+    relates_to: list[Name] = Field(
+        default=[],
+        max_length=MAX_RELATED,
+        description="Ids or URIs of memories that it has to do with.",
+    )
+
+
+class Recall(Given):
+    query: str = Field(
+        "",
+        max_length=MAX_QUERY_CHARS,
+        description="A question or words, as you would ask a colleague. Empty lists the newest.",
+    )
+    limit: StrictInt = Field(10, ge=1, le=100)
+    namespace: AnyNamespace = Field("", description="Only this kind of memory; empty: any.")
+    domain: Domain = Field("all", description=SOME_DOMAIN)
+    mode: Literal["hybrid", "vector", "bm25"] = Field(
+        "hybrid", description="By words and meaning, by meaning, or by words."
+    )
+    min_similarity: float = Field(
+        0.0, ge=0.0, le=1.0, description="Leave out what is less relevant."
+    )
+    detail: Literal["minimal", "summary", "full"] = Field(
+        "summary", description="`full` has the content too."
+    )
+    kinds: list[Kind] = Field(
+        default=["memories"],
+        min_length=1,
+        max_length=6,
+        description="Where to look: memories; events (what was said, verbatim), segments and grips"
+        " (summaries of conversations and their sources), facts; or all.",
+    )
+    tags: list[Tag] = Field(default=[], max_length=MAX_TAGS, description="All of them.")
+    since: str = Field("", max_length=_TIME_CHARS, description="2026-01-30, or `last week`.")
+    until: str = Field("", max_length=_TIME_CHARS, description="Likewise.")
+    continuation_token: Token = ""
+
+
+class Status(Given):
+    domain: Domain = Field("all", description=SOME_DOMAIN)
+
+
+class Sync(Given):
+    domain: Domain = Field("all", description=SOME_DOMAIN)
+    remote: StrictBool = Field(
+        default=False, description="Fetch from the git remote, merge, and push to it."
+    )
+    fetch: StrictBool = Field(default=False, description="Fetch only.")
+    push: StrictBool = Field(default=False, description="Push only.")
+    force: StrictBool = Field(
+        default=False, description="Read all notes, even if nothing seems new."
+    )
+
+
+class Consolidate(Given):
+    dry_run: StrictBool = Field(
+        default=True, description="Show the plan only; false carries it out."
+    )
+    full: StrictBool = Field(
+        default=False, description="Look at all memories, not only at new ones."
+    )
+    domain: Domain = Field("all", description=SOME_DOMAIN)
+    undo: StrictBool = Field(default=False, description="Take back the last consolidation instead.")
+
+
+class Configure(Given):
+    key: str = Field(
+        "", max_length=100, description="As `hooks.enabled`. Empty lists all that can be read."
+    )
+    value: Annotated[str, BeforeValidator(_as_text), Field(max_length=_VALUE_CHARS)] | None = Field(
+        default=None,
+        description="Sets it, if given: `true`, `42`, `a,b`. Without it the setting is read.",
+        json_schema_extra={"anyOf": None, "type": "string", "maxLength": _VALUE_CHARS},
+    )
+
+
+class Timeline(Given):
+    node_id: str = Field(
+        "",
+        max_length=MAX_NAME_CHARS,
+        description="As `toc:day:2026-01-30`; empty for the years, where the table begins.",
+    )
+    limit: StrictInt = Field(20, ge=1, le=100, description="Children at a time.")
+    continuation_token: Token = ""
+
+
+class Expand(Given):
+    grip_id: Name = Field(description="As a bullet of memory_timeline or a result names it.")
+    events_before: StrictInt = Field(3, ge=0, le=MAX_AROUND)
+    events_after: StrictInt = Field(3, ge=0, le=MAX_AROUND)
+
+
+class Forget(Given):
+    memory_ids: list[Name] = Field(
+        min_length=1, max_length=MAX_FORGOTTEN, description="Ids or URIs of memories."
+    )
+    confirm: StrictBool = Field(
+        default=False, description="true only after the user has agreed to lose these memories."
+    )
+    rewrite_notes: StrictBool = Field(
+        default=False, description="Also out of the history of the git notes of this clone."
+    )
+
+
+def schema(shape: type[Given]) -> dict[str, Any]:
+    """JSON Schema of it, without titles, which only repeat the names."""
+    made: dict[str, Any] = _untitled(shape.model_json_schema())
+    return made
+
+
+def _untitled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untitled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: {key: _untitled(each) for key, each in item.items()}
+        if name == "properties"
+        else _untitled(item)
+        for name, item in value.items()
+        if item is not None and not (name == "title" and isinstance(item, str))
+    }

@@ -1,0 +1,694 @@
+"""Records: memories as files in YAML, JSON, JSONL and markdown, to read and to write.
+
+All functions are pure, and run in the worker process: a file may be long, or made to be slow.
+"""
+
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import yaml
+
+from agent_memory.features.log.model.events import Millis
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Draft, Memory, Status
+from agent_memory.kernel.errors import InvalidInput
+
+FORMATS = ("yaml", "json", "jsonl", "markdown")
+MAX_DEPTH = 20  # of YAML: libyaml's binding overflows the stack where lists nest without end
+MAX_REPEATED = 1 << 20  # characters that aliases may stand for: nine lines can name a billion
+
+_SUFFIXES = {
+    ".yml": "yaml",
+    ".yaml": "yaml",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".md": "markdown",
+    ".markdown": "markdown",
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_FIRST_MILLIS = 100_000_000_000  # a smaller number counts seconds: in them, this is the year 5138
+_DIGITS = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")  # fewer digits may be a date: 20260331
+_CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+_CORE_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")
+)
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_RULE = re.compile(rb"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_FRONT_KEY = re.compile(rb"^[\"']?(?:summary|namespace|type)[\"']?[ \t]*:", re.MULTILINE)
+_FIRST_KEY = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*[\"']?[A-Za-z_-]+[\"']?[ \t]*:")
+_LENGTH_KEY = re.compile(rb"^length[ \t]*:", re.MULTILINE)
+_YAML_START = re.compile(
+    rb"(?:\s*(?:#[^\n]*\n)?)*+(?:-[ \t]+\{?)?[\"']?[a-z_]+[\"']?[ \t]*:(?:\s|\Z)"
+)
+_FLOW_START = re.compile(rb"[\s\[{]*[A-Za-z_]")
+_CODE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_OUR_ID = re.compile(rf"[a-z]+:(?P<hex>[0-9a-f]{{{memories.HEX_CHARS}}}):[0-9]{{1,4}}")
+# Ends of lines for many readers, though not for JSON itself.
+_JSON_ESCAPES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that is no memory: where it stands, and why."""
+
+    place: str
+    reason: str
+
+
+Item = Draft | Refused
+
+
+def guess(name: str | None, head: bytes) -> str:
+    """The format of a file, by its name, else by how it begins: the more of it, the surer."""
+    for suffix, format_ in _SUFFIXES.items():
+        if name and name.lower().endswith(suffix):
+            return format_
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    start = head.lstrip()
+    if start[:1] in (b"{", b"["):
+        return "yaml" if _FLOW_START.match(start) else _guess_json(start)
+    if rule := _RULE.match(start):
+        return _guess_ruled(start, rule.end())
+    return "yaml" if _YAML_START.match(start) else "markdown"
+
+
+def _guess_json(start: bytes) -> str:
+    first, _, rest = start.partition(b"\n")
+    if not first.startswith(b"{") or not rest.strip():
+        return "json"
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return "json"
+    return "jsonl"
+
+
+def _guess_ruled(start: bytes, begin: int) -> str:
+    """`---` begins a YAML stream too; but there, what follows the second one is YAML again."""
+    second = _RULE.search(start, begin)
+    if second is None:
+        return "markdown" if not _FIRST_KEY.match(start, begin) else "yaml"
+    if _LENGTH_KEY.search(start, begin, second.start()):
+        return "markdown"
+    third = _RULE.search(start, second.end())
+    end = third.start() if third else len(start)
+    if not _is_front(start, begin, second.start()):
+        return "yaml" if _YAML_START.match(start, begin) else "markdown"
+    return "yaml" if _is_front(start, second.end(), end) else "markdown"
+
+
+def parse(data: bytes, format: str, namespace: str | None = None) -> list[Item]:  # noqa: A002
+    """What a file holds, in its order. `namespace` is that of records which name none. Raises
+    InvalidInput for a file that cannot be read at all."""
+    readers: dict[str, Callable[[bytes, str | None], list[Item]]] = {
+        "yaml": _parse_yaml,
+        "json": _parse_json,
+        "jsonl": _parse_jsonl,
+        "markdown": _parse_markdown,
+    }
+    if format not in readers:
+        raise _unknown(format)
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        place = _place(data[: exc.start].decode("utf-8"))
+        raise InvalidInput(f"{place}: the file is not UTF-8; save it as UTF-8") from None
+    return readers[format](data, namespace) if data.strip() else []
+
+
+def _parse_yaml(data: bytes, namespace: str | None) -> list[Item]:
+    documents = [each for each in _read_yaml(data.decode("utf-8")) if each is not None]
+    if len(documents) == 1:
+        return _items(_records(documents[0]), namespace)
+    found: list[tuple[Any, bool]] = []
+    for each in documents:
+        # One document that says nothing does not lose the others.
+        found += _records(each) if isinstance(each, dict | list) else [(each, False)]
+    return _items(found, namespace)
+
+
+def _parse_json(data: bytes, namespace: str | None) -> list[Item]:
+    return _items(_records(_read_json(data.decode("utf-8"))), namespace)
+
+
+def _parse_jsonl(data: bytes, namespace: str | None) -> list[Item]:
+    items: list[Item] = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if line.strip():
+            try:
+                record = _read_json(line.decode("utf-8"), one_line=True)
+                items.append(_draft(record, namespace))
+            except InvalidInput as exc:
+                items.append(Refused(f"line {number}", str(exc)))
+    return items
+
+
+def _records(value: Any) -> list[tuple[Any, bool]]:
+    """The records of a document, and whether they are hits of a search."""
+    if isinstance(value, list):
+        return [(each, False) for each in value]
+    if not isinstance(value, dict):
+        raise InvalidInput(
+            f"line 1, column 1: the file holds {_kind(value)}; it must hold a list of records,"
+            " {memories: [...]}, or one record"
+        )
+    for key in ("memories", "results"):
+        if key in value and isinstance(value[key], list | None):
+            return [(each, key == "results") for each in value[key] or ()]
+    return [(value, False)]
+
+
+def _items(found: Iterable[tuple[Any, bool]], namespace: str | None) -> list[Item]:
+    items: list[Item] = []
+    for number, (record, hit) in enumerate(found, 1):
+        try:
+            items.append(_hit(record, namespace) if hit else _draft(record, namespace))
+        except InvalidInput as exc:
+            items.append(Refused(f"record {number}", str(exc)))
+    return items
+
+
+def _draft(record: Any, namespace: str | None) -> Draft:
+    if not isinstance(record, dict):
+        raise InvalidInput(f"a record has keys and values, and this is {_kind(record)}")
+    status = _status(_text("status", record.get("status")).strip())
+    content = _text("content", _either(record, "content", "body"))
+    summary = _text("summary", record.get("summary")).strip() or _first_line(content)
+    named = _text("namespace", _either(record, "namespace", "type")).strip() or namespace
+    if not named:
+        raise InvalidInput(
+            "there is no namespace: name it in the record, or with --namespace for all without one"
+        )
+    return Draft(
+        namespace=named[:80],
+        summary=summary,
+        content=content,
+        spec=_text("spec", record.get("spec")).strip(),
+        tags=frozenset(_texts("tags", record.get("tags"))),
+        relates_to=tuple(_texts("relates_to", record.get("relates_to"))),
+        created_ms=_created(record),
+        status=status,
+        domain=_text("domain", record.get("domain")).strip()[:200],
+    )
+
+
+def _hit(record: Any, namespace: str | None) -> Draft:
+    """Of our own recall. A hit without its content would become another memory, that says less."""
+    known = record if isinstance(record, dict) else {}
+    kind = known.get("kind")
+    if kind not in (None, "memory"):
+        raise InvalidInput(f"it is a hit of another kind ({_shown(kind)}), and no memory")
+    if known.get("truncated") not in (None, False, "false"):
+        raise InvalidInput("its content was cut: write the file with `memory export`")
+    draft = _draft(record, namespace)
+    name = known.get("id")
+    id_ = _OUR_ID.fullmatch(name) if isinstance(name, str) else None
+    if id_ and "content" not in known:
+        digest = memories.digest_of(draft.namespace, draft.summary, draft.content, draft.spec)
+        if not digest.startswith(id_["hex"]):
+            raise InvalidInput("its content is not here: write the file with `memory export`")
+    return draft
+
+
+def _either(record: dict[str, Any], key: str, other: str) -> Any:
+    value = record.get(key)
+    return record.get(other) if value is None else value
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise InvalidInput(f"{name} must be text, and is {_kind(value)}")
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [part for each in value.split(",") if (part := each.strip())]
+    if not isinstance(value, list):
+        raise InvalidInput(f"{name} must be a list, or text with commas, and is {_kind(value)}")
+    return [
+        str(one) if type(one) is int else _text(f"each of {name}", one).strip() for one in value
+    ]
+
+
+def _status(name: str) -> Status:
+    try:
+        status = Status(name or Status.ACTIVE)
+    except ValueError:
+        raise InvalidInput(
+            f"status is {_shown(name)}; it must be active, resolved or archived"
+        ) from None
+    if status is Status.TOMBSTONE:
+        raise InvalidInput("it is what a forgotten memory left, and says nothing")
+    return status
+
+
+def _first_line(content: str) -> str:
+    """What stands for a summary that was not given."""
+    for line in content.splitlines():
+        # From a line of many megabytes, too, only the start is wanted.
+        words = _CONTROL.sub(" ", line.strip()[: 10 * MAX_SUMMARY_CHARS].lstrip("#")).strip()
+        if len(words) > MAX_SUMMARY_CHARS:
+            at_word = words[: MAX_SUMMARY_CHARS + 1].rpartition(" ")[0].strip()
+            return at_word or words[:MAX_SUMMARY_CHARS].strip()
+        if words:
+            return words
+    return ""
+
+
+def _created(record: dict[str, Any]) -> Millis | None:
+    exact = record.get("timestamp_ms")
+    if exact is not None and exact != "":
+        return _from_number("timestamp_ms", exact, seconds=False)
+    value = record.get("timestamp")
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        return _from_number("timestamp", value, seconds=True)
+    if _NUMBER.fullmatch(value.strip()):
+        return _from_number("timestamp", value, seconds=True)
+    # Where a blank stands before the offset, as git has it.
+    written = re.sub(r"\s+(?=[+-]|Z$)", "", value.strip()) if len(value) < 60 else ""
+    try:
+        at = datetime.fromisoformat(written)
+        return Millis(((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"timestamp is {_shown(value)}; write it as 2026-03-31T10:00:00Z or in Unix"
+            " milliseconds"
+        ) from None
+
+
+def _from_number(name: str, value: Any, *, seconds: bool) -> Millis:
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = float(value) if "." in value else int(value)
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
+        raise InvalidInput(f"{name} must be a date, or a number from 0 on, and is {_shown(value)}")
+    return Millis(round(value * 1000) if seconds and value < _FIRST_MILLIS else round(value))
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+    return "a mapping"
+
+
+def _shown(value: Any) -> str:
+    return repr(value[:80]) if isinstance(value, str) else _kind(value)
+
+
+def _read_json(text: str, *, one_line: bool = False) -> Any:
+    start = "column 1" if one_line else "line 1, column 1"
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as exc:
+        place = f"column {exc.colno}" if one_line else f"line {exc.lineno}, column {exc.colno}"
+        more = exc.msg == "Extra data" and not one_line
+        hint = "; for one record a line, the format is jsonl" if more else ""
+        raise InvalidInput(f"{place}: this is no JSON: {exc.msg}{hint}") from None
+    except RecursionError:
+        raise InvalidInput(f"{start}: values are nested too deeply") from None
+    except ValueError:
+        raise InvalidInput(f"{start}: a number has too many digits") from None
+
+
+def _read_yaml(text: str, first_line: int = 1) -> list[Any]:
+    """Its documents, of texts, lists, mappings and None alone: what looks like a number, a date or
+    a truth is text as it was written."""
+    try:
+        return _Documents(text, first_line).read()
+    except yaml.MarkedYAMLError as exc:
+        raise InvalidInput(
+            f"{_marked(exc.problem_mark, first_line)}: this is no YAML: {exc.problem}"
+        ) from None
+    except yaml.reader.ReaderError as exc:
+        before = text.encode("utf-8")[: int(exc.position)].decode("utf-8", "ignore")
+        place = _place(before, first_line)
+        raise InvalidInput(f"{place}: this is no YAML: {exc.reason}") from None
+
+
+class _Documents:
+    """Builds values from the events of a YAML stream, since only so nesting and aliases can be
+    bounded before they have done harm. Aliased values are shared, not copied."""
+
+    def __init__(self, text: str, first_line: int) -> None:
+        self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
+        self._first_line = first_line
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._repeated = 0
+
+    def read(self) -> list[Any]:
+        documents = []
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._anchors.clear()
+                documents.append(self._value(next(self._events), 0)[0])
+        return documents
+
+    def _value(self, event: yaml.Event, depth: int) -> tuple[Any, int]:
+        """A value, and how many characters it stands for."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event)
+        if not isinstance(event, yaml.NodeEvent):
+            raise self._wrong(event, "a value is missing")
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!") and tag not in _CORE_TAGS:
+            raise self._wrong(event, f"the tag {_shown(tag)} is not allowed here")
+        if depth > MAX_DEPTH:
+            raise self._wrong(event, "values are nested too deeply")
+        if event.anchor:
+            self._anchors.pop(event.anchor, None)  # nothing may hold itself
+        if isinstance(event, yaml.ScalarEvent):
+            plain = event.implicit[0] and event.value in _NULLS
+            built: tuple[Any, int] = (None if plain else event.value, len(event.value) + 1)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            built = self._list(depth)
+        else:
+            built = self._mapping(depth)
+        if event.anchor:
+            self._anchors[event.anchor] = built
+        return built
+
+    def _aliased(self, event: yaml.AliasEvent) -> tuple[Any, int]:
+        if event.anchor not in self._anchors:
+            raise self._wrong(event, f"nothing is named {_shown(event.anchor)} before")
+        value, size = self._anchors[event.anchor]
+        self._repeated += size
+        if self._repeated > MAX_REPEATED:
+            raise self._wrong(event, "too much is repeated by aliases")
+        return value, size
+
+    def _list(self, depth: int) -> tuple[list[Any], int]:
+        built, total = [], 1
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            value, size = self._value(event, depth + 1)
+            built.append(value)
+            total += size
+        return built, total
+
+    def _mapping(self, depth: int) -> tuple[dict[str, Any], int]:
+        built: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
+        total = 1
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key, key_size = self._value(event, depth + 1)
+            value, size = self._value(next(self._events), depth + 1)
+            total += key_size + size
+            if key == "<<" and isinstance(value, dict):
+                defaults |= value
+            elif isinstance(key, str):
+                built[key] = value
+        return defaults | built, total
+
+    def _wrong(self, event: yaml.Event, what: str) -> InvalidInput:
+        return InvalidInput(f"{_marked(event.start_mark, self._first_line)}: {what}")
+
+
+def _marked(mark: Any, first_line: int) -> str:
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    return f"line {line + first_line}, column {column + 1}"
+
+
+def _place(before: str, first_line: int = 1) -> str:
+    line, column = first_line + before.count("\n"), len(before) - before.rfind("\n")
+    return f"line {line}, column {column}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """Front matter in a markdown file. Offsets are in bytes, as `length` is."""
+
+    start: int
+    front: int
+    front_end: int
+    body: int
+    text_before: int  # where the last text before it ends
+    line: int
+
+
+def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
+    entries = _entries(data)
+    if not entries:
+        return _headed(data.decode("utf-8"), namespace)
+    items: list[Item] = []
+    if any(line.strip() and not line.startswith(b"#") for line in _lines(data[: entries[0].start])):
+        items.append(Refused("line 1", "the text before the first entry belongs to none"))
+    starts = [entry.start for entry in entries]
+    text_end = len(data.rstrip())
+    place = 0
+    while place < len(entries):
+        entry = entries[place]
+        after = place + 1
+        try:
+            front = _front(data, entry)
+            length = front.pop("length", None)
+            if length is None:
+                end = starts[after] if after < len(entries) else len(data)
+                # Blank lines around it are for the eye.
+                body = data[entry.body : end].strip(b"\r\n").rstrip()
+            else:
+                end = entry.body + _length(length)
+                following = bisect_left(starts, end)
+                last = following == len(entries)
+                _check_end(data, end, text_end if last else entries[following].text_before)
+                body, after = data[entry.body : end], following
+            items.append(_draft(_with_body(front, body), namespace))
+        except InvalidInput as exc:
+            items.append(Refused(f"line {entry.line}", str(exc)))
+        place = after
+    return items
+
+
+def _entries(data: bytes) -> list[_Entry]:
+    """All that could be entries, also those within the body of another."""
+    entries: list[_Entry] = []
+    rules = list(_RULE.finditer(data))
+    line = counted = 0
+    for rule, closing in pairwise(rules):
+        line += data.count(b"\n", counted, rule.start())
+        counted = rule.start()
+        if _is_front(data, rule.end(), closing.start()):
+            before = rule.start()
+            while before and data[before - 1 : before].isspace():
+                before -= 1
+            entry = _Entry(
+                start=rule.start(),
+                front=rule.end(),
+                front_end=closing.start(),
+                body=closing.end(),
+                text_before=before,
+                line=line + 1,
+            )
+            entries.append(entry)
+    return entries
+
+
+def _is_front(data: bytes, start: int, end: int) -> bool:
+    """Whether it wants to be front matter, be it broken: else a mistake in it would make it a part
+    of the body before."""
+    return bool(_FIRST_KEY.match(data, start, end) and _FRONT_KEY.search(data, start, end))
+
+
+def _front(data: bytes, entry: _Entry) -> dict[str, Any]:
+    text = data[entry.front : entry.front_end].decode("utf-8")
+    documents = _read_yaml(text, entry.line + 1)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("front matter has keys and values, and nothing else")
+    return documents[0]
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
+        return int(value)
+    raise InvalidInput(f"length is {_shown(value)}; it must be the number of bytes of the body")
+
+
+def _check_end(data: bytes, end: int, text_end: int) -> None:
+    """Who has changed a body by hand did not count its bytes; nobody wants half of it."""
+    ends_here = end == len(data) or data[end : end + 1] in (b"\n", b"\r")
+    if end > len(data) or end < text_end or not ends_here:
+        raise InvalidInput(
+            "its body does not end where `length` says: if you changed the body, remove `length`"
+        )
+
+
+def _with_body(front: dict[str, Any], body: bytes) -> dict[str, Any]:
+    if not body:
+        return front
+    if _either(front, "content", "body"):
+        raise InvalidInput("it has a content in the front matter, and another below it")
+    try:
+        return front | {"content": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        raise InvalidInput("its body does not end where `length` says: remove `length`") from None
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return data.split(b"\n")
+
+
+def _headed(text: str, namespace: str | None) -> list[Item]:
+    """A file without front matter: each heading is a summary, and what follows is its content."""
+    lines = text.split("\n")
+    headings = list(_headings(lines))
+    deepest = max((level for _, level, _ in headings), default=0)
+    if not deepest:
+        raise InvalidInput(
+            "line 1, column 1: there are no entries: begin each with front matter between lines"
+            " `---`, or with a heading `## `"
+        )
+    items: list[Item] = []
+    ends = [number for number, _, _ in headings[1:]] + [len(lines)]
+    for (number, level, title), end in zip(headings, ends, strict=True):
+        if level == deepest:
+            body = "\n".join(lines[number + 1 : end]).strip("\r\n").rstrip()
+            try:
+                items.append(_draft({"summary": title, "content": body}, namespace))
+            except InvalidInput as exc:
+                items.append(Refused(f"line {number + 1}", str(exc)))
+    return items
+
+
+def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
+    """Of the first two levels, outside of code: line, level, title."""
+    fence = ""
+    for number, line in enumerate(lines):
+        code = _CODE.match(line)
+        if fence:
+            closes = code and code[1].startswith(fence) and not line[code.end() :].strip()
+            fence = "" if closes else fence
+        elif code:
+            fence = code[1]
+        elif line.startswith(("# ", "#\t", "## ", "##\t")):
+            level = 2 if line.startswith("##") else 1
+            title = line[level:].strip()
+            bare = title.rstrip("#")
+            # `## Title ##` is closed; `## About C#` is not.
+            yield number, level, bare.strip() if not bare or bare[-1:].isspace() else title
+
+
+def dump(found: Iterable[Memory], format: str) -> Iterator[str]:  # noqa: A002
+    """A file of these memories, piece by piece. `parse` gives back what each says."""
+    writers: dict[str, Callable[[Iterable[Memory]], Iterator[str]]] = {
+        "yaml": _dump_yaml,
+        "json": _dump_json,
+        "jsonl": _dump_jsonl,
+        "markdown": _dump_markdown,
+    }
+    if format not in writers:
+        raise _unknown(format)
+    return writers[format](found)
+
+
+def _unknown(name: str) -> InvalidInput:
+    return InvalidInput(f"format is {_shown(name)}; it must be one of {', '.join(FORMATS)}")
+
+
+def _record(memory: Memory) -> dict[str, Any]:
+    record = {
+        "id": memory.id,
+        "uri": memory.urn,
+        "namespace": memory.namespace,
+        "domain": memory.domain,
+        "summary": memory.summary,
+        "content": memory.content,
+        "timestamp": _iso(memory.created_ms),
+        "updated_at": _iso(memory.updated_ms),
+        "spec": memory.spec,
+        "tags": sorted(memory.tags),
+        "relates_to": list(memory.relates_to),
+        "status": memory.status.value,
+        "commit": memory.commit,
+        "superseded_by": memory.superseded_by,
+    }
+    return {key: value for key, value in record.items() if value or key == "content"}
+
+
+def _iso(at_ms: Millis) -> str:
+    # Not by way of seconds as a float, which is off by a millisecond now and then.
+    at = _EPOCH + at_ms * _MILLISECOND
+    return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def _dump_json(found: Iterable[Memory]) -> Iterator[str]:
+    before = '{"memories": ['
+    for memory in found:
+        yield f"{before}\n{_json(memory)}"
+        before = ","
+    yield "\n]}\n" if before == "," else f"{before}]}}\n"
+
+
+def _dump_jsonl(found: Iterable[Memory]) -> Iterator[str]:
+    for memory in found:
+        yield f"{_json(memory)}\n"
+
+
+def _json(memory: Memory) -> str:
+    return json.dumps(_record(memory), ensure_ascii=False).translate(_JSON_ESCAPES)
+
+
+class _Block(str):
+    """Text of several lines, which YAML can show as such; libyaml escapes it where it cannot."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.CSafeDumper):
+    pass
+
+
+def _represent_block(dumper: Any, text: _Block) -> yaml.ScalarNode:
+    node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+    return node
+
+
+_Dumper.add_representer(_Block, _represent_block)
+
+
+def _dump_yaml(found: Iterable[Memory]) -> Iterator[str]:
+    before = "memories:\n"
+    for memory in found:
+        record = _record(memory)
+        if "\n" in memory.content:
+            record["content"] = _Block(memory.content)
+        # libyaml ends a document after text that ends in empty lines; here the list goes on.
+        yield before + _yaml([record]).removesuffix("...\n")
+        before = ""
+    if before:
+        yield "memories: []\n"
+
+
+def _dump_markdown(found: Iterable[Memory]) -> Iterator[str]:
+    for memory in found:
+        front = _record(memory)
+        front["length"] = len(front.pop("content").encode("utf-8"))
+        yield f"---\n{_yaml(front)}---\n{memory.content}\n"
+
+
+def _yaml(value: Any) -> str:
+    # In one line each: a rule within the text of a value must not begin one.
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30)
+    return text

@@ -1,0 +1,67 @@
+"""Who may ask: bearer keys, of which only a hash is kept, and addresses of callers."""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple, Self
+
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import InvalidInput
+
+MAX_PORT = 65535
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Address(NamedTuple):
+    """One end of a TCP connection."""
+
+    host: IPv4Address | IPv6Address
+    port: int
+
+    @classmethod
+    def parse(cls, host: str, port: int) -> Self:
+        """Raise ValueError unless both are numbers. An IPv4 address within IPv6 is IPv4."""
+        found = ip_address(host)
+        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        if not 0 < port <= MAX_PORT:
+            raise ValueError(f"there is no port {port}")
+        return cls(found, port)
+
+
+class SocketOwner(NamedTuple):
+    """Whose an open socket is. `inode` tells it from all others that are open."""
+
+    uid: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    name: str
+    digest: bytes
+    created_ms: Millis
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                f"{self.name!r} is no name for a key: use 1 to 64 letters, digits, dots, dashes or"
+                " underscores"
+            )
+
+
+def digest(secret: str) -> bytes:
+    # The secrets are 256 random bits, so a plain hash cannot be searched.
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def matching(secret: str, keys: Iterable[AccessKey]) -> AccessKey | None:
+    """The key of this secret. Takes as long for a wrong one as for a right one."""
+    found, wanted = None, digest(secret)
+    for key in keys:
+        if hmac.compare_digest(key.digest, wanted):
+            found = key
+    return found

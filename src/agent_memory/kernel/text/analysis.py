@@ -1,0 +1,87 @@
+"""Analysis: the words of a text as the lexical index and the ranking know them.
+
+Both use this one function, so that what matches in one matches in the other.
+"""
+
+import re
+import unicodedata
+
+from agent_memory.kernel.text.terms import stem
+
+_WORD = re.compile(r"[^\W_]+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+LONGEST = 64  # characters of a word; longer ones are hashes, keys and base64
+_REMEMBERED = 1 << 17
+_FOLDINGS = 1 << 14  # characters
+
+
+class _Stems(dict[str, tuple[str, ...]]):
+    """What each word seen so far comes to; bounded, because there is no end of words."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        self[word] = found = _stems(word)
+        return found
+
+
+class _Foldings(dict[int, str]):
+    """Each character folded to exactly one; bounded like the stems."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) >= _FOLDINGS:
+            self.clear()
+        character = chr(code)
+        short = folded(character)
+        self[code] = found = short if len(short) == 1 else character
+        return found
+
+
+_known = _Stems()
+_foldings = _Foldings()
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in order: stems in lower case, without accents. An identifier is there
+    whole and in its parts; text without blanks between words by each two of its characters."""
+    known = _known
+    return [term for word in _WORD.findall(text) for term in known[word]]
+
+
+def folded(text: str) -> str:
+    """In lower case and without accents: so it holds the beginning of each of its terms."""
+    if text.isascii():
+        return text.lower()
+    return _plain(text).lower()
+
+
+def folded_in_place(text: str) -> str:
+    """Fold a text without moving a character: those that fold to none or several stay."""
+    return text.lower() if text.isascii() else text.translate(_foldings)
+
+
+def length(text: str) -> int:
+    """About how many words a text has; cheaper than to count them."""
+    return text.count(" ") + text.count("\n") + 1
+
+
+def _stems(word: str) -> tuple[str, ...]:
+    if len(word) > LONGEST:
+        return ()
+    if not word.isascii():
+        if _UNSPACED.search(word):
+            return tuple(word[i : i + 2] for i in range(len(word) - 1)) or (word,)
+        word = _plain(word)
+    whole = stem(word.lower())
+    if word.islower() or word.isupper() or word.istitle() or word.isdigit():
+        return (whole,)
+    parts = [stem(part.lower()) for part in _HUMPS.findall(word)]
+    return (whole, *parts) if len(parts) > 1 else (whole,)
+
+
+def _plain(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text)
+    for mark in filter(unicodedata.combining, set(plain)):
+        plain = plain.replace(mark, "")
+    return plain

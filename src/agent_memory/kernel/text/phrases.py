@@ -1,0 +1,159 @@
+"""Key phrases: the runs of telling words that stand for a conversation."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_memory.kernel.text import terms
+
+LONGEST = 3  # words of a phrase
+TELLING = 0.8  # weight of a word that is no stop word, no common word and no number
+_LENGTH = 0.45  # how much a phrase pays for its words
+_AGAIN = 0.15  # what each repetition adds
+_VERB = 0.5
+
+# No parser: the word before a run tells a noun from a verb well enough, and so does the one after.
+_NOUNS_FOLLOW = """
+the a an my your our his her its their this that these those some any no another each every of in
+for with at from on about by into new own
+"""
+_VERBS_FOLLOW = """
+to i we you they he she it who not don't doesn't didn't can can't could will won't would should
+must may might never i'll we'll you'll let's please and
+"""
+_VERBS_PRECEDE = """
+the a an my your our his her its it them this that these those all every some any
+"""
+_BEFORE_NOUNS = frozenset(_NOUNS_FOLLOW.split())
+_BEFORE_VERBS = frozenset(_VERBS_FOLLOW.split())
+_AFTER_VERBS = frozenset(_VERBS_PRECEDE.split())
+_STOPS = frozenset(".!?:")
+_PLAIN = re.compile(r"[a-z]+")
+
+
+Word = tuple[str, str, bool]  # as shown, its stem, and whether a capital is due there
+
+
+@dataclass(slots=True)
+class Words:
+    """A sentence taken apart."""
+
+    runs: list[tuple[float, list[Word]]]  # telling words side by side, and how nominal they look
+    stems: dict[str, float]
+    named: set[str]  # stems written like a name where no capital is due
+    size: int
+    plain: list[str]  # all of them in lower case, letters only
+
+
+def words(text: str) -> Words:
+    runs: list[tuple[float, list[Word]]] = []
+    run: list[Word] = []
+    stems: dict[str, float] = {}
+    named: set[str] = set()
+    size = 0
+    opening = True
+    before, nominal = "", 1.0
+    for token in terms.tokens(text):
+        found = terms.terms(token if len(token) <= terms.MAX_WORD else terms.name(token))
+        for stem, weight, name in found:
+            if weight >= TELLING:
+                if not run:
+                    nominal = _nominal(before)
+                if name:
+                    shown = terms.name(token)
+                    if not opening or weight > 1:
+                        named.add(stem)
+                else:
+                    shown = token if len(found) == 1 else stem
+                if len(found) > 1 and run:  # pairs of characters overlap: each stands for itself
+                    runs.append((nominal, run))
+                    run = []
+                run.append((shown, stem, opening))
+            elif run:
+                if len(run) > 1 and token in _AFTER_VERBS:
+                    run.pop()
+                runs.append((nominal, run))
+                run = []
+            if weight:
+                stems[stem] = weight
+            opening = False
+        size += len(found)
+        if len(found) != 1:
+            if run:
+                runs.append((nominal, run))
+                run = []
+            if token in _STOPS:
+                opening = True
+        before = token
+    if run:
+        runs.append((nominal, run))
+    return Words(runs, stems, named, size, _PLAIN.findall(text.lower()))
+
+
+def _nominal(before: str) -> float:
+    before = before.lower()
+    return 1.3 if before in _BEFORE_NOUNS else 0.6 if before in _BEFORE_VERBS else 1.0
+
+
+@dataclass(slots=True)
+class _Phrase:
+    count: int
+    nominal: float
+    whole: int  # times it stood alone, not as part of a longer run
+    words: list[Word]
+    order: int
+
+
+def key_phrases(said: Sequence[Words], worth: Mapping[str, float], limit: int) -> list[str]:
+    """The phrases worth most, best first; none says again what those before it say."""
+    named = {stem for one in said for stem in one.named}
+    found = _counted(said)
+    scored: list[tuple[float, int, tuple[str, ...]]] = []
+    for stems, phrase in found.items():
+        total = sum([worth.get(one, 0.0) for one in stems])
+        if len(stems) == 1 and phrase.words[0][0].endswith("ed"):
+            total *= _VERB  # as a rule
+        total *= phrase.nominal / phrase.count
+        gain = total / len(stems) ** _LENGTH * (1.0 + _AGAIN * min(phrase.count - 1, 4))
+        scored.append((-gain, phrase.order, stems))
+    scored.sort()
+    chosen: list[str] = []
+    seen: set[str] = set()
+    for _, _, stems in scored:
+        fresh = [one for one in stems if one not in seen]
+        if 2 * len(fresh) > len(stems):
+            seen.update(stems)
+            chosen.append(_shown(found[stems].words, named))
+            if len(chosen) == limit:
+                break
+    return chosen
+
+
+def _counted(said: Sequence[Words]) -> dict[tuple[str, ...], _Phrase]:
+    found: dict[tuple[str, ...], _Phrase] = {}
+    for one in said:
+        for looks, whole in one.runs:
+            nominal, run = looks, whole
+            if looks < 1 and len(run) > 1 and run[0][1] not in one.named:
+                nominal, run = 1.0, run[1:]  # without its verb
+            size = len(run)
+            all_stems = tuple([stem for _, stem, _ in run])
+            for length in range(1, min(size, LONGEST) + 1):
+                for at in range(size - length + 1):
+                    stems = all_stems[at : at + length]
+                    known = found.get(stems)
+                    if known is None:
+                        known = _Phrase(0, 0.0, 0, run[at : at + length], len(found))
+                        found[stems] = known
+                    known.count += 1
+                    known.nominal += nominal
+                    known.whole += length == size or (length == LONGEST and at == size - length)
+    # Part of a run that never repeats is a fragment: "studio open" of "dance studio open house".
+    return {stems: phrase for stems, phrase in found.items() if phrase.whole or phrase.count > 1}
+
+
+def _shown(part: Sequence[Word], named: set[str]) -> str:
+    return " ".join(
+        token.lower() if opening and stem not in named and token[1:].islower() else token
+        for token, stem, opening in part
+    )

@@ -1,0 +1,481 @@
+"""Time expressions: which stretches of time a query names. English, in UTC, weeks from Monday.
+
+What may be something else (a verb, a version, a number, a company) is no time: a missed expression
+costs a little of the ranking, an invented one hides what was asked for.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.errors import InvalidInput
+
+MAX_LOOKED_AT = 1_000  # characters of a query
+YEARS_BACK = 20  # how many a month or day without a year may mean: conversations may be old
+MAX_REACH = 4  # words between "before" and its date, as in "before the release on 3 June"
+
+_MILLIS_DIGITS = 13
+_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?P<second>:\d\d(?P<fraction>\.\d{1,6})?)?"
+    r"(?:Z|[+-]\d\d:\d\d)?"
+)
+_EPOCH = date(1970, 1, 1)
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_MONTH_MS = 2_629_800_000  # the twelfth of 365.25 days
+_LENGTHS = {
+    "minute": 60_000, "hour": _HOUR_MS, "day": _DAY_MS, "week": 7 * _DAY_MS,
+    "month": _MONTH_MS, "quarter": 3 * _MONTH_MS, "year": 12 * _MONTH_MS,
+}  # fmt: skip
+_ABBREVIATED = {"min": "minute", "h": "hour", "hr": "hour", "d": "day", "yr": "year"}
+_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12}
+_PARTS = {"morning": (5, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}  # first months
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_NUMBERS = (
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+_COUNTS = {word: (count, count) for count, word in enumerate(_NUMBERS, 1)}  # at least, at most
+_COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
+
+Span = tuple[int, int]  # milliseconds, both ends included
+Found = re.Match[str]
+Read = Callable[[Found, int], list[Span]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Some stretches of time that a query names."""
+
+    words: str  # as they stand in the query
+    ranges: tuple[tuple[Millis, Millis], ...]  # inclusive, ascending, not overlapping
+
+    def covers(self, at_ms: Millis) -> bool:
+        return any(start <= at_ms <= end for start, end in self.ranges)
+
+
+def find(query: str, now: Millis) -> tuple[Window, ...]:
+    """The times that the query names, as they stand in it from left to right."""
+    meant = ((phrase, _tidy(_meaning(phrase, now))) for phrase in _phrases(query))
+    return tuple(
+        Window(words=query[phrase.start : phrase.end], ranges=ranges)
+        for phrase, ranges in meant
+        if ranges
+    )
+
+
+def moments(words: str, now: Millis) -> tuple[Millis, Millis]:
+    """The first and the last moment of a time given by itself: a date, a moment, or words; without
+    a year the latest is meant. Raises InvalidInput."""
+    given = words.strip()
+    if given.isdecimal() and len(given) == _MILLIS_DIGITS:
+        return Millis(int(given)), Millis(int(given))
+    if written := _MOMENT.fullmatch(given):
+        return _written(given, 1 if written["fraction"] else 1_000 if written["second"] else 60_000)
+    for tried in (given, f"on {given}", f"in {given}"):
+        if found := find(tried, now):
+            return found[0].ranges[-1]
+    raise InvalidInput(
+        f"{words!r} is no time that is understood here: write a date as 2026-03-31, a moment as"
+        " 2026-03-31T10:00 or in Unix milliseconds, or words as in 'last week'"
+    )
+
+
+def _written(moment: str, size: int) -> tuple[Millis, Millis]:
+    """A moment as ISO 8601 has it, as long as the last of its parts; without an offset in UTC."""
+    try:
+        at = datetime.fromisoformat(moment)
+        start = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"there is no moment {moment!r}") from None
+    first = min(max(0, round(start * 1000)), MAX_MILLIS)
+    return Millis(first), Millis(min(first + size - 1, MAX_MILLIS))
+
+
+def without(query: str, windows: Sequence[Window]) -> str:
+    """The query without the words of its windows."""
+    left = [window.words for window in windows]
+    rest, done = "", 0
+    for phrase in _phrases(query):
+        if (words := query[phrase.start : phrase.end]) in left:
+            left.remove(words)
+            rest, done = _join(rest, query[done : phrase.start]), phrase.end
+    return _join(rest, query[done:]) if done else query
+
+
+def _join(left: str, right: str) -> str:
+    return f"{left.rstrip()} {right.lstrip()}".strip()
+
+
+def _day_of(now: int) -> date:
+    return _EPOCH + timedelta(days=now // _DAY_MS)
+
+
+def _span(first: date, after: date) -> Span:
+    return (first - _EPOCH).days * _DAY_MS, (after - _EPOCH).days * _DAY_MS - 1
+
+
+def _days(first: date, count: int = 1) -> Span:
+    return _span(first, first + timedelta(days=count))
+
+
+def _months(first: int, count: int) -> Span:
+    """Whole months; the first is counted from January of the year 0."""
+    bounds = (date(max(each // 12, 1), each % 12 + 1, 1) for each in (first, first + count))
+    return _span(*bounds)
+
+
+def _calendar(unit: str, now: int, back: int) -> Span:
+    """The day, week, month, quarter or year that is so many before the present one."""
+    today = _day_of(now)
+    if unit == "day":
+        return _days(today - timedelta(days=back))
+    if unit == "week":
+        return _days(today - timedelta(days=today.weekday() + 7 * back), 7)
+    size = _MONTHS_IN[unit]
+    return _months(((today.year * 12 + today.month - 1) // size - back) * size, size)
+
+
+def _tidy(spans: Iterable[Span]) -> tuple[tuple[Millis, Millis], ...]:
+    """What lies in the time that events can have, in order, with overlaps made one."""
+    tidied: list[tuple[Millis, Millis]] = []
+    for start, end in sorted((max(start, 0), min(end, MAX_MILLIS)) for start, end in spans):
+        if tidied and start <= tidied[-1][1]:
+            tidied[-1] = tidied[-1][0], Millis(max(end, tidied[-1][1]))
+        elif start <= end:
+            tidied.append((Millis(start), Millis(end)))
+    return tuple(tidied)
+
+
+# --- what the words of one expression mean ---
+
+
+def _said(found: Found, group: str) -> str:
+    return (found.groupdict().get(group) or "").lower()
+
+
+def _month_number(found: Found) -> int:
+    return int(_said(found, "number") or _MONTHS.index(_said(found, "month")[:3]) + 1)
+
+
+def _yearly(found: Found, now: int, spans_in: Callable[[int], Iterable[Span]]) -> list[Span]:
+    """What it is in the year that is named; in each of the last years if none is."""
+    this = _day_of(now).year
+    year, which = _said(found, "year"), _said(found, "which")
+    if year.isdigit():
+        return [*spans_in(int(year))]
+    if year[1:].isdigit():  # '23
+        return [*spans_in(int(year[1:]) + (2000 if year[1:] < "70" else 1900))]
+    if year or which == "this":
+        return [*spans_in(this - 1 if year.startswith("last") else this)]
+    each = {span for number in range(this - YEARS_BACK, this + 1) for span in spans_in(number)}
+    begun = sorted(span for span in each if span[0] <= now)
+    if which == "last":
+        return [span for span in begun if span[1] < now][-1:]
+    return begun[-YEARS_BACK:]
+
+
+def _date(year: int, month: int, day: int) -> list[Span]:
+    try:
+        return [_days(date(year, month, day))]
+    except ValueError:  # the 31st of June
+        return []
+
+
+def _on_day(found: Found, now: int) -> list[Span]:
+    month, day = _month_number(found), int(found["day"])
+    if _said(found, "slash"):  # 03/06/2026 is either
+        return _yearly(found, now, lambda year: _date(year, month, day) + _date(year, day, month))
+    return _yearly(found, now, lambda year: _date(year, month, day))
+
+
+def _days_of_month(found: Found, now: int) -> list[Span]:
+    def spans_in(year: int) -> list[Span]:
+        first, last = (_date(year, _month_number(found), int(found[of])) for of in ("day", "last"))
+        return [(first[0][0], last[0][1])] if first and last and first <= last else []
+
+    return _yearly(found, now, spans_in)
+
+
+def _part_of_year(found: Found, now: int) -> list[Span]:
+    """A month, a quarter or a season."""
+    if season := _said(found, "season"):
+        first, count = _SEASONS[season], 3
+    elif quarter := _said(found, "quarter"):
+        first, count = 3 * int(quarter) - 2, 3
+    else:
+        first, count = _month_number(found), 1
+    firsts = (0, 12) if season == "winter" else (first,)  # a winter belongs to two years
+    return _yearly(found, now, lambda year: [_months(year * 12 + at - 1, count) for at in firsts])
+
+
+def _years(found: Found, now: int) -> list[Span]:
+    first = int(found["year"])
+    last = int(_said(found, "last") or first)
+    begun = first <= _day_of(now).year  # nothing was said in 2048: it is a size
+    return [_months(first * 12, (last - first + 1) * 12)] if begun and first <= last else []
+
+
+def _near_day(found: Found, now: int) -> list[Span]:
+    """A day named by its weekday or from today, or a part of it."""
+    word, week = _said(found, "word"), _said(found, "week")
+    back = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}.get(word, 0)
+    if weekday := _said(found, "weekday"):
+        back = _day_of(now).weekday() - _WEEKDAYS.index(weekday[:3])
+        if week:
+            back += 7 * (week == "last")
+        else:
+            back = back % 7 or 7 * (_said(found, "which") == "last")
+    start, end = _calendar("day", now, back)
+    part = "night" if "night" in word else _said(found, "part")
+    if not part:
+        return [(start, end)]
+    first, after = _PARTS[part]
+    return [(start + first * _HOUR_MS, start + after * _HOUR_MS - 1)]
+
+
+def _amount(found: Found) -> tuple[str, int, int]:
+    """A unit, how many at least, and at most."""
+    unit, words = _said(found, "unit"), _said(found, "count").split()
+    if words and words[0].isdigit():
+        low = high = int(words[0])
+    else:  # the last to say a number is meant: of "a couple of", the couple
+        low, high = ([_COUNTS[word] for word in words if word in _COUNTS] or [(1, 1)])[-1]
+    return _ABBREVIATED.get(unit, unit), low, high
+
+
+def _ago(found: Found, now: int) -> list[Span]:
+    unit, low, high = _amount(found)
+    if unit in ("minute", "hour"):
+        size = _LENGTHS[unit]
+        slack = max(size // 2, high * size // 5)  # "20 minutes ago" is not meant to the minute
+        return [(now - high * size - slack, min(now, now - low * size + slack))]
+    return [(_calendar(unit, now, high)[0], _calendar(unit, now, low)[1])]
+
+
+def _up_to_now(found: Found, now: int) -> list[Span]:
+    unit, _, high = _amount(found)
+    return [(now - high * _LENGTHS[unit], now)]
+
+
+def _whole(found: Found, now: int) -> list[Span]:
+    return [_calendar(_said(found, "unit"), now, int(_said(found, "which") == "last"))]
+
+
+# --- how expressions are written: a blank stands for one to three of any kind ---
+
+_LEAD = (
+    "(?P<lead>before|after|since|until|till|by|in|of|on|from|during|throughout|within|over|for|"
+    r"between|and|to|through|next|[-\u2013]) (?:the )?"
+)
+_ANY_LEAD = f"(?:{_LEAD})?"
+_LATE = "(?:(?:early|mid|late)(?: |-))?"
+_YEAR_LEAD = (
+    f"(?P<lead>in|of|since|before|after|during|throughout|until|till|by) (?:the )?(?:year )?{_LATE}"
+)
+# "logging in may fail", "Python 3 may be": without its capital, May must not look like the verb
+_NO_VERB = (
+    rf"(?=\s*(?:$|[.?!;:)\d]|['\u2019]\d|[,-]\s*\d|(?:and|to|of)\s(?:\d|{'|'.join(_MONTHS)})|"
+    r"(?:last|this)\syear|(?:we|i|you|they|he|she|the|did|was|were|about)\b))"
+)
+_NAME = (
+    r"(?P<month>jan(?:uary|\.)?|feb(?:ruary|\.)?|mar(?:ch|\.)?|apr(?:il|\.)?|"
+    rf"(?-i:May|MAY)|may{_NO_VERB}|jun(?:e|\.)?|jul(?:y|\.)?|aug(?:ust|\.)?|"
+    r"sep(?:tember|t\.?|\.)?|oct(?:ober|\.)?|nov(?:ember|\.)?|dec(?:ember|\.)?)"
+)
+_CLEAR_NAME = "(?P<month>january|february|july|september|october|november|december)"
+_CLEAR_SEASON = "(?P<season>summer|autumn|winter)"  # "fall" is a verb, Spring a framework
+_WEEKDAY = (  # Sun is a company and SAT a problem, but not before a date
+    r"(?P<weekday>monday|mon\.?|tuesday|tues?\.?|wednesday|wed\.?|thursday|thu(?:rs?)?\.?|"
+    r"friday|fri\.?|saturday|sunday)"
+)
+_BEFORE_DATE = rf"(?:(?:{_WEEKDAY}|sat\.?|sun\.?),? (?:the )?)?"
+_Y = r"(?P<year>19[7-9]\d|20\d\d)"
+_YEAR = r"(?P<year>19[7-9]\d|20\d\d|['\u2019]\d\d|(?:last|this) year)"
+_LAST_Y = _Y.replace("year", "last")
+_NO_YEAR = r"(?![.,]? \d{4}\b)"  # 3 June 1850 is not 3 June
+_MAYBE_YEAR = rf"(?:,? (?:of )?{_YEAR}|{_NO_YEAR})"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_TO = r"(?: (?:to|until|till|through) (?:the )?|\s?[-\u2013]\s?)"
+_LAST = r"(?P<last>\d{1,2})(?:st|nd|rd|th)?"
+_PART = "(?: (?P<part>morning|afternoon|evening|night))?"
+_COUNT = rf"(?P<count>\d{{1,4}}|(?:a )?few|(?:a )?couple(?: of)?|{'|'.join(_COUNTS)})\s{{0,3}}"
+_UNITS = "(?P<unit>minute|min|hour|hr|h|day|d|week|month|quarter|year|yr)s?"
+_NOT_OF = rf"(?! of\b| in {_NAME}| \d)"  # the last week of May, past week 3
+_NO_AMOUNT = (  # in 2000 rows, after 2000 ms
+    r"(?!\s?(?:%|px\b|hz\b|[kmg]i?b\b)| (?!(?:was|is|as|this|has|does)\b)[a-z]*[a-rt-z]s\b)"
+)
+
+
+class _Form(NamedTuple):
+    """One way to write a time."""
+
+    pattern: str  # compiled and kept by `re` at the first query: all take 30 ms
+    read: Read
+    alone: bool  # is a time without a preposition, too
+
+
+def _form(body: str, read: Read, lead: str = _ANY_LEAD) -> _Form:
+    written = f"{lead}(?P<body>{body})".replace(" ", r"\s{1,3}")
+    # ASCII, else a long s or a dotless i would do; but any letter counts at the ends
+    pattern = rf"(?<![\w.,:/@#$&=+-])(?ai:{written})(?:['\u2019]s)?(?![\w/@=(-]|[.:,]\w)"
+    return _Form(pattern, read, lead == _ANY_LEAD)
+
+
+# fmt: off
+_FORMS = (  # of two that fit the same words, the first is meant
+    _form(rf"{_Y}(?P<sep>[-/])(?P<number>\d\d?)(?P=sep){_DAY}(?:T\d\d:\d\d[\d:.]*Z?)?", _on_day),
+    _form(rf"{_DAY}\.(?P<number>\d\d?)\.{_Y}", _on_day),
+    _form(rf"{_DAY}(?P<slash>/)(?P<number>\d\d?)/{_Y}", _on_day),
+    _form(rf"{_DAY}-{_NAME}-{_Y}", _on_day),
+    _form(rf"{_BEFORE_DATE}{_DAY}(?: of)? {_NAME}{_MAYBE_YEAR}", _on_day),
+    _form(rf"{_BEFORE_DATE}{_NAME} (?:the )?{_DAY}{_MAYBE_YEAR}", _on_day),
+    _form(rf"{_DAY}{_TO}{_LAST}(?: of)? {_NAME}{_MAYBE_YEAR}", _days_of_month, "(?:from |on )?"),
+    _form(rf"{_NAME} {_DAY}{_TO}{_LAST}{_MAYBE_YEAR}", _days_of_month, "(?:from |on )?"),
+    _form(rf"{_DAY} and {_LAST}(?: of)? {_NAME}{_MAYBE_YEAR}", _days_of_month, "between "),
+    _form(rf"{_NAME} {_DAY} and {_LAST}{_MAYBE_YEAR}", _days_of_month, "between "),
+    _form(rf"{_LATE}{_NAME},? (?:of )?{_YEAR}", _part_of_year),
+    _form(rf"(?P<which>last|this(?! may)) {_NAME}{_NO_YEAR}", _part_of_year),
+    _form(rf"{_LATE}{_CLEAR_NAME}{_NO_YEAR}", _part_of_year),
+    _form(rf"{_LATE}{_NAME}{_NO_YEAR}", _part_of_year, _LEAD),
+    _form(rf"{_Y}-(?P<number>0[1-9]|1[0-2])", _part_of_year, _LEAD),
+    _form(rf"(?P<season>{'|'.join(_SEASONS)}),? (?:of )?{_YEAR}", _part_of_year),
+    _form(rf"(?P<which>last|this) {_CLEAR_SEASON}", _part_of_year),
+    _form(_CLEAR_SEASON, _part_of_year, _LEAD),
+    _form(rf"q(?P<quarter>[1-4])(?:,? (?:of )?|/){_YEAR}", _part_of_year),
+    _form(rf"{_Y}(?: |-)?q(?P<quarter>[1-4])", _part_of_year),
+    _form(rf"{_Y}{_NO_AMOUNT}", _years, _YEAR_LEAD),
+    _form(rf"{_Y} and {_LAST_Y}{_NO_AMOUNT}", _years, "between "),
+    _form(rf"{_Y}{_TO}{_LAST_Y}{_NO_AMOUNT}", _years, "from "),
+    _form(rf"(?P<word>today|yesterday|the day before yesterday){_PART}", _near_day),
+    _form("(?P<word>tonight|last night)|this (?P<part>morning|afternoon|evening)", _near_day),
+    _form(rf"{_WEEKDAY}{_PART} (?P<week>last|this) week", _near_day),
+    _form(rf"(?P<which>last) {_WEEKDAY}{_PART}", _near_day),
+    _form(rf"{_WEEKDAY}{_PART}", _near_day, _LEAD),
+    _form(rf"{_COUNT}{_UNITS} ago", _ago),
+    _form(rf"(?:(?:the|this|these) )?(?:last|past) {_COUNT}{_UNITS}{_NOT_OF}", _up_to_now),
+    _form(rf"(?:the |this )?past (?P<unit>hour|week|month|year){_NOT_OF}", _up_to_now),
+    _form(rf"the last (?P<unit>hour|week|month|quarter|year){_NOT_OF}", _up_to_now),
+    _form(rf"(?P<which>last|this) (?P<unit>week|month|quarter|year){_NOT_OF}", _whole),
+    _form("now", lambda _, now: [(now, now)], "(?P<lead>and|to) "),
+)
+# fmt: on
+
+
+# --- expressions in a query ---
+
+_DIRECTIONS = frozenset(("before", "after", "since", "until", "till", "by", "next"))
+_REACHING = _DIRECTIONS - {"by", "next"}
+_BACKWARD = frozenset(("all", "that", "then", "this"))  # after all, since then
+_RANGE_LEADS = frozenset(("", "between", "from", "on", "in", "since"))
+_RANGE_LINKS = frozenset(("to", "through", "until", "till", "-", "\u2013"))
+_LINKS = _RANGE_LINKS - _DIRECTIONS | {"between", "and"}  # say nothing of one time alone
+
+
+class _Phrase(NamedTuple):
+    """One time, or two that are the ends of one."""
+
+    start: int
+    end: int
+    direction: str
+    times: tuple[tuple[Read, Found], ...]
+
+
+def _hits(text: str) -> list[tuple[_Form, Found]]:
+    """What is written like a time; where they overlap the first, and of those the longest."""
+    every = [(form, found) for form in _FORMS for found in re.finditer(form.pattern, text)]
+    every.sort(key=lambda hit: (hit[1].start(), -hit[1].end()))
+    kept: list[tuple[_Form, Found]] = []
+    for form, found in every:
+        if not kept or found.start() >= kept[-1][1].end():
+            kept.append((form, found))
+    return kept
+
+
+def _phrases(query: str) -> list[_Phrase]:
+    """Where times stand in the query, whatever the present is: so `without` finds them again."""
+    text = query[:MAX_LOOKED_AT]
+    phrases: list[_Phrase] = []
+    hits = iter(_hits(text))
+    hit = next(hits, None)
+    while hit is not None:
+        (form, found), hit = hit, next(hits, None)
+        start, end = found.span()
+        if hit is not None and _is_range(found, hit[1]):
+            times = ((form.read, found), (hit[0].read, hit[1]))
+            phrases.append(_Phrase(start, hit[1].end(), "", times))
+            hit = next(hits, None)
+            continue
+        lead = _said(found, "lead")
+        if lead in _LINKS:
+            start = found.start("body")
+        if lead not in _DIRECTIONS:
+            reach = text[phrases[-1].end if phrases else 0 : start]
+            direction = _reaching(reach.split()[-MAX_REACH - 1 :])
+        else:
+            direction = lead
+        if lead not in _LINKS or form.alone:
+            phrases.append(_Phrase(start, end, direction, ((form.read, found),)))
+    # the last may be cut in two
+    return [phrase for phrase in phrases if not phrase.end == MAX_LOOKED_AT < len(query)]
+
+
+def _is_range(first: Found, last: Found) -> bool:
+    if first.string[first.end() : last.start()].strip():
+        return False
+    if _said(last, "lead") == "and":
+        return _said(first, "lead") == "between"
+    return _said(last, "lead") in _RANGE_LINKS and _said(first, "lead") in _RANGE_LEADS
+
+
+def _reaching(words: Sequence[str]) -> str:
+    """The preposition that reaches over the words behind it to what follows them, if one does."""
+    behind = ""
+    for word in reversed(words):
+        if not word[-1].isalnum():
+            return ""  # a comma, the end of a sentence
+        if word.lower() in _REACHING:
+            return "" if behind in _BACKWARD else word.lower()
+        behind = word.lower()
+    return ""
+
+
+def _meaning(phrase: _Phrase, now: int) -> list[Span]:
+    (read, found), (read_last, found_last) = phrase.times[0], phrase.times[-1]
+    spans = sorted(read_last(found_last, now))
+    if len(phrase.times) == 1 or not spans:
+        return _directed(phrase.direction, spans, now)
+    # "from Monday to Friday", "between May and July 1990": the first is one before the last
+    return _between(read(found, now), spans) or _between(read(found, spans[-1][1]), spans)
+
+
+def _between(firsts: list[Span], lasts: list[Span]) -> list[Span]:
+    """From each first to the next last."""
+    ends: dict[int, int] = {}
+    for last, end in lasts:
+        if starts := [start for start, _ in firsts if start <= last]:
+            ends.setdefault(max(starts), end)
+    return list(ends.items())
+
+
+def _directed(direction: str, spans: list[Span], now: int) -> list[Span]:
+    """What lies before, after, since or until the latest of the spans."""
+    begun, over = ([span for span in spans if span[end] <= now][-1:] for end in (0, 1))
+    match direction:
+        case "":
+            return spans
+        case "before":
+            return [(0, start - 1) for start, _ in begun]
+        case "after":
+            return [(end + 1, now) for _, end in over]
+        case "since":
+            return [(start, now) for start, _ in begun]
+        case "next":
+            return []
+        case _:
+            return [(0, end) for _, end in begun]

@@ -1,0 +1,14 @@
+"""ULIDs derived from content, so that a rebuild gives the same ones."""
+
+import hashlib
+
+from agent_memory.features.log.model.events import Millis
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def derived(at_ms: Millis, *parts: str) -> str:
+    """26 characters: 48 bits of time, 80 of a hash over the parts."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    number = at_ms << 80 | int.from_bytes(digest[:10], "big")
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))

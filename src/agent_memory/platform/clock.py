@@ -1,0 +1,10 @@
+"""The machine's clock."""
+
+import time
+
+from agent_memory.features.log.model.events import Millis
+
+
+class SystemClock:
+    def now(self) -> Millis:
+        return Millis(time.time_ns() // 1_000_000)

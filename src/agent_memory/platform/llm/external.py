@@ -1,0 +1,73 @@
+"""An OpenAI-compatible server that somebody else runs."""
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote_to_bytes, urlsplit, urlunsplit
+
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.status import ModelStatus
+from agent_memory.platform.llm import health
+from agent_memory.platform.llm.leases import Lease
+
+_NO_SUCH_PAGE = frozenset({401, 403, 404, 405, 501})
+
+
+class ExternalServer:
+    """Nothing of it is ours: it is asked, and neither started nor ended."""
+
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        api_key: str,
+        model_dir: str,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._url = endpoint.strip()
+        self._key = api_key.strip()
+        self._model_dir = model_dir
+        self._health = health.Health(timer)
+
+    @contextmanager
+    def lease(self, halt: Halt, /) -> Iterator[Lease]:
+        halt.check()
+        yield Lease(url=self._url, key=self._key)
+
+    def status(self) -> ModelStatus:
+        address, userinfo = _parted(self._url)
+        return ModelStatus(
+            endpoint=address,
+            model_dir=self._model_dir,
+            healthy=self._health.of(address, lambda: self._answers(address, userinfo)),
+        )
+
+    def close(self) -> None:
+        """It is not ours to end."""
+
+    def _answers(self, address: str, userinfo: str) -> bool:
+        base = address.rstrip("/")
+        found = health.status(f"{base.removesuffix('/v1')}/health")
+        if found in _NO_SUCH_PAGE:
+            api = base if urlsplit(base).path else f"{base}/v1"
+            found = health.status(f"{api}/models", self._headers(userinfo))
+        return found == health.OK
+
+    def _headers(self, userinfo: str) -> dict[str, str]:
+        """As a conversation has them."""
+        if userinfo:
+            user, _, password = userinfo.partition(":")
+            told = base64.b64encode(unquote_to_bytes(f"{user}:{password}")).decode()
+            return {"authorization": f"Basic {told}"}
+        return {"authorization": f"Bearer {self._key}"} if self._key else {}
+
+
+def _parted(url: str) -> tuple[str, str]:
+    """The address for others to see, and who we are there."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2], ""
+    userinfo, _, place = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=place)), userinfo

@@ -1,0 +1,39 @@
+"""Questions to a model whose server is leased: it runs for as long as somebody asks."""
+
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import FeatureUnavailable, LlmFailed
+from agent_memory.platform.llm.chat import Answer, ChatUnavailable, OpenAiChat, Question
+from agent_memory.platform.llm.leases import Lease, Lessor
+
+
+class LeasedChat:
+    def __init__(self, lessor: Lessor, *, model: str = "") -> None:
+        self._lessor = lessor
+        self._model = model
+        self._known: tuple[int, OpenAiChat] | None = None
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    def ask(self, question: Question, /, *, seconds: float) -> Answer:
+        """The time that the server takes to start comes on top."""
+        try:
+            with self._lessor.lease(Halt()) as lease:
+                return self._chat(lease).ask(question, seconds=seconds)
+        except (FeatureUnavailable, LlmFailed) as exc:
+            raise ChatUnavailable(str(exc), sent=False) from exc
+
+    def close(self) -> None:
+        if self._known is not None:
+            self._known[1].close()
+
+    def _chat(self, lease: Lease) -> OpenAiChat:
+        """Of this start of the server: the next one has another address."""
+        if self._known is None or self._known[0] != lease.serial:
+            self.close()
+            chat = OpenAiChat(
+                base_url=lease.url, model=self._model, api_key=lease.key, bounded=True
+            )
+            self._known = lease.serial, chat
+        return self._known[1]

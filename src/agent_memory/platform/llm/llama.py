@@ -1,0 +1,424 @@
+"""llama-server as a child of the daemon: started when it is needed, watched, and ended when not."""
+
+import os
+import re
+import secrets
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import IO
+
+import structlog
+
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, LlmFailed
+from agent_memory.kernel.status import ModelStatus
+from agent_memory.platform.llm import gguf, health
+from agent_memory.platform.llm.leases import Lease
+from agent_memory.platform.processes.process import WardedProcess
+
+log = structlog.get_logger()
+
+HOST = "127.0.0.1"
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+MAX_RESTARTS = 6  # in a row, before it is left alone until somebody needs it
+STEADY_SECONDS = 60.0  # having run for so long, it was well
+STOP_SECONDS = 5.0
+TELL_SECONDS = 2.0  # from a lost connection until the end of its process is known
+PORT_TRIES = 3
+_GLANCE_SECONDS = 0.05
+_KEPT_LINES = 40
+_TOLD_LINES = 3
+_MAX_LINE = 500
+
+_NO_PORT = re.compile(r"\bbind\b|address already in use", re.IGNORECASE)
+_PASSED = frozenset({"HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "USER"})
+_PASSED_PREFIXES = (  # locales, and what chooses among graphics cards
+    *("LC_", "CUDA_", "NVIDIA_", "GGML_", "HIP_", "HSA_", "ROCR_", "VK_", "ONEAPI_", "SYCL_"),
+    *("ZES_", "OMP_", "GOMP_"),
+)
+
+Cancel = Callable[[], None]
+Later = Callable[[float, Callable[[], None]], Cancel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What to run. `args` are further arguments, and win."""
+
+    server: str = ""
+    model_dir: Path
+    model: str = ""
+    context_size: int = 4096
+    parallel: int = 1
+    args: tuple[str, ...] = ()
+    start_seconds: float = 180.0
+    idle_minutes: float = 15.0
+
+
+class _Phase(Enum):
+    OFF = "off"
+    STARTING = "starting"
+    UP = "up"
+    STOPPING = "stopping"
+
+
+class _Tail:
+    """The last lines of what a process says."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._reader = threading.Thread(target=self._read, args=(stream,), name="llama-stderr")
+        self._reader.daemon = True
+        self._reader.start()
+
+    def lines(self) -> list[str]:
+        """All that are kept, of one that has ended."""
+        self._reader.join(TELL_SECONDS)
+        return list(self._lines)
+
+    def _read(self, stream: IO[bytes]) -> None:
+        begun = b""
+        with stream:
+            while data := stream.read1(1 << 16):  # type: ignore[attr-defined]
+                *whole, begun = (begun + data).split(b"\n")
+                for line in whole:
+                    self._keep(line)
+                begun = begun[:_MAX_LINE]
+            self._keep(begun)
+
+    def _keep(self, line: bytes) -> None:
+        text = line[:_MAX_LINE].decode(errors="replace")
+        text = "".join(each if each.isprintable() else " " for each in text).strip()
+        if text:
+            self._lines.append(text)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Server:
+    """One process of it. `epitaph` is how it ended."""
+
+    serial: int
+    process: WardedProcess
+    tail: _Tail
+    url: str
+    key: str = field(repr=False)
+    up_at: float = 0.0
+    epitaph: str | None = None
+
+
+def later(seconds: float, call: Callable[[], None]) -> Cancel:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
+
+
+class LlamaServer:
+    """Whoever needs it leases it. Those who come while it starts wait for the same start."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        environ: Mapping[str, str],
+        *,
+        later: Later = later,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._setup = setup
+        self._environ = environ
+        self._later = later
+        self._timer = timer
+        self._health = health.Health(timer)
+        self._changed = threading.Condition()
+        self._phase = _Phase.OFF
+        self._closed = False
+        self._server: _Server | None = None
+        self._attempt = 0
+        self._failure: tuple[int, AgentMemoryError] | None = None
+        self._life: threading.Thread | None = None
+        self._leases = 0
+        self._idle_since = 0.0
+        self._idle_check: Cancel | None = None
+        self._deaths = 0
+        self._restart: Cancel | None = None
+
+    @contextmanager
+    def lease(self, halt: Halt, /) -> Iterator[Lease]:
+        server = self._needed(halt)
+        try:
+            yield Lease(
+                url=server.url,
+                key=server.key,
+                serial=server.serial,
+                ended=lambda: self._epitaph(server),
+            )
+        finally:
+            with self._changed:
+                self._leases -= 1
+                self._idle_since = self._timer()
+                self._watch_idleness()
+
+    def status(self) -> ModelStatus:
+        with self._changed:
+            server, is_up = self._server, self._phase is _Phase.UP
+            failed, reason = self._failure or (0, None)
+            trouble = str(reason) if reason is not None and failed == self._attempt else ""
+        if server is None or server.process.returncode is not None:
+            return ModelStatus(
+                endpoint="", model_dir=str(self._setup.model_dir), healthy=False, trouble=trouble
+            )
+        return ModelStatus(
+            endpoint=server.url,
+            model_dir=str(self._setup.model_dir),
+            healthy=is_up and self._health.of(server, lambda: _is_healthy(server)),
+            running=True,
+            pid=server.process.pid,
+        )
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._call_off_restart()
+            if self._idle_check is not None:
+                self._idle_check()
+                self._idle_check = None
+            server, life = self._server, self._life
+            self._changed.notify_all()
+        if server is not None:
+            server.process.stop(STOP_SECONDS)
+        if life is not None:
+            life.join(STOP_SECONDS)
+
+    def _needed(self, halt: Halt) -> _Server:
+        """The one that runs, which is leased now."""
+        attempt: int | None = None
+        with halt.calling(self._wake), self._changed:
+            while True:
+                halt.check()
+                if self._closed:
+                    raise FeatureUnavailable("the model's server is closed: the daemon is ending")
+                if self._phase is _Phase.UP and self._server is not None:
+                    self._leases += 1
+                    return self._server
+                if attempt is not None and self._failure is not None:
+                    failed, reason = self._failure
+                    if failed >= attempt:
+                        raise type(reason)(*reason.args) from reason
+                if self._phase is _Phase.OFF:
+                    self._begin(restarted=False)
+                if self._phase is _Phase.STARTING:
+                    attempt = attempt or self._attempt
+                self._changed.wait()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _epitaph(self, server: _Server) -> str | None:
+        with self._changed:
+            self._changed.wait_for(lambda: server.epitaph is not None, TELL_SECONDS)
+            return server.epitaph
+
+    # A life: it is started, runs, and ends. One thread goes along with it.
+
+    def _begin(self, *, restarted: bool) -> None:
+        self._call_off_restart()
+        if not restarted:
+            self._deaths = 0
+        self._phase = _Phase.STARTING
+        self._attempt += 1
+        self._life = threading.Thread(
+            target=self._live, args=(self._attempt, restarted), name="llama", daemon=True
+        )
+        self._life.start()
+
+    def _live(self, attempt: int, restarted: bool) -> None:
+        try:
+            server = self._started(attempt)
+        except AgentMemoryError as exc:
+            self._not_started(attempt, exc, restarted)
+            return
+        except Exception as exc:
+            log.exception("llama.not_started")
+            self._not_started(attempt, LlmFailed(f"llama-server: {exc}"), restarted)
+            return
+        with self._changed:
+            server.up_at = self._idle_since = self._timer()
+            self._phase = _Phase.UP
+            self._watch_idleness()
+            self._changed.notify_all()
+        code = server.process.wait()
+        epitaph = f"llama-server ended ({_how(code)}): {_last(server.tail.lines(), 1)}"
+        with self._changed:
+            asked = self._closed or self._phase is _Phase.STOPPING
+            server.epitaph = "llama-server was stopped" if asked else epitaph
+            self._server, self._phase = None, _Phase.OFF
+            seconds = round(self._timer() - server.up_at, 3)
+            tell = log.info if asked else log.warning
+            tell("llama.ended", pid=server.process.pid, code=code, seconds=seconds, asked=asked)
+            if not asked:
+                self._deaths = 1 if seconds >= STEADY_SECONDS else self._deaths + 1
+                self._restart_later()
+            self._changed.notify_all()
+
+    def _not_started(self, attempt: int, reason: AgentMemoryError, restarted: bool) -> None:
+        log.warning("llama.not_started", reason=str(reason))
+        with self._changed:
+            self._failure = attempt, reason
+            self._server, self._phase = None, _Phase.OFF
+            if restarted:
+                self._deaths += 1
+                self._restart_later()
+            self._changed.notify_all()
+
+    def _restart_later(self) -> None:
+        if self._closed:
+            return
+        if self._deaths > MAX_RESTARTS:
+            log.error("llama.given_up", deaths=self._deaths)
+            return
+        pause = min(FIRST_PAUSE_SECONDS * 2.0 ** (self._deaths - 1), LONGEST_PAUSE_SECONDS)
+        log.info("llama.restarting", deaths=self._deaths, pause=pause)
+        self._restart = self._later(pause, self._start_again)
+
+    def _start_again(self) -> None:
+        with self._changed:
+            if self._restart is not None and self._phase is _Phase.OFF and not self._closed:
+                self._begin(restarted=True)
+
+    def _call_off_restart(self) -> None:
+        if self._restart is not None:
+            self._restart()
+            self._restart = None
+
+    def _started(self, attempt: int) -> _Server:
+        setup = self._setup
+        program = gguf.program(setup.server, self._environ)
+        model = gguf.model(setup.model_dir, setup.model)
+        begun = time.monotonic()
+        for last in (*[False] * (PORT_TRIES - 1), True):
+            server = self._spawned(attempt, program, model)
+            if self._comes_up(server, begun + setup.start_seconds):
+                seconds = round(time.monotonic() - begun, 3)
+                log.info("llama.started", pid=server.process.pid, model=model.name, seconds=seconds)
+                return server
+            late = server.process.returncode is None
+            code = server.process.stop(STOP_SECONDS)
+            lines = server.tail.lines()
+            if self._closed:
+                break
+            if late:
+                raise LlmFailed(
+                    f"llama-server did not load {model.name} within {setup.start_seconds:g} s"
+                    f" (llama.start_seconds): {_last(lines, _TOLD_LINES)}"
+                )
+            if last or not any(_NO_PORT.search(line) for line in lines):
+                raise LlmFailed(
+                    f"llama-server did not start with {model.name} ({_how(code)}):"
+                    f" {_last(lines, _TOLD_LINES)}"
+                )
+        raise FeatureUnavailable("the model's server is closed: the daemon is ending")
+
+    def _spawned(self, attempt: int, program: Path, model: Path) -> _Server:
+        setup, port, key = self._setup, _free_port(), secrets.token_urlsafe(32)
+        options = {
+            "--model": str(model),
+            "--host": HOST,
+            "--port": str(port),
+            "--ctx-size": str(setup.context_size * setup.parallel),
+            "--parallel": str(setup.parallel),
+        }
+        arguments = [str(program), *(part for each in options.items() for part in each)]
+        try:
+            process = WardedProcess.start(
+                [*arguments, "--jinja", "--no-webui", *setup.args],
+                cwd="/",
+                env=_environment(self._environ, program) | {"LLAMA_API_KEY": key},
+                stderr=subprocess.PIPE,
+                grace_seconds=STOP_SECONDS,
+            )
+        except OSError as exc:
+            raise FeatureUnavailable(f"{program} cannot be run: {exc.strerror}") from exc
+        assert process.stderr is not None  # noqa: S101
+        server = _Server(
+            serial=attempt,
+            process=process,
+            tail=_Tail(process.stderr),
+            url=f"http://{HOST}:{port}",
+            key=key,
+        )
+        with self._changed:
+            self._server = server
+        return server
+
+    def _comes_up(self, server: _Server, deadline: float) -> bool:
+        """Whether it answers in time. One that cannot have its port may see another's answer."""
+        while not self._closed and time.monotonic() < deadline:
+            healthy = _is_healthy(server)
+            if server.process.wait(_GLANCE_SECONDS) is not None:
+                return False
+            if healthy:
+                return True
+        return False
+
+    # Idleness: one look at a time is due, however many leases come and go.
+
+    def _watch_idleness(self) -> None:
+        if self._setup.idle_minutes and not self._leases and self._phase is _Phase.UP:
+            self._look_in(self._setup.idle_minutes * 60)
+
+    def _look_in(self, seconds: float) -> None:
+        if self._idle_check is None and not self._closed:
+            self._idle_check = self._later(seconds, self._look)
+
+    def _look(self) -> None:
+        with self._changed:
+            self._idle_check = None
+            server = self._server
+            if self._closed or self._leases or self._phase is not _Phase.UP or server is None:
+                return
+            left = self._idle_since + self._setup.idle_minutes * 60 - self._timer()
+            if left > 0:
+                self._look_in(left)
+                return
+            self._phase = _Phase.STOPPING
+        log.info("llama.idle", pid=server.process.pid)
+        server.process.stop(STOP_SECONDS)
+
+
+def _is_healthy(server: _Server) -> bool:
+    return health.status(f"{server.url}/health") == health.OK
+
+
+def _environment(environ: Mapping[str, str], program: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }
+    # Packaged builds have their libraries beside them.
+    libraries = [str(program.resolve().parent), kept.get("LD_LIBRARY_PATH", "")]
+    return kept | {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))}
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def _how(code: int | None) -> str:
+    return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _last(lines: list[str], count: int) -> str:
+    return " | ".join(lines[-count:]) or "it said nothing"

@@ -1,0 +1,27 @@
+"""Maintenance of a store in use: done on its engine, while the store keeps it open."""
+
+from pathlib import Path
+
+from agent_memory.kernel.status import StoreStats
+from agent_memory.platform.ports import StoreMaintenance
+from agent_memory.platform.store.committer import CommittedStore
+
+
+class GuardedMaintenance:
+    """StoreMaintenance that a concurrent `close` of the store waits for."""
+
+    def __init__(self, engine: StoreMaintenance, store: CommittedStore) -> None:
+        self._engine = engine
+        self._store = store
+
+    def stats(self) -> StoreStats:
+        with self._store.maintaining():
+            return self._engine.stats()
+
+    def compact(self, family: str, /) -> None:
+        with self._store.maintaining():
+            self._engine.compact(family)
+
+    def checkpoint(self, path: Path, /) -> None:
+        with self._store.maintaining():
+            self._engine.checkpoint(path)

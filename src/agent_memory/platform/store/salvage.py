@@ -1,0 +1,329 @@
+"""Checking every table of a store, and saving what can be read of a damaged one.
+
+Nothing is repaired before the store as it was lies in a folder beside it. What can be read is
+copied into a new store, which takes the place of the old one; the rows that are made from events
+are then brought into line with the events that are left, and the rest is made from them anew.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.errors import FeatureUnavailable, StorageDamaged, StorageFailed
+from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
+from agent_memory.platform import durable
+from agent_memory.platform.store import (
+    codec,
+    committer,
+    damage,
+    families,
+    keys,
+    rocks,
+    write_ahead_log,
+)
+from agent_memory.platform.store.batches import (
+    Append,
+    Batch,
+    Delete,
+    DeleteRange,
+    Operation,
+    Put,
+    Row,
+)
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.rocks import Gap, RocksEngine
+
+_PAGE = 1_000
+_ALL_ROWS = 1 << 60
+_LAST = b"\xff" * 512
+_TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
+# The table of contents is made from events: where some of it is lost, all of it is made anew.
+_CONTENTS = (
+    families.TOC_NODES,
+    families.TOC_LATEST,
+    families.TOC_STATE,
+    families.SEGMENTS,
+    families.GRIPS,
+)
+_NUMBERED = (families.OUTBOX, families.EMBEDDING_QUEUE, families.NOTE_QUEUE, families.JOURNAL)
+_DIGITS = 20  # of a sequence number, at the end of a key
+_SALVAGED, _REPLACED, _REBUILT = "salvaged", "replaced", "rebuilt"  # beside a store in repair
+_AHEAD = 1_000_000_000  # of any number given before, where the last one is not known
+
+Done = Callable[[int], None]
+
+
+def check(path: Path, done: Done) -> StoreCheck:
+    """Read every row of a store that does not change meanwhile. Raises StorageFailed."""
+    rows, gaps = _read_all(path, done)
+    return StoreCheck(rows=rows, damages=describe(gaps))
+
+
+def describe(gaps: Iterable[Gap]) -> tuple[Damage, ...]:
+    """Say what damaged tables hide, for each family."""
+    by_family: dict[str, list[Gap]] = {}
+    for gap in gaps:
+        by_family.setdefault(gap.family, []).append(gap)
+    return tuple(_describe_family(family, of_family) for family, of_family in by_family.items())
+
+
+def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+    """Save what can be read of a store that nobody has open. Raises StorageFailed."""
+    try:
+        return _repair(path, now, done)
+    except OSError as exc:
+        raise StorageFailed(f"cannot repair the store at {path}: {exc}") from exc
+
+
+def finish(path: Path) -> None:
+    """Finish a repair that was cut off while the new store took the place of the old one."""
+    fresh, old = _beside(path, _SALVAGED), _beside(path, _REPLACED)
+    if fresh.exists() and not path.exists():
+        fresh.rename(path)
+        durable.sync_folder(path.parent)
+    for left in (fresh, old, _beside(path, _REBUILT)):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
+    finish(path)
+    if not any(path.glob("*.sst")) and not (path / "CURRENT").exists():
+        raise FeatureUnavailable(f"there is no database at {path}")
+    before = damage.reports(path)
+    work, kept = path, ""
+    try:
+        rows, gaps = _read_all(path, done)
+    except StorageDamaged as exc:
+        kept = _put_aside(path, f"a store that could not be opened ({exc.__cause__})", now)
+        work = _rebuild(path)
+        rows, gaps = _read_all(work, done)
+    if gaps and not kept:
+        kept = _put_aside(path, _join(gaps), now)
+    if not kept or work == path:  # damaged records are taken out of the logs here
+        RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
+    if kept:
+        fresh = _copy_readable(work, _beside(path, _SALVAGED), done)
+        lost = _bring_into_line(fresh, contents_too=not gaps or _is_in_contents(gaps))
+        _swap(path, fresh)
+        damage.write_report(Path(kept), _report(kept, gaps, lost, now))
+    mended = tuple(each for each in damage.reports(path) if each not in before)
+    return StoreRepair(rows=rows, damages=mended, kept=kept)
+
+
+def _put_aside(path: Path, what: str, now: Millis) -> str:
+    return damage.put_aside(path, _files(path), Damage(what=what, noticed_ms=now)).kept
+
+
+def _swap(path: Path, fresh: Path) -> None:
+    """Put a complete store in the place of another; `finish` goes on where this is cut off."""
+    durable.sync_tree(fresh)
+    path.rename(_beside(path, _REPLACED))
+    fresh.rename(path)
+    durable.sync_folder(path.parent)
+    finish(path)
+
+
+def _beside(path: Path, name: str) -> Path:
+    return path.with_name(f"{path.name}.{name}")
+
+
+def _describe_family(family: str, gaps: list[Gap]) -> Damage:
+    ends = [_TIME.match(key) for gap in gaps for key in (gap.low, gap.high)]
+    times = [Millis(int(match[1])) for match in ends if match]
+    count = 0
+    last = b""
+    for gap in sorted(gaps):  # single rows that were asked for lie in ranges that scans passed
+        count += not count or gap.low > last
+        last = max(last, gap.high)
+    places = "1 damaged place" if count == 1 else f"{count} damaged places"
+    return Damage(
+        what=f"{places} in the tables of {family}",
+        first_ms=min(times, default=None),
+        last_ms=max(times, default=None),
+    )
+
+
+def _rebuild(path: Path) -> Path:
+    """A copy of a store that cannot be opened, rebuilt from its sound tables and its logs."""
+    copy = _beside(path, _REBUILT)
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(mode=0o700)
+    for each in _files(path):
+        damage.copy(each, copy / each.name)
+    written = list(_logged(copy))
+    rocks.rebuild_manifest(copy)
+    engine = RocksEngine(copy)
+    try:
+        # The rebuilt store knows only families with a sound table, and drops the rest of a log.
+        for operations in written:
+            engine.write([each for each in operations if each.family in families.ALL])
+        engine.flush()
+    finally:
+        engine.close()
+    return copy
+
+
+def _logged(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
+    """What the logs of a closed store write, batch by batch."""
+    names = rocks.family_numbers(path)
+    for log in sorted(path.glob("*.log")):
+        for record in write_ahead_log.read(log.read_bytes()).records:
+            try:
+                yield write_ahead_log.operations(record, names)
+            except (IndexError, ValueError):
+                continue  # not a batch of ours
+
+
+def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
+    engine = RocksEngine(path, read_only=True)
+    try:
+        rows = 0
+        for family in families.ALL:
+            for _ in _all_rows(engine, family):
+                rows += 1
+                if rows % _PAGE == 0:
+                    done(rows)
+        return rows, engine.gaps
+    finally:
+        engine.close()
+
+
+def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
+    if family not in engine.names:
+        return iter(())
+    return engine.scan(family, b"", _LAST, limit=_ALL_ROWS, reverse=False)
+
+
+def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
+    """Make a new store with every row that can be read."""
+    shutil.rmtree(fresh, ignore_errors=True)
+    source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
+    try:
+        rows = 0
+        for family in families.ALL:
+            batch: list[Put] = []
+            for key, value in _all_rows(source, family):
+                batch.append(Put(family, key, value))
+                if len(batch) == _PAGE:
+                    target.write(batch)
+                    rows, batch = rows + len(batch), []
+                    done(rows)
+            target.write(batch)
+        target.flush()
+    finally:
+        source.close()
+        target.close()
+    return fresh
+
+
+def _bring_into_line(path: Path, *, contents_too: bool) -> list[Millis]:
+    """Let what is made from events follow from those that are left. The times of the lost."""
+    with _opened(path) as store:
+        _restore_counters(store)
+        lost = _drop_lost_events(store)
+        _restore_names(store)
+        if contents_too:
+            cleared = tuple(DeleteRange(family, b"", _LAST) for family in _CONTENTS)
+            store.submit([Batch(cleared)]).result()
+            for page in _pages(store, families.EVENTS):
+                store.submit([_announce(key) for key, _ in page]).result()
+    return lost
+
+
+def _drop_lost_events(store: CommittedStore) -> list[Millis]:
+    """An event whose entry in its session is there and which itself is not, is lost: its id is
+    freed, so that an import may bring it back. A forgotten one has no entry there."""
+    lost: list[Millis] = []
+    for page in _pages(store, families.SESSION_EVENTS):
+        entries = [(key, keys.position(key)) for key, _ in page]
+        events = [keys.event(at.at_ms, at.event_id) for _, at in entries]
+        rows = store.get_many(families.EVENTS, events)
+        for (entry, at), event, row in zip(entries, events, rows, strict=True):
+            if row is None:
+                lost.append(at.at_ms)
+                gone: tuple[Operation, ...] = (
+                    Delete(families.SESSION_EVENTS, entry),
+                    Delete(families.EVENT_IDS, keys.event_id(at.event_id)),
+                )
+                store.submit([Batch((*gone, *_announce(event).operations))]).result()
+    return lost
+
+
+def _restore_names(store: CommittedStore) -> None:
+    """Every event is known by its id, and in its session."""
+    for page in _pages(store, families.EVENTS):
+        batch: list[Operation] = []
+        for key, value in page:
+            at = keys.position(key)
+            event = codec.decode_event(at, value)
+            entry = keys.session_event(event.session_id, at.at_ms, at.event_id)
+            name = keys.event_id(at.event_id)
+            batch.append(Put(families.EVENT_IDS, name, codec.encode_millis(at.at_ms)))
+            batch.append(Put(families.SESSION_EVENTS, entry, codec.EMPTY))
+        store.submit([Batch(tuple(batch))]).result()
+
+
+def _restore_counters(store: CommittedStore) -> None:
+    """No sequence number is given twice, also where the last one given is not known."""
+    for family in _NUMBERED:
+        last: dict[bytes, int] = {}
+        for page in _pages(store, family):
+            for key, _ in page:
+                if key[-_DIGITS:].isdigit():
+                    last[key[:-_DIGITS]] = int(key[-_DIGITS:])
+        for prefix in {*last, *((keys.OUTBOX_PREFIX,) if family == families.OUTBOX else ())}:
+            known = store.sequence(family, prefix)
+            number = max(last.get(prefix, 0), known or _AHEAD)
+            if number != known:
+                store.submit([Batch((committer.counter(family, prefix, number),))]).result()
+
+
+def _announce(event_key: bytes) -> Batch:
+    """An entry in the outbox: whatever is made from this event is to be looked at again."""
+    return Batch((Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key)),))
+
+
+def _report(kept: str, gaps: tuple[Gap, ...], lost: list[Millis], now: Millis) -> Damage:
+    return Damage(
+        what=f"{_join(gaps) or 'a store that could not be opened'}; repaired",
+        noticed_ms=now,
+        events=len(lost),
+        first_ms=min(lost, default=None),
+        last_ms=max(lost, default=None),
+        kept=kept,
+    )
+
+
+def _join(gaps: tuple[Gap, ...]) -> str:
+    return "; ".join(each.what for each in describe(gaps))
+
+
+def _is_in_contents(gaps: tuple[Gap, ...]) -> bool:
+    return any(gap.family in (*_CONTENTS, families.META) for gap in gaps)
+
+
+def _files(path: Path) -> list[Path]:
+    return [each for each in path.iterdir() if each.is_file() and each.name != "LOCK"]
+
+
+def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
+    start = b""
+    while rows := store.scan(family, start, _LAST, limit=_PAGE):
+        yield rows
+        start = keys.after(rows[-1][0])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[CommittedStore]:
+    store = CommittedStore(RocksEngine(path), _refuse)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _refuse(health: StoreHealth) -> None:
+    """The write that failed says so itself."""

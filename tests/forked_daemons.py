@@ -1,0 +1,193 @@
+"""Daemons and commands forked from a process that has loaded the program: to start one anew is
+nine tenths importing.
+
+`python -m tests.nursery` is that process. What a fork cannot show is shown by those tests that
+start a daemon by a command, and commands by the launcher, as users do.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from agent_memory.daemon import daemon, doctor, standalone
+from agent_memory.interfaces.cli import remote
+
+COMMAND_SECONDS = 60.0
+_TICK = 0.005
+_LOADED_LATE = (doctor, remote)  # by the commands that need it; here for all of them
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+_ROOT = Path(__file__).parents[1]
+
+
+class Born:
+    """A process of the nursery, with the methods of a `Popen` that tests use."""
+
+    def __init__(self, nursery: "Nursery", pid: int) -> None:
+        self.pid = pid
+        self._nursery = nursery
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, or the signal below 0, once it has ended."""
+        if self._code is None:
+            self._code = self._nursery.ask({"ended": self.pid})
+        return self._code
+
+    def wait(self, seconds: float) -> int:
+        deadline = time.monotonic() + seconds
+        pause = threading.Event()
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", seconds)
+            pause.wait(_TICK)
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:  # it is not reaped before we ask, so the id is still its own
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Nursery:
+    """The process that has loaded the program, seen from a test."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.nursery"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=_ROOT,
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+        )
+        atexit.register(self.close)
+
+    @classmethod
+    @cache
+    def of_this_process(cls) -> Self:
+        return cls()
+
+    def start(self, environ: Mapping[str, str], stderr: Path, uid: int | None = None) -> Born:
+        """A daemon with these variables, that writes its errors to the end of this file; of
+        another user, if one is given."""
+        return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid)
+
+    def run(
+        self,
+        words: Sequence[str | bytes],
+        environ: Mapping[str, str],
+        cwd: Path,
+        given: bytes = b"",
+    ) -> tuple[int, bytes, bytes]:
+        """A command as the launcher starts it where no daemon is to run it: its exit code, what it
+        said and what it complained of."""
+        with tempfile.TemporaryDirectory() as folder:
+            said, out, err = (Path(folder, name) for name in ("in", "out", "err"))
+            said.write_bytes(given)
+            decoded = [os.fsdecode(word) for word in words]
+            code = self._fork(environ, cwd, (said, out, err), decoded).wait(COMMAND_SECONDS)
+            return code, out.read_bytes(), err.read_bytes()
+
+    def _fork(
+        self,
+        environ: Mapping[str, str],
+        cwd: Path | str,
+        streams: Sequence[Path | str],
+        words: Sequence[str],
+        uid: int | None = None,
+    ) -> Born:
+        pid = self.ask(
+            {
+                "environ": dict(environ),
+                "cwd": str(cwd),
+                "streams": [str(path) for path in streams],
+                "words": list(words),
+                "uid": uid,
+            }
+        )
+        assert pid is not None
+        return Born(self, pid)
+
+    def ask(self, request: Mapping[str, object]) -> int | None:
+        asking, answering = self._process.stdin, self._process.stdout
+        assert asking is not None
+        assert answering is not None
+        with self._turn:
+            asking.write(json.dumps(request).encode() + b"\n")
+            asking.flush()
+            answer: int | None = json.loads(answering.readline())
+        return answer
+
+    def close(self) -> None:
+        """End it, and with it what is left of its daemons."""
+        self._process.communicate()
+
+
+def main() -> None:
+    """One request for each line: to fork, or to tell how a fork ended."""
+    living: set[int] = set()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if "ended" in request:
+            pid, status = os.waitpid(request["ended"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else None
+            living.discard(pid)
+        else:
+            answer = os.fork()
+            if answer == 0:
+                os._exit(_be(**request))
+            living.add(answer)
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
+    for pid in living:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _be(
+    environ: Mapping[str, str],
+    cwd: str,
+    streams: Sequence[str],
+    words: Sequence[str],
+    uid: int | None,
+) -> int:
+    """The daemon, or a command if there are words. The exit code."""
+    try:
+        opened = [
+            os.open(path, flags, 0o600)
+            for path, flags in zip(streams, (os.O_RDONLY, _APPENDING, _APPENDING), strict=True)
+        ]
+        for number, instead in enumerate(opened):
+            os.dup2(instead, number)
+        os.closerange(3, max(opened) + 1)
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(environ)
+        if uid is not None:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        if words:
+            return standalone.main(words[0], list(words[1:]))
+        return daemon.run(daemon.Start(flags={}))
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

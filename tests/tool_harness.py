@@ -1,0 +1,133 @@
+"""The tools of agents over real parts, as `app.py` puts them together."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.features.knowledge.services.facts import Facts
+from agent_memory.features.log.model.events import SessionId
+from agent_memory.features.runs.adapters.agent_folder import CrewFolder
+from agent_memory.features.runs.adapters.programs import WardedPrograms
+from agent_memory.features.runs.adapters.web.pages import HttpPages
+from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolders
+from agent_memory.features.runs.adapters.workspaces.patterns import Re2Patterns
+from agent_memory.features.runs.model.chats import Call, CallId
+from agent_memory.features.runs.services.agent_catalog import Crew
+from agent_memory.features.runs.services.toolset import Seat, Tooling, Toolset
+from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.errors import Cancelled, ToolFailed
+from agent_memory.platform.worker.process import ProcessWorker
+from tests.processes import LONG
+from tests.recall_parts import Parts, opened
+
+SESSION = SessionId("run-1")
+_numbers = count(1)
+
+
+def call(name: str, /, **arguments: object) -> Call:
+    """As a model wants it, with an id of its own."""
+    return raw(name, json.dumps(arguments))
+
+
+def raw(name: str, arguments: str) -> Call:
+    return Call(call_id=CallId(f"call-{next(_numbers)}"), name=name, arguments=arguments)
+
+
+@dataclass
+class Bench:
+    """`folder` is what is worked in, `own` is the product's."""
+
+    tooling: Tooling
+    parts: Parts
+    folder: Path
+    own: Path
+    worker: ProcessWorker
+    open: list[Toolset] = field(default_factory=list)
+
+    def seat(self, folder: Path | str | None = None, **about: Any) -> Seat:
+        where = str(self.folder if folder is None else folder)
+        return replace(Seat(session_id=SESSION, agent="kontekst:tester", folder=where), **about)
+
+    def seated(self, folder: Path | str | None = None, **about: Any) -> Toolset:
+        self.open.append(self.tooling.seated(self.seat(folder, **about)))
+        return self.open[-1]
+
+    def skill(self, name: str, body: str) -> None:
+        place = self.own / "skills" / name
+        place.mkdir(parents=True)
+        (place / "SKILL.md").write_text(f"---\ndescription: {name}\n---\n{body}\n")
+
+
+@contextmanager
+def bench(
+    top: Path,
+    *,
+    environ: Mapping[str, str] | None = None,
+    private: Sequence[str] = (),
+    barred: Sequence[Path] = (),
+    seconds: float = LONG,
+) -> Iterator[Bench]:
+    folder, own = top / "work", top / "own"
+    folder.mkdir(exist_ok=True)
+    own.mkdir()
+    worker = ProcessWorker()
+    with opened(top) as parts:
+        tooling = Tooling(
+            workspaces=GuardedFolders([str(each) for each in (own, *barred)]),
+            patterns=Re2Patterns(),
+            pages=HttpPages(private=private),
+            programs=WardedPrograms(os.environ if environ is None else environ),
+            worker=worker,
+            recall=parts.recall,
+            facts=Facts(
+                knowledge=parts.knowledge,
+                secrets=Re2Filter(mode="redact"),
+                clock=parts.clock,
+                changed=lambda: None,
+            ),
+            clock=parts.clock,
+            skills=Crew(CrewFolder(own)).render,
+            seconds=seconds,
+        )
+        made = Bench(tooling, parts, folder, own, worker)
+        try:
+            yield made
+        finally:
+            for each in made.open:
+                each.close()
+            worker.close()
+
+
+def refused(toolset: Toolset, wanted: Call) -> str:
+    """Why it was not done."""
+    with pytest.raises(ToolFailed) as told:
+        toolset.run(wanted, Halt())
+    return str(told.value)
+
+
+def halted(reached: Callable[[], object], work: Callable[[Halt], object]) -> None:
+    """Told to halt once that point is reached, it does."""
+    halt = Halt()
+    ended: list[type[BaseException]] = []
+
+    def run() -> None:
+        try:
+            work(halt)
+        except BaseException as exc:
+            ended.append(type(exc))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    reached()
+    halt.set()
+    thread.join(LONG)
+    assert ended == [Cancelled]
