@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.client import Event, EventRole, EventType
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.log.model import events as domain
-from agent_memory.platform.ports import Embedder
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from bench import vocabulary
 
 TURNS = 40  # of a session
@@ -83,9 +84,9 @@ def turns(count: int, first: int = 0) -> Iterator[Event]:
 def stored(event: Event) -> domain.Event:
     """What the daemon makes of it."""
     return domain.Event(
-        event_id=domain.EventId(event.event_id),
-        session_id=domain.SessionId(event.session_id),
-        at_ms=domain.Millis(round(event.timestamp.timestamp() * 1000)),
+        event_id=EventId(event.event_id),
+        session_id=SessionId(event.session_id),
+        at_ms=Millis(round(event.timestamp.timestamp() * 1000)),
         type=domain.EventType(event.event_type),
         role=domain.EventRole(event.role),
         text=event.text,

@@ -34,8 +34,8 @@ from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Scope
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.recall.model import ranking
+from agent_memory.kernel.ids import Millis
 from bench import recall_data, tables
 from bench.launch import BARE, percentile, run
 from bench.processes import Daemon

@@ -20,20 +20,14 @@ from agent_memory import client
 from agent_memory.client import MemoryClient
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import Rules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.interfaces import wire
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.store.committer import CommittedStore

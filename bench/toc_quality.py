@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import Summary, Utterance
+from agent_memory.kernel.ids import EventId, Millis
 from bench import tables
 from bench.bm25 import Bm25
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agent_memory.features.backups.adapters import restoring, sources
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore

@@ -15,12 +15,13 @@ from agent_memory.features.forgetting.adapters.traces import StoredTraces
 from agent_memory.features.forgetting.model.forgetting import Report, Selection
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.knowledge.services.learning import Learning
-from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.toc.model.segments import Rules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.platform.ports import Embedder
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.maintenance import GuardedMaintenance

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from agent_memory.features.forgetting.model.forgetting import Selection
-from agent_memory.features.log.model.events import SessionId
+from agent_memory.kernel.ids import SessionId
 from tests.forgetting_parts import kept
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Home, Memory, Status
+from agent_memory.features.memories.model.memories import Home, Memory, Status
+from agent_memory.kernel.ids import Domain, Millis
 
 SECONDS = 60
 GIT = shutil.which("git") or "git"

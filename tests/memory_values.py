@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import NAMESPACES, USER, Domain, Memory, Status
+from agent_memory.features.memories.model.memories import NAMESPACES, Memory, Status
+from agent_memory.kernel.ids import USER, Domain, Millis
 
 PROJECT = Domain("project:shop")
 

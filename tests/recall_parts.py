@@ -11,18 +11,12 @@ from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Answer, Mode, Query, Scope
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.recall.services.document_reader import Library
 from agent_memory.features.recall.services.embedding import Embedding
@@ -36,7 +30,8 @@ from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import Rules
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.errors import EmbedderFailed
-from agent_memory.platform.ports import Embedder, OrderedStore
+from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch, Delete
 from tests.contract.stores import TIMEOUT, OpenStore, commit, memory

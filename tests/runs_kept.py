@@ -2,19 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent_memory.features.log.model.events import Event, Millis, SessionId
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import run_events
 from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
-from agent_memory.features.runs.model.machine import (
-    Answered,
-    Finished,
-    Kept,
-    Outcome,
-    Prompted,
-    RunId,
-    Used,
-)
+from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, RunId, Used
 from agent_memory.features.runs.model.run_events import About
+from agent_memory.kernel.ids import Millis, SessionId
 from tests.sessions_told import START
 
 AGENT = "kontekst:default"

@@ -2,14 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 START = 1_767_600_000_000
 STEP = 20_000

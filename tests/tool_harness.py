@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.log.model.events import SessionId
 from agent_memory.features.runs.adapters.agent_folder import CrewFolder
 from agent_memory.features.runs.adapters.programs import WardedPrograms
 from agent_memory.features.runs.adapters.web.pages import HttpPages
@@ -25,6 +24,7 @@ from agent_memory.features.runs.services.toolset import Seat, Tooling, Toolset
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import Cancelled, ToolFailed
+from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.processes import LONG
 from tests.recall_parts import Parts, opened

@@ -16,13 +16,14 @@ from agent_memory.features.hooks.adapters.transcripts.plain import Plain
 from agent_memory.features.hooks.model.transcripts import Source
 from agent_memory.features.hooks.services.backfill import Backfill, Backfilled
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.services.project_resolver import Shared, Workplaces
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore, Worker
 from tests.inline_worker import InlineWorker
 

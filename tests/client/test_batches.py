@@ -7,12 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.client import Event, EventRole, EventType
-from agent_memory.client.batches import (
-    MAX_BYTES,
-    MAX_EVENTS,
-    MESSAGES_PER_ROUND,
-    rounds,
-)
+from agent_memory.client.batches import MAX_BYTES, MAX_EVENTS, MESSAGES_PER_ROUND, rounds
 from agent_memory.proto import memory_pb2 as pb
 
 KIB = 1 << 10

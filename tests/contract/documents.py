@@ -16,7 +16,7 @@ from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.model.documents import Document, Kind, Owner, key_of
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import HIDDEN, Scope
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import analysis
 
 ANYTHING = Scope(statuses=frozenset({"", "active", "draft", *HIDDEN}))  # the hidden ones too

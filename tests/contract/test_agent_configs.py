@@ -31,8 +31,8 @@ from agent_memory.features.hooks.model.installations import (
     Wanted,
     runs_us,
 )
+from agent_memory.features.hooks.ports import AgentSetup
 from agent_memory.kernel.errors import ConfigError
-from agent_memory.platform.ports import AgentSetup
 
 LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")
 MOVED = Launcher(python="/elsewhere/bin/python", script="/elsewhere/agent_memory/launch.py")

@@ -13,15 +13,15 @@ from agent_memory.features.hooks.services.context_injection import (
     RELATED,
     Briefing,
 )
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
-from agent_memory.features.memories.model.memories import USER, Domain, Draft, Home, Memory, Status
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.model.contexts import Wanted
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import estimate_tokens
+from agent_memory.kernel.ids import USER, Domain, Millis
 from tests.recall_parts import DAY, NOW, Parts, Stopped, dialogue, opened
 
 SHOP = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")

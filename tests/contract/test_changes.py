@@ -6,20 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agent_memory.features.forgetting.model.forgetting import Place
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import USER, Domain, Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.features.streaming.services.change_feed import (
     Change,
@@ -28,7 +21,8 @@ from agent_memory.features.streaming.services.change_feed import (
     Record,
     Remembering,
 )
-from agent_memory.platform.ports import MemoryChange, OrderedStore
+from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import TIMEOUT
 from tests.memory_values import memory
 

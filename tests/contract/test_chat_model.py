@@ -25,12 +25,12 @@ from agent_memory.features.runs.model.chats import (
     Thought,
     Tool,
 )
+from agent_memory.features.runs.ports import ChatModel
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import Cancelled, ContextTooLong, FeatureUnavailable, LlmFailed
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.leases import Lease
-from agent_memory.platform.ports import ChatModel
 from tests.contract.scripted_llm import (
     TIMEOUT,
     Gate,

@@ -20,8 +20,8 @@ from structlog.testing import capture_logs
 from agent_memory.features.index.adapters.minilm import DIMENSION, MiniLm
 from agent_memory.features.index.adapters.openai_embedder import DEFAULT_MODEL, OpenAiEmbedder
 from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.ports import Embedder
 from agent_memory.kernel.errors import ConfigError, EmbedderFailed, EmbedderRefused
-from agent_memory.platform.ports import Embedder
 from tests.contract.scripted_llm import TIMEOUT, Reply, ScriptedLlm, Step, error, scripted
 from tests.embedders import HashingEmbedder
 

@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.index.ports import EmbeddingQueue
 from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.platform.ports import EmbeddingQueue, OrderedStore
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import OpenStore, commit

@@ -5,19 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agent_memory.features.log.adapters.event_log import PAGE_BYTES, StoredEventLog
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    MAX_TEXT_BYTES,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Page,
-    Position,
-    SessionId,
-)
-from agent_memory.platform.ports import EventLog, OrderedStore
+from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType, Page
+from agent_memory.features.log.ports import EventLog
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from tests.contract.stores import TIMEOUT, everything
 

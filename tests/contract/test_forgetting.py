@@ -16,16 +16,17 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
-from agent_memory.features.forgetting.model.forgetting import Erasure, Place, Proof, Report, Trace
+from agent_memory.features.forgetting.model.forgetting import Proof, Report, Trace
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.log.model.events import Place
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.model.toc import Change
+from agent_memory.features.toc.model.toc import Change, Erasure
 from agent_memory.kernel.errors import Cancelled, IndexFailed, StorageClosed, StorageFailed
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
@@ -33,16 +34,7 @@ from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import graph_values
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory
-from tests.contract.test_toc_store import (
-    DAY,
-    GRIP,
-    OTHER,
-    SEGMENT,
-    grip,
-    node,
-    segment_node,
-    write,
-)
+from tests.contract.test_toc_store import DAY, GRIP, OTHER, SEGMENT, grip, node, segment_node, write
 from tests.forgetting_parts import SetClock
 from tests.recall_parts import said
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.operations.adapters.job_store import StoredJobs
+from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobState, Result
-from agent_memory.platform.ports import JobStore, OrderedStore
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import OpenStore, commit, everything

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.operations.adapters import key_ring
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.ports import KeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.kernel.access import AccessKey, digest
 from agent_memory.kernel.errors import InvalidInput, NotFound
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.platform.ports import KeyRing, OrderedStore
-from agent_memory.platform.store import codec, families
+from agent_memory.platform.ports import OrderedStore
+from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
@@ -98,7 +100,7 @@ class TestKeyRing:
         assert list(ring.all()) == [key("name", "second")]
 
     def test_more_than_can_be_listed_are_refused(self, ring: KeyRing, store: OrderedStore) -> None:
-        value = codec.encode_access_key(key("any"))
+        value = key_ring.encode_access_key(key("any"))
         rows = (Put(families.ACCESS_KEYS, b"key:%05d" % n, value) for n in range(10_000))
         store.submit([Batch(tuple(rows))]).result()
         with pytest.raises(InvalidInput, match="10,000 keys"):

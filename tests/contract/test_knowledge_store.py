@@ -16,12 +16,12 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Known, Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.ports import KnowledgeChange, Record
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.log.model.outbox import FactChanged
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.kernel.ids import KnowledgeId
-from agent_memory.platform.ports import KnowledgeChange, OrderedStore, Record
+from agent_memory.kernel.ids import KnowledgeId, Millis
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import commit, everything, memory

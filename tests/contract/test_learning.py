@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from agent_memory.features.forgetting.model.forgetting import Place
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.model import procedures, sessions
 from agent_memory.features.knowledge.model.episodes import Episode
@@ -18,8 +17,9 @@ from agent_memory.features.knowledge.services.knowledge import Shelf
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Event, Millis, SessionId
+from agent_memory.features.log.model.events import Event, Place
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.ids import Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import memory
 from tests.sessions_told import START, THUMBNAILS, told

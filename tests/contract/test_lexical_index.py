@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Found, Scope
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import IndexFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis
 from tests.contract.documents import (
     ANYTHING,

@@ -9,19 +9,17 @@ from typing import Any, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.features.toc.adapters.summarizers.llm import (
-    ForgetfulTokenBudget,
-    Limits,
-    LlmSummarizer,
-    TokenBudget,
-)
+from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue, Utterance
+from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import ConfigError, StorageFailed, WorkerFailed
+from agent_memory.kernel.ids import EventId, Millis
+from agent_memory.platform.llm.budget import ForgetfulTokenBudget, TokenBudget
 from agent_memory.platform.llm.chat import (
     AnthropicChat,
     Chat,
@@ -32,7 +30,7 @@ from agent_memory.platform.llm.chat import (
     OpenAiChat,
     Question,
 )
-from agent_memory.platform.ports import OrderedStore, Summarizer
+from agent_memory.platform.ports import OrderedStore
 from tests.contract.scripted_llm import (
     Hang,
     Reply,

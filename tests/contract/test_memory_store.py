@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import (
@@ -20,20 +19,14 @@ from agent_memory.features.memories.adapters.memory_store import (
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories as rules
 from agent_memory.features.memories.model.consolidations import Run, Undo
-from agent_memory.features.memories.model.memories import (
-    USER,
-    Digest,
-    Domain,
-    Home,
-    Memory,
-    MemoryKey,
-    Status,
-)
+from agent_memory.features.memories.model.memories import Home, Memory, Status
 from agent_memory.features.memories.model.projects import Project, Seen
 from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import USER, Digest, Domain, MemoryKey, Millis
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.platform.ports import MemoryChange, OrderedStore
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore

@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.git import note_edits, records, trees
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.ports import Notebook, SharedNotebook
 from agent_memory.kernel.errors import GitFailed, InvalidInput, RemoteUnavailable
-from agent_memory.platform.ports import Notebook, SharedNotebook
+from agent_memory.kernel.ids import USER, Domain, Millis
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.git_repositories import (
     AT,
@@ -213,7 +213,7 @@ class TestKeeping:
 
     def test_a_memory_of_another_domain_is_refused(self, notebook: GitNotebook) -> None:
         with pytest.raises(InvalidInput, match="user"):
-            notebook.keep([memory("x", domain=memories.USER)])
+            notebook.keep([memory("x", domain=USER)])
 
     def test_before_the_first_commit_there_is_nothing_to_write_on(self, tmp_path: Path) -> None:
         empty = made(tmp_path / "empty", commits=0)
@@ -1317,8 +1317,8 @@ class TestModes:
     def test_our_own_stay_ours(self, tmp_path: Path) -> None:
         with masked(0o077):
             repositories = GitRepositories(tmp_path / "data")
-            notebook = repositories.notebook(repositories.private("user.git"), memories.USER)
-            said = memory("x", domain=memories.USER)
+            notebook = repositories.notebook(repositories.private("user.git"), USER)
+            said = memory("x", domain=USER)
             notebook.keep([said])
             notebook.erase([said.key])
         for path in (tmp_path / "data").rglob("*"):

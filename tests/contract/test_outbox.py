@@ -6,17 +6,12 @@ import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.outbox import EventChanged
+from agent_memory.features.log.ports import Outbox
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import TIMEOUT, OpenStore, commit

@@ -7,23 +7,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.adapters.outbox import StoredOutbox, decode_entry, encode_entry
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.adapters.outbox_entries import decode_entry, encode_entry
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.log.ports import Outbox
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Change, TocNode, Written
-from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch
 from tests.contract.stores import TIMEOUT, commit

@@ -12,11 +12,13 @@ from agent_memory.features.hooks.services.auto_capture import MAX_CAPTURES, TAG,
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Draft, Home, Memory, Status
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.adapters.filter import Re2Filter
-from agent_memory.platform.ports import MemoryChange, OrderedStore
+from agent_memory.kernel.ids import Domain
+from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import TIMEOUT
 from tests.recall_parts import MINUTE, NOW, Stopped, assembled, said
 

@@ -12,10 +12,11 @@ from pygit2.enums import ConfigLevel
 
 from agent_memory.features.memories.adapters.git import origins
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
-from agent_memory.features.memories.model.memories import USER, Home
+from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import Located
+from agent_memory.features.memories.ports import Repositories
 from agent_memory.kernel.errors import GitFailed, InvalidInput
-from agent_memory.platform.ports import Repositories
+from agent_memory.kernel.ids import USER
 from tests.git_repositories import Repository, cloned, environment, made, memory
 
 

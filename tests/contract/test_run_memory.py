@@ -9,30 +9,26 @@ from random import Random
 import msgspec
 import pytest
 
-from agent_memory.features.hooks.model.hooks import WITHHELD
 from agent_memory.features.knowledge.model import run_sessions, sessions
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.services.knowledge import Shelf
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Event, EventType, Millis, SessionId
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import history
 from agent_memory.features.runs.model.chats import Message, Role
-from agent_memory.features.runs.model.machine import (
-    Answered,
-    Finished,
-    Kept,
-    Outcome,
-    Prompted,
-    Used,
-)
+from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, Used
 from agent_memory.features.runs.services.recorder import About, RunMemory
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.features.secrets.model.secrets import WITHHELD
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
-from agent_memory.platform.ports import OrderedStore, SecretsFilter
+from agent_memory.kernel.ids import Millis, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore
@@ -40,17 +36,7 @@ from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import HeldEngine
 from tests.contract.stores import commit, memory, unexpected
 from tests.contract.test_learning import Learner, learner
-from tests.runs_kept import (
-    AGENT,
-    READ,
-    RESIZED,
-    TEST,
-    about,
-    call,
-    chat_of,
-    check_chat,
-    events_of,
-)
+from tests.runs_kept import AGENT, READ, RESIZED, TEST, about, call, chat_of, check_chat, events_of
 from tests.sessions_told import START, THUMBNAILS, told
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

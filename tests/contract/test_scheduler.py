@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.operations.adapters.cron import MAX_JITTER_MS, CronScheduler, Job
 from agent_memory.features.operations.adapters.job_store import StoredJobs
+from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobState, JobStatus, Result
-from agent_memory.platform.ports import JobStore
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
-from agent_memory.platform.ports import SecretsFilter
+from agent_memory.features.secrets.ports import SecretsFilter
 
 FILTERS: dict[str, Callable[[], SecretsFilter]] = {
     "pass-through": PassThrough,

@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from agent_memory.features.backups.adapters import sources
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import (
-    BackedFile,
-    BackupStatus,
-    Manifest,
-    Retention,
-    Snapshot,
-)
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.backups.model.backups import BackedFile, Manifest, Retention, Snapshot
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.status import BackupStatus
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.batches import Batch, Put
 from agent_memory.platform.store.committer import CommittedStore

@@ -14,8 +14,8 @@ from typing import Self
 import pytest
 
 from agent_memory.features.operations.adapters.socket_owners import ProcNet, SockDiag, choose
+from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.kernel.access import Address
-from agent_memory.platform.ports import SocketOwners
 from tests.people import NOBODY, SOMEBODY, Person
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket table is Linux's")

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from agent_memory.features.hooks.adapters import spool as spool_folder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model import hooks, transcripts
-from agent_memory.features.hooks.model.hooks import WITHHELD, Moment, Told
+from agent_memory.features.hooks.model.hooks import Moment, Told
 from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.filter import Re2Filter
+from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     ContentBlocked,
@@ -28,7 +30,6 @@ from agent_memory.kernel.errors import (
     Overloaded,
     StorageFailed,
 )
-from agent_memory.platform.ports import Spool
 
 AT = 1_780_000_000_000
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"

@@ -15,20 +15,13 @@ from tempfile import mkdtemp
 import pytest
 import rocksdict
 
-from agent_memory.features.forgetting.model.forgetting import Place
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
+from agent_memory.features.operations.adapters import salvage
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.status import Damage
-from agent_memory.platform.store import damage, families, keys, salvage, schema
+from agent_memory.platform.store import damage, families, keys, schema
 from agent_memory.platform.store.batches import Put
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
@@ -44,7 +37,7 @@ _WRITE = """
 import os, sys
 from pathlib import Path
 from tests.contract.test_store_damage import IN_TABLES, EVENTS, event, unexpected
-from agent_memory.adapters.storage import families, schema
+from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.platform.store.rocks import RocksEngine

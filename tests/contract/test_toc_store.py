@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Bullet, Change, Grip, GripId, TocNode, Written
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put

@@ -10,9 +10,9 @@ import pytest
 from agent_memory.features.hooks.adapters.transcripts import files
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.model.transcripts import CUT, Chunk, Recorded
+from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.platform.ports import Transcripts
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.transcript_files import READERS, SAMPLES, Line, write
 

@@ -20,16 +20,9 @@ from agent_memory.features.index.adapters.vectors import EXACT, FlatVectors
 from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner, key_of
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Found, Scope
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import IndexFailed
-from tests.contract.documents import (
-    ANYTHING,
-    SEGMENT,
-    document,
-    documents_and_scope,
-    scratch,
-    unit,
-)
+from agent_memory.kernel.ids import Millis
+from tests.contract.documents import ANYTHING, SEGMENT, document, documents_and_scope, scratch, unit
 
 MODEL = "model/1"
 MANY = 100_000

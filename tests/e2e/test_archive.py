@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_memory.features.backups.services.archiving import Kept, KeptWrite
-from agent_memory.features.log.model.events import Millis
 from agent_memory.interfaces import archive
+from agent_memory.kernel.ids import Millis
 from tests import graph_values, sessions_told
 from tests.launching import Answer, Home
 from tests.web import Web

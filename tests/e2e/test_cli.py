@@ -23,15 +23,9 @@ import yaml
 import agent_memory
 from agent_memory import config
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.interfaces.cli.programs import PROGRAMS
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore

@@ -10,7 +10,7 @@ import pytest
 from agent_memory.features.forgetting.model.forgetting import Selection
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, REMOVING
 from agent_memory.features.forgetting.services.purging import COMPACTING
-from agent_memory.features.log.model.events import SessionId
+from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.store import families
 from agent_memory.proto import memory_pb2 as pb
 from tests.contract.stores import everything

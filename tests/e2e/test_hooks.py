@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.hooks import WITHHELD
 from agent_memory.features.recall.model.contexts import GUIDANCE
+from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb

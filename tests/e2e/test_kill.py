@@ -12,7 +12,8 @@ import grpc
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import MAX_MILLIS, Event, Millis, Position, SessionId
+from agent_memory.features.log.model.events import Event
+from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Row

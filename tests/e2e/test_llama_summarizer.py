@@ -13,14 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
-from agent_memory.features.toc.adapters.summarizers.llm import (
-    ForgetfulTokenBudget,
-    Limits,
-    LlmSummarizer,
-)
+from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue
 from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.llm.budget import ForgetfulTokenBudget
 from agent_memory.platform.llm.chat import ChatTooLong, Question
 from agent_memory.platform.llm.leased_chat import LeasedChat
 from agent_memory.platform.llm.llama import LlamaServer, Setup

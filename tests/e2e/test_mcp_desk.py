@@ -27,11 +27,11 @@ from pydantic import AnyUrl
 
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.interfaces.mcp import budgets
 from agent_memory.interfaces.mcp.handlers import Visitor
 from agent_memory.interfaces.mcp.tools import OFFERS
-from agent_memory.platform.ports import MemoryChange
 from tests import git_repositories
 from tests.git_repositories import Repository, memory
 from tests.inline_worker import InlineWorker

@@ -22,11 +22,10 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure, S
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Outside, Session, Tally
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.tiers import Use
 from agent_memory.interfaces import archive
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import USER, KnowledgeId, Millis
 from agent_memory.platform.store import families
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
@@ -217,7 +216,7 @@ def _memory(summary: str = "Kept", content: str = "", spec: str = "", **fields: 
     made = memories.Memory(
         digest=memories.digest_of("decisions", summary, content, spec),
         namespace="decisions",
-        domain=memories.USER,
+        domain=USER,
         summary=summary,
         content=content,
         spec=spec,

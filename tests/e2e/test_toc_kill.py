@@ -11,17 +11,11 @@ import grpc
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.toc.adapters import toc_codec
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store import families
 from agent_memory.platform.store.committer import CommittedStore

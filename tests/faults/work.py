@@ -11,10 +11,10 @@ from pathlib import Path
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.factory import made
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.platform.ports import SecretsFilter
 from agent_memory.proto import memory_pb2 as pb
 from tests.faults.callers import Callers, now_ms
 from tests.faults.ledger import Key, Kind, Ledger, Unacknowledged, Value

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.summaries import Child, ChildBullet, Utterance
+from agent_memory.kernel.ids import EventId, Millis
 from agent_memory.kernel.text import sentences
 
 fragments = st.sampled_from(

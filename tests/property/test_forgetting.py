@@ -15,11 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from agent_memory.features.forgetting.model.forgetting import Selection
 from agent_memory.features.forgetting.services.forgetting import PHASES
-from agent_memory.features.log.model.events import Event, EventId, Millis, SessionId
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.errors import Cancelled
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store import families
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, everything, memory

@@ -7,19 +7,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from agent_memory.features.log.adapters import event_codec
 from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
-    MAX_MILLIS,
     MAX_SESSION_ID_CHARS,
     Event,
-    EventId,
     EventRole,
     EventType,
-    Millis,
-    Position,
-    SessionId,
 )
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.store import codec, keys
 
 printable = st.characters(
@@ -115,7 +112,7 @@ class TestKeys:
 
 
 DECODERS: list[Callable[[bytes], object]] = [
-    lambda value: codec.decode_event(AT, value),
+    lambda value: event_codec.decode_event(AT, value),
     codec.decode_millis,
     codec.decode_key,
 ]
@@ -126,7 +123,7 @@ class TestCodec:
     @given(event=events)
     def test_an_event_comes_back_as_it_was(self, event: Event) -> None:
         at = Position(at_ms=event.at_ms, event_id=event.event_id)
-        assert codec.decode_event(at, codec.encode_event(event)) == event
+        assert event_codec.decode_event(at, event_codec.encode_event(event)) == event
 
     @given(at_ms=millis)
     def test_a_time_comes_back_as_it_was(self, at_ms: Millis) -> None:
@@ -151,21 +148,21 @@ class TestCodec:
 
     @given(event=events, data=st.data())
     def test_a_truncated_event_fails(self, event: Event, data: st.DataObject) -> None:
-        value = codec.encode_event(event)
+        value = event_codec.encode_event(event)
         cut = data.draw(st.integers(0, len(value) - 1))
         with pytest.raises(StorageFailed):
-            codec.decode_event(AT, value[:cut])
+            event_codec.decode_event(AT, value[:cut])
 
     @given(event=events, more=st.binary(min_size=1))
     def test_an_event_with_something_behind_it_fails(self, event: Event, more: bytes) -> None:
         with pytest.raises(StorageFailed):
-            codec.decode_event(AT, codec.encode_event(event) + more)
+            event_codec.decode_event(AT, event_codec.encode_event(event) + more)
 
     @given(event=events, data=st.data())
     def test_a_changed_byte_gives_a_valid_event_or_fails(
         self, event: Event, data: st.DataObject
     ) -> None:
-        value = bytearray(codec.encode_event(event))
+        value = bytearray(event_codec.encode_event(event))
         value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
         assert valid_or_failed(bytes(value))
 
@@ -189,7 +186,7 @@ class TestCodec:
         valid = session.isprintable() and session and kind in range(1, 9) and role in range(1, 5)
         assume(not valid)
         with pytest.raises(StorageFailed):
-            codec.decode_event(AT, bytes([codec.VERSION]) + msgspec.msgpack.encode(fields))
+            event_codec.decode_event(AT, bytes([codec.VERSION]) + msgspec.msgpack.encode(fields))
 
     @given(at_ms=millis, size=st.integers(0, 12).filter(lambda size: size != 6))
     def test_a_time_of_another_size_fails(self, at_ms: Millis, size: int) -> None:
@@ -201,6 +198,6 @@ class TestCodec:
 def valid_or_failed(value: bytes) -> bool:
     """A damaged value may by chance be valid; it may not raise anything but StorageFailed."""
     try:
-        return isinstance(codec.decode_event(AT, value), Event)
+        return isinstance(event_codec.decode_event(AT, value), Event)
     except StorageFailed:
         return True

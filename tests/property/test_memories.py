@@ -6,16 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import (
-    HEX_CHARS,
-    Domain,
-    Memory,
-    Reference,
-    Status,
-)
+from agent_memory.features.memories.model.memories import HEX_CHARS, Memory, Reference, Status
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Domain, Millis
 from tests.memory_values import copies, domains, memory, namespaces, records
 
 hexes = st.from_regex(r"[0-9a-f]{12}", fullmatch=True)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.git import legacy_formats, note_edits, records, trees
 from agent_memory.features.memories.adapters.git.index import Index
 from agent_memory.features.memories.adapters.git.note_edits import Edit
 from agent_memory.features.memories.adapters.git.records import Foreign, Part, Record
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import NAMESPACES, Domain, Memory, Status
+from agent_memory.features.memories.model.memories import NAMESPACES, Memory, Status
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Domain, Millis
 from tests.memory_values import copies, memory
 from tests.memory_values import records as any_memories
 

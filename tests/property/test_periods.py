@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, Period
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 DAY_MS = 86_400_000
 unhurried = settings(deadline=None)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Mode, Statistics
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Asked, Candidate
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, NOW
 

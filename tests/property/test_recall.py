@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import Mode, Scope
-from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.events import Event
+from agent_memory.kernel.ids import Millis
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, Parts, ids, opened, said
 

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Draft, Memory, Status
+from agent_memory.features.memories.model.memories import Draft, Memory, Status
 from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.memory_files import FORMATS, Refused
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, USER, Domain, Millis
 
 # All that UTF-8 can hold, and more often what one of the formats has a meaning for.
 _WICKED = (
@@ -34,7 +34,7 @@ _millis = st.integers(0, MAX_MILLIS).map(Millis)
 _related = st.sampled_from(
     ["decisions:abc1234:0", "subcog://project:my-app/learnings/abc123def456:1"]
 )
-_domains = st.sampled_from([memories.USER, Domain("project:my-app"), Domain("org:acme")])
+_domains = st.sampled_from([USER, Domain("project:my-app"), Domain("org:acme")])
 
 FEWER = settings(max_examples=40)  # the files are long
 
@@ -118,7 +118,7 @@ class TestWhatIsWrittenIsReadAgain:
         outer = Memory(
             digest=digest,
             namespace="research",
-            domain=memories.USER,
+            domain=USER,
             summary="outer",
             content=content,
             created_ms=Millis(0),

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Millis, SessionId
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import Call, CallId, Message, Role, Text, Thought
@@ -36,6 +35,7 @@ from agent_memory.features.runs.model.machine import (
 )
 from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
+from agent_memory.kernel.ids import Millis, SessionId
 from tests.contract.stores import memory
 from tests.runs_kept import about, chat_of, check_chat
 from tests.sessions_told import START

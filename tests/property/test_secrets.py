@@ -8,20 +8,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.model import secrets
 from agent_memory.features.secrets.model.secrets import Incident
 from agent_memory.kernel.errors import ContentBlocked
-from agent_memory.platform.ports import EventLog
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from bench.secret_values import WRAPPINGS, remains

@@ -5,18 +5,11 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.segments import Rules, Segment
 from agent_memory.kernel import ulids
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
 RULES = Rules(
     time_gap_ms=60_000,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import time_expressions
 
 DAY_MS = 86_400_000

@@ -18,16 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.ports import Outbox
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods, segments
@@ -36,7 +29,8 @@ from agent_memory.features.toc.model.segments import Rules, Segment
 from agent_memory.features.toc.model.toc import NEVER, TocNode
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.platform.ports import OrderedStore, Outbox
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from tests.contract.stores import TIMEOUT, OpenStore, everything, memory, rocks
 from tests.inline_worker import InlineWorker

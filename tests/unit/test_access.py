@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel import access
 from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Millis
 
 unhurried = settings(deadline=None)
 secrets = st.text(st.sampled_from("abAB01-_é "), min_size=1)

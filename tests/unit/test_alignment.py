@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType
+from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import alignment
+from agent_memory.kernel.ids import EventId
 from tests.unit.test_extracting import ASSISTANT, QUEUE, TOOL, USER, talk
 
 

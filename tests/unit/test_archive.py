@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from agent_memory.features.backups.services.archiving import KeptMemory, KeptWrite
 from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite, Place
 from agent_memory.features.knowledge.model.sessions import Session
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.interfaces import archive
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 PAGE = Path(__file__).parents[2] / "docs/reference/archive.md"
 

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.forgetting.model.forgetting import Place
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import Kind
 from agent_memory.features.hooks.services.backfill import BATCH
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
 from agent_memory.kernel.errors import Cancelled, InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories

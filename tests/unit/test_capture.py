@@ -6,22 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredNoteQueue
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import (
-    Domain,
-    Draft,
-    Home,
-    Memory,
-    MemoryKey,
-    Status,
-)
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput
-from agent_memory.platform.ports import MemoryChange
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected

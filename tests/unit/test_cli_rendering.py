@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import MAX_MILLIS
 from agent_memory.interfaces.cli import rendering
+from agent_memory.kernel.ids import MAX_MILLIS
 
 END_OF_9999 = 253_402_300_799_999
 unhurried = settings(deadline=None)

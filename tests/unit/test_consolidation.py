@@ -9,25 +9,15 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.index.adapters.vectors import FlatVectors
-from agent_memory.features.index.model import documents
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.memories.adapters.project_store import StoredProjects
-from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.consolidations import Plan
 from agent_memory.features.memories.model.duplicates import Cluster
-from agent_memory.features.memories.model.memories import (
-    USER,
-    Domain,
-    Draft,
-    Home,
-    Memory,
-    MemoryKey,
-    Status,
-)
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.model.reasoning import Written
 from agent_memory.features.memories.model.tiers import Tier
@@ -39,6 +29,7 @@ from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.kernel.errors import Cancelled, NotFound
+from agent_memory.kernel.ids import USER, Domain, MemoryKey, Millis
 from agent_memory.platform.llm.chat import OpenAiChat
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store.batches import Batch, Outcome
@@ -276,7 +267,7 @@ class TestMeaning:
 
         def keep(words: str) -> Memory:
             kept = parts.keep(words)
-            (document,) = documents.of_memory(kept)
+            (document,) = memory_documents.of_memory(kept)
             vectors.replace({document.owner: [(document, [vector])]})
             return kept
 

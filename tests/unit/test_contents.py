@@ -7,20 +7,14 @@ from itertools import pairwise
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Change, Grip, GripId, TocNode, Written
 from agent_memory.features.toc.services.contents import Branch, Contents, Expansion
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Batch, Delete

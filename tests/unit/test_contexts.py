@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Hit
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import Wanted
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Millis
 
 
 def hit(name: str = "a", *, said: str = "We retry five times.", score: float = 0.5) -> Hit:

@@ -7,9 +7,9 @@ import pytest
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Scope
-from agent_memory.features.log.model.events import MAX_MILLIS, EventId, Millis
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis
 from tests.recall_parts import moment, said
 
 GRIP = GripId("grip:0000000000500:01KG7N3T00ABCDEFGHJKMNPQRS")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import duplicates
-from agent_memory.features.memories.model.memories import Domain, Memory
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.kernel.ids import Domain
 from tests.memory_values import memory
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.embeddings import MOST_PARTS, PART_WORDS
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 # Short, so that a document of all parts is below the limit of characters.
 words = st.lists(

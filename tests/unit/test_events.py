@@ -9,17 +9,14 @@ from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
     MAX_METADATA_BYTES,
     MAX_METADATA_ENTRIES,
-    MAX_MILLIS,
     MAX_SESSION_ID_CHARS,
     MAX_TEXT_BYTES,
     Event,
-    EventId,
     EventRole,
     EventType,
-    Millis,
-    SessionId,
 )
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
 SURROGATE = "\ud800"
 UNPRINTABLE = ["\n", "a\0", "tab\t", "\u200b", "\u2028", "\x7f", SURROGATE]

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import extracting, statements
 from agent_memory.features.toc.model.summaries import EMPTY, Child, ChildBullet, Summary, Utterance
+from agent_memory.kernel.ids import EventId, Millis
 from agent_memory.kernel.text import sentences
 
 USER = EventRole.USER
@@ -369,7 +370,7 @@ def child(name: str, *said: tuple[str, float], keywords: tuple[str, ...] = ()) -
 
 def test_processes_that_hash_differently_agree() -> None:
     script = (
-        "from agent_memory.domain import extracting\n"
+        "from agent_memory.features.toc.model import extracting\n"
         "from tests.unit.test_extracting import QUEUE\n"
         "print(extracting.summarize(QUEUE))"
     )

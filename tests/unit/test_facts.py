@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from agent_memory.features.knowledge.model import facts
 from agent_memory.features.knowledge.model.facts import Claim, Fact
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Millis
 
 NOW, LATER = Millis(1_767_600_000_000), Millis(1_767_600_060_000)
 

@@ -16,15 +16,8 @@ from agent_memory.features.forgetting.model import forgetting
 from agent_memory.features.forgetting.model.forgetting import Report, Selection
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
 from agent_memory.features.knowledge.model.episodes import Episode
-from agent_memory.features.log.model.events import EventId, Millis, SessionId
-from agent_memory.features.runs.model.machine import (
-    Answered,
-    Finished,
-    Kept,
-    Outcome,
-    Prompted,
-    Used,
-)
+from agent_memory.features.log.model.metadata import Outcome
+from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, Used
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.summaries import (
     Child,
@@ -35,8 +28,9 @@ from agent_memory.features.toc.model.summaries import (
     Support,
 )
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import Cancelled, InvalidInput
-from agent_memory.platform.ports import Summarizer
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.documents import scratch

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
@@ -19,6 +18,7 @@ from agent_memory.interfaces.http import bodies, origins, rates
 from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, answer
 from agent_memory.interfaces.http.gate import FAILURES_AT_ONCE, Admission, Gate
 from agent_memory.kernel.errors import ConfigError
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory import config
-from agent_memory.features.hooks.model import transcripts
+from agent_memory.features.hooks.model import notices, transcripts
 from agent_memory.features.hooks.model.hooks import Moment, Told
 from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Hit
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Memory
+from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import Wanted
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
 from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.kernel.ids import Domain, Millis
 from tests.hook_inputs import SAMPLES, encoded
 
 AT = Millis(1_772_000_000_000)
@@ -181,7 +181,7 @@ class TestRelated:
 
 class TestSuggested:
     def test_as_it_is_specified(self) -> None:
-        said = contexts.suggested([signal("Use PostgreSQL for the database", "JSONB support")])
+        said = notices.suggested([signal("Use PostgreSQL for the database", "JSONB support")])
         assert said.splitlines() == [
             "<capture_detected>",
             '  <signal type="decision">',
@@ -204,18 +204,18 @@ class TestSuggested:
         ],
     )
     def test_each_kind_in_the_singular(self, namespace: str, kind: str) -> None:
-        said = contexts.suggested([signal("x", namespace=namespace)])
+        said = notices.suggested([signal("x", namespace=namespace)])
         assert f'type="{kind}"' in said
         assert "<reason>" not in said
 
     def test_none_is_nothing(self) -> None:
-        assert contexts.suggested([]) == ""
+        assert notices.suggested([]) == ""
 
 
 class TestCaptured:
     def test_as_it_is_specified(self) -> None:
         kept = memory("Use JWT")
-        said = contexts.captured([kept], "auto-saved before context compaction")
+        said = notices.captured([kept], "auto-saved before context compaction")
         assert said.splitlines() == [
             "<auto_captured>",
             f'  <memory uri="{kept.urn}">',
@@ -226,7 +226,7 @@ class TestCaptured:
         ]
 
     def test_none_is_nothing(self) -> None:
-        assert contexts.captured([], "note") == ""
+        assert notices.captured([], "note") == ""
 
 
 class TestGuidance:
@@ -271,8 +271,8 @@ class TestWhateverIsQuoted:
                 Wanted(project=words, branch=words, guidance="minimal"), [hit("u", quoted)]
             ).text,
             contexts.related([hit(words, quoted)]),
-            contexts.suggested([signal(quoted, words)]),
-            contexts.captured([memory('Use <b> & "JWT"')], quoted),
+            notices.suggested([signal(quoted, words)]),
+            notices.captured([memory('Use <b> & "JWT"')], quoted),
         ]
         for text in filter(None, said):
             ET.fromstring(text)  # noqa: S314

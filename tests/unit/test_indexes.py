@@ -9,10 +9,11 @@ import pytest
 
 from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner
 from agent_memory.features.index.model.queries import Mode, Scope
-from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.recall.services import indexing
 from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.ids import Millis
 from tests.contract.stores import rocks
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import (

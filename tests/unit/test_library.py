@@ -8,9 +8,9 @@ import pytest
 from agent_memory.features.index.model import documents, queries
 from agent_memory.features.index.model.documents import Document, Kind
 from agent_memory.features.index.model.queries import Found, Hit
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
 from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
 from agent_memory.features.toc.model.segments import Segment
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, Parts, dialogue, opened, said
 
 TALK = dialogue(

@@ -4,9 +4,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, Period
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 ULID = "01KG7N3T00ABCDEFGHJKMNPQRS"
 SEGMENT = f"toc:segment:2026-01-30:{ULID}"

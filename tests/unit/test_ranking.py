@@ -8,9 +8,9 @@ import pytest
 
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Mode, Statistics
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, HOUR, MINUTE, NOW, moment
 

@@ -9,20 +9,14 @@ import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import Rules
 from agent_memory.features.toc.services.rebuild import Rebuild, Rebuilt
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Row

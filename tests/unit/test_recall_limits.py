@@ -7,11 +7,11 @@ import pytest
 
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import MAX_OFFSET, Mode, Query, Statistics
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.services import embedding
 from agent_memory.kernel.errors import EmbedderRefused, InvalidInput
-from agent_memory.platform.ports import Embedder
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import schema
 from tests.embedders import HashingEmbedder
 from tests.recall_parts import MINUTE, NOW, Parts, ids, opened, said

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import Answer, Hit
-from agent_memory.features.log.model.events import Millis
-from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Draft, Memory, Status
+from agent_memory.features.memories.model import memories, memory_documents
+from agent_memory.features.memories.model.memories import Draft, Memory, Status
 from agent_memory.interfaces import memory_files, wire
 from agent_memory.interfaces.memory_files import Refused
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Domain, Millis
 
 _AT = Millis(1_774_951_200_123)  # 2026-03-31T10:00:00.123Z
 
@@ -54,7 +53,7 @@ def _summaries(text: str, format_: str = "yaml") -> list[str]:
 
 
 def _recalled(memory: Memory, detail: str) -> str:
-    (document,) = documents.of_memory(memory)
+    (document,) = memory_documents.of_memory(memory)
     hit = Hit(document=document, score=0.5, parts={}, uri=memory.urn)
     return json.dumps(wire.answer_json(Answer(hits=(hit,), total=1), detail))
 

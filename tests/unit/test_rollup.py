@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.summaries import Child, Dialogue, Digest, Summary
 from agent_memory.features.toc.model.toc import Change
 from agent_memory.features.toc.services.rollup import Rollup
+from agent_memory.kernel.ids import Millis
 from tests.contract.stores import memory
 
 

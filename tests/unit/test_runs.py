@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
 from agent_memory.features.runs.model.machine import (
@@ -23,7 +24,6 @@ from agent_memory.features.runs.model.machine import (
     HungUp,
     Input,
     NotWorked,
-    Outcome,
     Output,
     Phase,
     Prepare,

@@ -2,16 +2,10 @@
 
 import pytest
 
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 MINUTE = 60_000
 START = 1_769_783_400_000  # 2026-01-30 14:30

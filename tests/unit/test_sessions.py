@@ -8,7 +8,8 @@ from agent_memory.features.knowledge.model import procedures, sessions, users
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Chain, Step
 from agent_memory.features.knowledge.model.sessions import Session
-from agent_memory.features.log.model.events import Event, Millis
+from agent_memory.features.log.model.events import Event
+from agent_memory.kernel.ids import Millis
 from tests.sessions_told import START, STEP, THUMBNAILS, told
 
 OWNER = "local:ann"

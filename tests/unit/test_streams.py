@@ -12,14 +12,7 @@ from fastapi import FastAPI
 from agent_memory.config import Streaming
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.streaming.services.change_feed import Changes
 from agent_memory.interfaces import wire
@@ -29,6 +22,7 @@ from agent_memory.interfaces.http.connection_limit import Seats
 from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.long_running import Done, Errands
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from tests.contract.stores import memory as in_memory
 from tests.launching import SECONDS
 

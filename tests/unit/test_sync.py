@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.adapters.git import records
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.memory_store import (
@@ -18,8 +17,9 @@ from agent_memory.features.memories.adapters.memory_store import (
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.editing import Curation, Edit
 from agent_memory.features.memories.services.note_writer import NoteWriting
@@ -28,7 +28,7 @@ from agent_memory.features.memories.services.sync import Sync, Synced, Wanted
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, RemoteUnavailable
-from agent_memory.platform.ports import MemoryChange
+from agent_memory.kernel.ids import MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories

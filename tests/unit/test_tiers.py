@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import tiers
 from agent_memory.features.memories.model.memories import NAMESPACES, Status
 from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.kernel.ids import Millis
 from tests.memory_values import memory
 
 DAY = 86_400_000

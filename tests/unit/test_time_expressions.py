@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import time_expressions
 from agent_memory.kernel.text.time_expressions import Window
 

@@ -10,6 +10,7 @@ from agent_memory.features.hooks.adapters.transcripts.files import Reader
 from agent_memory.features.hooks.adapters.transcripts.plain import Plain
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -156,7 +157,7 @@ class TestClaudeCode:
         start, prompt = read(ClaudeCode("file"), [session.prompt("Count the steps.")])
         assert start.type is EventType.SUBAGENT_START
         assert prompt.session == transcripts.session_of(session.session, "a12")
-        assert transcripts.main_session(prompt.session) == session.session
+        assert event_metadata.main_session(prompt.session) == session.session
 
     def test_the_one_that_writes_summaries_is_noise(self) -> None:
         assert claude(Claude(agent="acompact-1").prompt("Create a summary.")) == []

@@ -11,20 +11,11 @@ from hypothesis import strategies as st
 
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Hit
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Page,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Page
 from agent_memory.interfaces import wire
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.launcher import relay
 from agent_memory.proto import memory_pb2 as pb
 

@@ -9,12 +9,13 @@ import pytest
 
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.project_store import StoredProjects
-from agent_memory.features.memories.model.memories import USER, Domain, Home
+from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
+from agent_memory.kernel.ids import USER, Domain
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories

@@ -9,6 +9,7 @@ from agent_memory.features.index.adapters.embedding_queue import StoredEmbedding
 from agent_memory.features.index.adapters.minilm import MiniLm
 from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 from agent_memory.features.index.adapters.vectors import FlatVectors
+from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.recall.services.document_reader import Library
 from agent_memory.features.recall.services.embedding import Embedding
@@ -20,7 +21,7 @@ from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.platform.llm.leased_chat import LeasedChat
 from agent_memory.platform.llm.leases import Lessor
-from agent_memory.platform.ports import Clock, Embedder, OrderedStore
+from agent_memory.platform.ports import Clock, OrderedStore
 
 
 def embedding(

@@ -26,6 +26,7 @@ from agent_memory.features.backups.model import backups as domain_backups
 from agent_memory.features.backups.model.backups import Retention
 from agent_memory.features.backups.services.archiving import Archiving, Stores
 from agent_memory.features.backups.services.backups import UPGRADES_KEPT, Backups, Plan
+from agent_memory.features.checkpoints.adapters import graph_layout
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
@@ -34,7 +35,7 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
     StoredForgettingReports,
 )
-from agent_memory.features.forgetting.adapters.traces import StoredTraces
+from agent_memory.features.forgetting.adapters.traces import Span, StoredTraces
 from agent_memory.features.forgetting.model.forgetting import Report
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
@@ -50,7 +51,6 @@ from agent_memory.features.hooks.adapters.transcripts.codex import Codex
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
 from agent_memory.features.hooks.adapters.transcripts.plain import Plain
 from agent_memory.features.hooks.model import installations
-from agent_memory.features.hooks.model.hooks import WITHHELD
 from agent_memory.features.hooks.services.auto_capture import Reflection
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import Briefing
@@ -67,6 +67,7 @@ from agent_memory.features.knowledge.services.knowledge import Knowledge, Shelf
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.memories.adapters.git import programs as git_programs
@@ -79,6 +80,7 @@ from agent_memory.features.memories.adapters.memory_store import (
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
+from agent_memory.features.memories.ports import Reasoner
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import Curation
@@ -87,10 +89,11 @@ from agent_memory.features.memories.services.project_resolver import Caller, Sha
 from agent_memory.features.memories.services.remote_sync import Sharing
 from agent_memory.features.memories.services.sync import Sync
 from agent_memory.features.memories.services.transfer import Transfer
-from agent_memory.features.operations.adapters import cron, socket_owners
+from agent_memory.features.operations.adapters import cron, salvage, socket_owners
 from agent_memory.features.operations.adapters.cron import CronScheduler, Job
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.ports import Spans
 from agent_memory.features.operations.services import jobs as job_names
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
@@ -117,12 +120,13 @@ from agent_memory.features.runs.services.runs import Rules as RunRules
 from agent_memory.features.runs.services.runs import Runs, Surroundings
 from agent_memory.features.runs.services.toolset import Tooling
 from agent_memory.features.secrets.adapters import factory
-from agent_memory.features.secrets.model.secrets import Incident
+from agent_memory.features.secrets.model.secrets import WITHHELD, Incident
 from agent_memory.features.streaming.services.change_feed import Changes
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.ports import Summarizer
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
@@ -172,16 +176,8 @@ from agent_memory.platform import durable, priority
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.llama import LlamaServer, Setup
-from agent_memory.platform.ports import (
-    Clock,
-    EventLog,
-    OrderedStore,
-    Reasoner,
-    Spans,
-    StoreMaintenance,
-    Summarizer,
-)
-from agent_memory.platform.store import damage, salvage, schema
+from agent_memory.platform.ports import Clock, OrderedStore, StoreMaintenance
+from agent_memory.platform.store import damage, families, schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import Get, RocksEngine
@@ -426,6 +422,7 @@ def build(
                 data / "spool",
                 *damage.folders(db_path),
             ],
+            {families.GRAPH_CHECKPOINTS: [Span(*each) for each in graph_layout.SPANS]},
         ),
         discard_vectors=lambda: shutil.rmtree(index_folder / "vectors", ignore_errors=True),
     )

@@ -21,7 +21,6 @@ import uvloop
 from agent_memory import __version__, config
 from agent_memory.bootstrap import root
 from agent_memory.daemon import logs, runtime_files
-from agent_memory.features.log.model.events import Millis
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
@@ -37,6 +36,7 @@ from agent_memory.kernel.errors import (
     StorageFailed,
     StorageLocked,
 )
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreHealth, StoreStats
 from agent_memory.launcher import relay
 

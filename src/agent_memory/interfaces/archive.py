@@ -19,13 +19,14 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import Use
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.ids import Millis
 
 FORMAT = "agent-memory-export"
 VERSION = 1

@@ -8,8 +8,8 @@ from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.model.procedures import Procedure
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 
 def moment(at_ms: Millis | None) -> str | None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Draft, Memory, Status
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Millis
 
 FORMATS = ("yaml", "json", "jsonl", "markdown")
 MAX_DEPTH = 20  # of YAML: libyaml's binding overflows the stack where lists nest without end

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from agent_memory.features.operations.ports import Spans
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.tracing import Interface, Span, Trace
-from agent_memory.platform.ports import Spans
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"

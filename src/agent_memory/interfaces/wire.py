@@ -14,18 +14,7 @@ import msgspec
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, Kind
 from agent_memory.features.index.model.queries import Answer, Hit, Mode, Query, Scope
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Page,
-    Position,
-    SessionId,
-    check_millis,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Page, check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.consolidations import Plan
 from agent_memory.features.memories.model.memories import Memory
@@ -39,6 +28,7 @@ from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.features.toc.services.contents import Branch, Expansion
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreStats
 from agent_memory.proto import memory_pb2 as pb

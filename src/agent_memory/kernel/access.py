@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple, Self
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Millis
 
 MAX_PORT = 65535
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -1,7 +1,46 @@
-"""Ids of what is kept about knowledge: UUIDs, derived where something has a natural name."""
+"""The ids and positions by which features refer to each other's records."""
 
 import uuid
-from typing import NewType
+from dataclasses import dataclass
+from typing import NamedTuple, NewType
+
+EventId = NewType("EventId", str)
+SessionId = NewType("SessionId", str)
+Millis = NewType("Millis", int)
+MAX_MILLIS = 9_999_999_999_999  # 13 digits: what a zero-padded key can order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in the log's order: time, then the bytes of the id."""
+
+    at_ms: Millis
+    event_id: EventId
+
+    @property
+    def order(self) -> tuple[int, bytes]:
+        return self.at_ms, self.event_id.encode()
+
+    @property
+    def next(self) -> "Position":
+        """The place right behind this one; no event can have it."""
+        return Position(at_ms=self.at_ms, event_id=EventId(self.event_id + "\0"))
+
+
+Digest = NewType("Digest", str)
+Domain = NewType("Domain", str)  # "user", "project:name" or "org:name"
+USER = Domain("user")
+PROJECT = "project"
+ORG = "org"
+
+
+class MemoryKey(NamedTuple):
+    """What a memory is known by."""
+
+    domain: Domain
+    namespace: str
+    digest: Digest
+
 
 KnowledgeId = NewType("KnowledgeId", str)
 

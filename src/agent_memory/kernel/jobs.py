@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 NEVER = Millis(0)
 

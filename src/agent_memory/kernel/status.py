@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent_memory.features.backups.model.backups import BackupStatus
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.jobs import NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,18 @@ class ModelStatus:
     running: bool = False
     pid: int = 0
     trouble: str = ""  # why it did not start, if that was tried last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupStatus:
+    """The last good backup, the last one in the folder of the schedule, and the last one that an
+    upgrade made. Empty paths: none."""
+
+    path: str = ""
+    made_ms: Millis = NEVER
+    scheduled: str = ""
+    scheduled_ms: Millis = NEVER
+    before_upgrade: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

@@ -2,7 +2,7 @@
 
 import time
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 
 class SystemClock:

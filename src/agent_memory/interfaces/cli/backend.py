@@ -14,7 +14,7 @@ from agent_memory.features.forgetting.services.memory_forgetting import MemoryFo
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.index.model.queries import Answer, Query
-from agent_memory.features.log.model.events import Millis, Page, Position
+from agent_memory.features.log.model.events import Page
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
 from agent_memory.features.memories.services.editing import Curation
@@ -39,6 +39,7 @@ from agent_memory.features.toc.services.contents import Children, Contents, Expa
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.ids import Millis, Position
 from agent_memory.kernel.jobs import JobStatus
 from agent_memory.kernel.status import DaemonStatus, Finding, StoreRepair
 from agent_memory.platform.ports import Clock, ModelServer, Worker

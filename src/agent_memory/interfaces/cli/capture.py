@@ -9,7 +9,6 @@ from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
     NAMESPACES,
-    Domain,
     Draft,
     Status,
 )
@@ -21,6 +20,7 @@ from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import Domain
 
 DOMAIN_HELP = "project (that of this folder), user, org, or one by its name: project:my-app."
 

@@ -6,11 +6,11 @@ from dataclasses import asdict
 import click
 
 from agent_memory.features.forgetting.model.forgetting import Report, Selection
-from agent_memory.features.log.model.events import EventId, SessionId
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import here
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import Cancelled, NotFound
+from agent_memory.kernel.ids import EventId, SessionId
 
 
 def _only_one(_ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:

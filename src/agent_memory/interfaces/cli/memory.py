@@ -3,14 +3,7 @@
 import click
 
 from agent_memory import config
-from agent_memory.interfaces.cli.capture import (
-    archive,
-    capture,
-    edit,
-    list_memories,
-    resolve,
-    show,
-)
+from agent_memory.interfaces.cli.capture import archive, capture, edit, list_memories, resolve, show
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.consolidate import consolidate

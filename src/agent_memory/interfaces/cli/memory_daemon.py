@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from agent_memory import config
-from agent_memory.features.backups.model.backups import BackupStatus
 from agent_memory.features.log.model.events import Page
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces import wire
@@ -21,7 +20,7 @@ from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
 from agent_memory.interfaces.cli.verify import verify
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
-from agent_memory.kernel.status import DaemonStatus, IndexesStatus, StoreStats
+from agent_memory.kernel.status import BackupStatus, DaemonStatus, IndexesStatus, StoreStats
 
 NOT_RUNNING = 1
 FAILING = wire.ERRORS[StorageFailed].exit

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import Call, Text, Thought
 from agent_memory.features.runs.model.machine import (
@@ -21,7 +22,6 @@ from agent_memory.features.runs.model.machine import (
     Deny,
     Event,
     Failed,
-    Outcome,
     Proposal,
     RunCancelled,
     SkillInvocation,

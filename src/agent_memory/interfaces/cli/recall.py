@@ -17,8 +17,8 @@ from agent_memory.features.index.model.queries import (
     Query,
     Scope,
 )
-from agent_memory.features.log.model.events import MAX_MILLIS, EventRole, Millis
-from agent_memory.features.memories.model.memories import NAMESPACES, USER
+from agent_memory.features.log.model.events import EventRole
+from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
 from agent_memory.features.recall.services.reasoning import Concluded
@@ -27,6 +27,7 @@ from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import Searching
 from agent_memory.interfaces.cli.capture import Words, caller, joined
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,16 +15,7 @@ from agent_memory.client import (
 )
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Answer, Hit, Query
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Page,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole, EventType, Page
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
@@ -36,6 +27,7 @@ from agent_memory.kernel.errors import (
     RemoteUnavailable,
     Unauthorized,
 )
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.jobs import JobState, JobStatus, Result
 from agent_memory.kernel.text import time_expressions
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 import click
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.memories.model.memories import NAMESPACES, ORG, PROJECT, USER, family
+from agent_memory.features.memories.model.memories import NAMESPACES, family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import Synced, Wanted
 from agent_memory.features.recall.services.memory_stats import Counted, Verified
@@ -14,6 +14,7 @@ from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
 

@@ -5,15 +5,7 @@ from pathlib import Path
 
 import click
 
-from agent_memory.features.memories.model.memories import (
-    NAMESPACES,
-    ORG,
-    PROJECT,
-    USER,
-    Domain,
-    Draft,
-    family,
-)
+from agent_memory.features.memories.model.memories import NAMESPACES, Draft, family
 from agent_memory.features.memories.services.transfer import Brought
 from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import memory_files
@@ -21,6 +13,7 @@ from agent_memory.interfaces.cli import archive, backfill, rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 MAX_BYTES = 64 << 20
 SECONDS = 300.0

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import unquote
 
+from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.kernel.access import Address, SocketOwner
 from agent_memory.kernel.errors import Unauthorized
-from agent_memory.platform.ports import SocketOwners
 
 _UNIX = "unix:"
 _REMEMBERED = 1024  # connections, whose further calls need less

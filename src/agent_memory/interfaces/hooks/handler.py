@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from agent_memory import config
+from agent_memory.features.hooks.model import notices
 from agent_memory.features.hooks.model.hooks import Moment, Told, withheld
 from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.services.auto_capture import Reflection
@@ -23,7 +24,7 @@ from agent_memory.features.hooks.services.context_injection import Briefing
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import check_session_id
-from agent_memory.features.memories.model.memories import PROJECT, Memory
+from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services import sync
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -36,6 +37,7 @@ from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
+from agent_memory.kernel.ids import PROJECT
 from agent_memory.kernel.tracing import Interface
 
 log = structlog.get_logger()
@@ -221,8 +223,8 @@ class HookHandler:
         if chosen.recall:
             related = self.briefing.about_prompt(told.session, place, told.said)
         parts = (
-            contexts.captured(heard.captured, "captured from the prompt"),
-            contexts.suggested(heard.suggested),
+            notices.captured(heard.captured, "captured from the prompt"),
+            notices.suggested(heard.suggested),
             related,
         )
         return "\n".join(filter(None, parts))
@@ -234,7 +236,7 @@ class HookHandler:
             *self._reflect(told, place, settings),
         ]
         self.briefing.given.forget(told.session)
-        return contexts.captured(kept, "auto-saved before context compaction")
+        return notices.captured(kept, "auto-saved before context compaction")
 
     def _reflect(self, told: Told, place: Place, settings: config.Settings) -> list[Memory]:
         chosen = settings.hooks

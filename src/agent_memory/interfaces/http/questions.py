@@ -14,12 +14,11 @@ from agent_memory.features.index.model.queries import (
     Query,
     Scope,
 )
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import ORG, PROJECT
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.interfaces import wire
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, Millis
 
 _NAME_CHARS = 300
 

@@ -7,9 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import Mode, Scope
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.log.services.timeline import MAX_EVENTS
-from agent_memory.features.memories.model.memories import Domain
 from agent_memory.features.memories.model.projects import NOWHERE, Place
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
 from agent_memory.interfaces import knowledge_json, wire
@@ -18,6 +16,7 @@ from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
 from agent_memory.kernel.errors import NotFound
+from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
 
 Object = dict[str, Any]
 NO_PLACE = Place(domain=Domain("user"), home=NOWHERE)  # a program on a port is in no folder

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
-from agent_memory.features.memories.model.memories import USER
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.sync import Wanted
 from agent_memory.features.streaming.services.change_feed import Change, Follower, Happening
@@ -19,6 +18,7 @@ from agent_memory.interfaces.http.dependencies import Parts
 from agent_memory.interfaces.http.long_running import Done, Errands
 from agent_memory.interfaces.http.questions import Question
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
+from agent_memory.kernel.ids import USER
 
 MAX_TIMEOUT = 300
 DEFAULT_TIMEOUT = 25

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory import config
-from agent_memory.features.memories.model.memories import ORG, PROJECT, USER, Domain
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp import uris
 from agent_memory.interfaces.mcp.dependencies import Parts
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 ALL = "all"
 

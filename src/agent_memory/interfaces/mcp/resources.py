@@ -13,22 +13,16 @@ from mcp_types import Annotations, Resource, ResourceTemplate
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query, Scope
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis, check_millis
+from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import (
-    NAMESPACES,
-    ORG,
-    PROJECT,
-    SCHEME,
-    USER,
-    Domain,
-)
+from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import Visit
 from agent_memory.interfaces.mcp.tools import hit_json, node_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
+from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
 PAGE = 50  # memories that are listed at a time
 LISTED = 100  # memories of a namespace that are told when it is read

@@ -31,13 +31,14 @@ from mcp_types import (
 )
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import PROJECT, SCHEME, Memory
+from agent_memory.features.memories.model.memories import SCHEME, Memory
 from agent_memory.features.streaming.services.change_feed import Changes, Follower, Record
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.mcp import errors, uris
 from agent_memory.interfaces.mcp.request_context import Visit
 from agent_memory.interfaces.mcp.resources import MAX_URI_CHARS
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, Overloaded, StorageClosed
+from agent_memory.kernel.ids import PROJECT
 
 MAX_URIS = 1_000  # of one client
 MAX_STREAMS = 500

@@ -10,7 +10,6 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import Hit, Mode, Query, Scope
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import Wanted
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
@@ -20,6 +19,7 @@ from agent_memory.interfaces.mcp import budgets, configuring, schemas, tool_inpu
 from agent_memory.interfaces.mcp.long_running import Done
 from agent_memory.interfaces.mcp.request_context import Visit
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 KINDS = {
     "memories": Kind.MEMORY,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 MAX_LOOKED_AT = 1_000  # characters of a query
 YEARS_BACK = 20  # how many a month or day without a year may mean: conversations may be old

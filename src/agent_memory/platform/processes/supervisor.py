@@ -1,10 +1,10 @@
 """The warden: a process between daemon and child, so that the child never outlives the daemon.
 
 It runs as `python -I -S supervisor.py DESCRIPTOR NAME`, and imports nothing of the package: a
-descriptor of a socket pair is its lifeline. Over it comes what to run; back go the child's pid and how it
-ended, each a line. The end of the lifeline is the end of the daemon, and so of the child: SIGTERM
-to its group, a grace, SIGKILL. If the warden itself is killed, Linux kills the child (and the
-daemon its group).
+descriptor of a socket pair is its lifeline. Over it comes what to run; back go the child's pid and
+how it ended, each a line. The end of the lifeline is the end of the daemon, and so of the child:
+SIGTERM to its group, a grace, SIGKILL. If the warden itself is killed, Linux kills the child (and
+the daemon its group).
 """
 
 import ctypes

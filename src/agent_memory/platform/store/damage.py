@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import Damage
 from agent_memory.platform import durable
 from agent_memory.platform.store import families, write_ahead_log

@@ -1,7 +1,6 @@
 """Key layout. Times are zero-padded to 13 digits, so byte order is time order."""
 
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
-from agent_memory.features.memories.model.memories import Digest, Domain, MemoryKey
+from agent_memory.kernel.ids import Digest, Domain, EventId, MemoryKey, Millis, Position, SessionId
 
 OUTBOX_PREFIX = b"outbox:"
 SESSION_PREFIX = b"ses:"

@@ -4,10 +4,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from agent_memory.features.backups.model.backups import BackupStatus
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import NEVER
+from agent_memory.kernel.status import BackupStatus
 from agent_memory.platform.durable import write_whole
 
 FILE = "backup.json"

@@ -17,8 +17,8 @@ from pathlib import Path
 from agent_memory.features.backups.adapters import archives, files, sources
 from agent_memory.features.backups.model import backups
 from agent_memory.features.backups.model.backups import BackedFile, Manifest, Snapshot
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.durable import sync_folder, write_whole
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.jobs import NEVER
+from agent_memory.kernel.ids import Millis
 
 FORMAT = "agent-memory-backup"
 VERSION = 1
@@ -97,18 +96,6 @@ class Restored:
     source: str
     data: str
     aside: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupStatus:
-    """The last good backup, the last one in the folder of the schedule, and the last one that an
-    upgrade made. Empty paths: none."""
-
-    path: str = ""
-    made_ms: Millis = NEVER
-    scheduled: str = ""
-    scheduled_ms: Millis = NEVER
-    before_upgrade: str = ""
 
 
 def name(made_ms: Millis, store: str) -> str:

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
+from agent_memory.features.checkpoints.ports import GraphCheckpoints
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.facts import Fact, Former
@@ -16,37 +17,23 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
 from agent_memory.features.knowledge.services import facts, knowledge
-from agent_memory.features.log.model.events import MAX_MILLIS, Event, Millis
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import (
-    Domain,
-    Draft,
-    Home,
-    Memory,
-    MemoryKey,
-    Status,
-    digest_of,
-)
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status, digest_of
 from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses, Projects
 from agent_memory.features.memories.services.capture import Capture
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, StorageFailed
-from agent_memory.platform.ports import (
-    EventLog,
-    GraphCheckpoints,
-    KnowledgeChange,
-    KnowledgeStore,
-    Memories,
-    MemoryChange,
-    MemoryUses,
-    Projects,
-    SecretsFilter,
-    TocReader,
-)
+from agent_memory.kernel.ids import MAX_MILLIS, Domain, MemoryKey, Millis
 
 PAGE = 500
 WRITE_BYTES = 4 << 20

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import BackupStatus, Retention, Snapshot, Taken
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.backups.model.backups import Retention, Snapshot, Taken
+from agent_memory.features.backups.ports import BackupHistory, Snapshots
 from agent_memory.features.memories.services.note_writer import NoteWriting
 from agent_memory.kernel.errors import Overloaded
-from agent_memory.platform.ports import BackupHistory, Clock, Snapshots
+from agent_memory.kernel.ids import Millis
+from agent_memory.kernel.status import BackupStatus
+from agent_memory.platform.ports import Clock
 
 UPGRADES_KEPT = 2
 MISSED = 2  # scheduled times that may pass without a good backup

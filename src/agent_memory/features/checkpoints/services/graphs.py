@@ -21,9 +21,10 @@ from agent_memory.features.checkpoints.model.graphs import (
     WriteKey,
     WritesPage,
 )
-from agent_memory.features.hooks.model.hooks import WITHHELD
+from agent_memory.features.checkpoints.ports import GraphCheckpoints, GraphThreads
+from agent_memory.features.secrets.model.secrets import WITHHELD
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput
-from agent_memory.platform.ports import GraphCheckpoints, GraphThreads, SecretsFilter
 
 CleanCheckpoint = NewType("CleanCheckpoint", GraphCheckpoint)
 

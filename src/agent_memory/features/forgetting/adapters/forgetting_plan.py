@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from agent_memory.features.forgetting.model.forgetting import Place, Report
+from agent_memory.features.forgetting.model.forgetting import Report
+from agent_memory.features.log.model.events import Place
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import Clock, OrderedStore
 from agent_memory.platform.store import codec, families, keys

@@ -2,12 +2,11 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from agent_memory.features.checkpoints.adapters import graph_layout
 from agent_memory.features.forgetting.model.forgetting import Searched, Trace
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
@@ -26,16 +25,30 @@ _LAST = b"\xff" * 64
 # All else is made from events and memories. Facts are someone's word, and the states of graphs are
 # their programs' own.
 _KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
-_SPANS = {families.GRAPH_CHECKPOINTS: graph_layout.SPANS}
 # RocksDB's own words, of which people who work on a database speak too; it writes no value there.
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 
 
+class Span(NamedTuple):
+    """Keys of a family, and how many of its rows to read at once."""
+
+    start: bytes
+    end: bytes
+    rows: int
+
+
 class StoredTraces:
-    def __init__(self, store: OrderedStore, folders: Callable[[], Sequence[Path]]) -> None:
-        """Look into the folders that there are at the time."""
+    def __init__(
+        self,
+        store: OrderedStore,
+        folders: Callable[[], Sequence[Path]],
+        spans: Mapping[str, Sequence[Span]] | None = None,
+    ) -> None:
+        """Search a store and the folders that exist at the time. `spans` divides families whose
+        rows are too large to read by the page."""
         self._store = store
         self._folders = folders
+        self._spans = spans or {}
 
     def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
         """Of any case, and with any blanks between words: so they stand in what is made from it."""
@@ -85,7 +98,7 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[Trace]:
-        for first, end, page in _SPANS.get(family, ((b"", _LAST, _PAGE),)):
+        for first, end, page in self._spans.get(family, (Span(b"", _LAST, _PAGE),)):
             start = first
             while rows := self._store.scan(family, start, end, limit=page):
                 for needle in search.found(read(_joined(rows))):

@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    Millis,
-    Position,
-    SessionId,
-    check_millis,
-)
-from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.toc import GripId
+from agent_memory.features.log.model.events import Event, check_millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 LEAST_BYTES = 6  # of a needle: fewer are found by chance in any large file
 LINE_BYTES = 12  # of a short line
@@ -54,13 +46,6 @@ class Selection:
             raise InvalidInput(f"the time range ends ({self.until}) before it begins: {self.since}")
 
 
-class Place(NamedTuple):
-    """Where an event stands in its session; of a segment, its first one."""
-
-    session_id: SessionId
-    at: Position
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a selection would forget."""
@@ -69,16 +54,6 @@ class Preview:
     sessions: int = 0
     first_ms: Millis | None = None
     last_ms: Millis | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
-    """What leaves the table of contents for good."""
-
-    versions: tuple[tuple[NodeId, int], ...] = ()
-    grips: tuple[GripId, ...] = ()
-    stale_grips: tuple[GripId, ...] = ()  # held by nobody any more; removed once nothing is dirty
-    unpinned: tuple[GripId, ...] = ()  # of which no kept version of a period is left
 
 
 class Trace(NamedTuple):

@@ -13,13 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from agent_memory.features.forgetting.model import forgetting
-from agent_memory.features.forgetting.model.forgetting import (
-    Erasure,
-    Place,
-    Preview,
-    Report,
-    Selection,
-)
+from agent_memory.features.forgetting.model.forgetting import Preview, Report, Selection
+from agent_memory.features.forgetting.ports import ForgettingPlan, ForgettingReports
 from agent_memory.features.forgetting.services.purging import (
     COMPACTING,
     INDEXES,
@@ -29,21 +24,16 @@ from agent_memory.features.forgetting.services.purging import (
     Purging,
 )
 from agent_memory.features.knowledge.services.learning import Learning
-from agent_memory.features.log.model.events import Millis, Position, SessionId
+from agent_memory.features.log.model.events import Place
 from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.log.ports import EventLog, EventRemover
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.toc import Change, GripId, TocNode
+from agent_memory.features.toc.model.toc import Change, Erasure, GripId, TocNode
+from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.platform.ports import (
-    EventLog,
-    EventRemover,
-    ForgettingPlan,
-    ForgettingReports,
-    TocEraser,
-    TocReader,
-)
+from agent_memory.kernel.ids import Millis, Position, SessionId
 
 LISTING, REMOVING, CONTENTS = "listing", "removing", "contents"
 PHASES = (LISTING, REMOVING, CONTENTS, INDEXES, COMPACTING, SEARCHING)

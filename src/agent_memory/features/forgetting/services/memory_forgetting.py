@@ -8,12 +8,14 @@ from agent_memory.features.forgetting.model.forgetting import Report
 from agent_memory.features.forgetting.services.purging import UNREACHABLE, Done, Purging
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import Journal, MemoryUses
 from agent_memory.features.memories.services.editing import Curation
 from agent_memory.features.memories.services.note_writer import NoteWriting
 from agent_memory.kernel.errors import GitFailed, NotFound
-from agent_memory.platform.ports import Clock, Journal, MemoryUses
+from agent_memory.kernel.ids import Domain
+from agent_memory.platform.ports import Clock
 
 NOTES = "notes"
 

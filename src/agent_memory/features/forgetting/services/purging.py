@@ -5,11 +5,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from agent_memory.features.forgetting.model.forgetting import Proof
+from agent_memory.features.forgetting.ports import Traces
 from agent_memory.features.index.model.queries import Query
 from agent_memory.features.log.model.outbox import Entry
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
-from agent_memory.platform.ports import StoreMaintenance, Traces
+from agent_memory.platform.ports import StoreMaintenance
 
 INDEXES, COMPACTING, SEARCHING = "indexes", "compacting", "searching"
 

@@ -7,16 +7,11 @@ from enum import StrEnum
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.tool_use import Use
 from agent_memory.features.hooks.model.transcripts import Kind
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event, EventRole, EventType
+from agent_memory.features.secrets.model.secrets import WITHHELD
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 
-WITHHELD = "[withheld by the secrets filter]"
 MAX_ABOUT_CHARS = 1_500  # of each: together they stay within what an event may have
 
 
@@ -88,7 +83,7 @@ def events(told: Told, *, project: str, branch: str) -> list[Event]:
             return [made.mark(Kind.SESSION_START, EventType.SESSION_START, told.nonce)]
         case Moment.SUBAGENT_START:
             # It starts once, unless it has no session of its own.
-            own = transcripts.main_session(told.session) != told.session
+            own = event_metadata.main_session(told.session) != told.session
             given = "" if own else told.nonce
             return [made.mark(Kind.SUBAGENT_START, EventType.SUBAGENT_START, given)]
         case Moment.PROMPT:

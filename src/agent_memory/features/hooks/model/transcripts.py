@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    MAX_TEXT_BYTES,
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-)
+from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
 NEAR_MS = 10_000  # a hook and the line of the same happening are no further apart
 IMPORTED = "imported"
@@ -105,11 +97,6 @@ def session_of(session: str, agent: str = "") -> str:
     Its name tells both; as metadata they would count as content, which forgetting looks for.
     """
     return f"{session}/{agent}" if agent else session
-
-
-def main_session(session: str) -> str:
-    """The session that a subagent's belongs to."""
-    return session.partition("/")[0]
 
 
 def fingerprint(*parts: str) -> str:

@@ -9,22 +9,15 @@ from agent_memory.features.hooks.model.hooks import Told
 from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import Mode, Query, Scope
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    EventRole,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event, EventRole
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft, Memory
 from agent_memory.features.memories.model.projects import NOWHERE, Place
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
-from agent_memory.platform.ports import EventLog
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 
 EVENTS = 400  # of a session, the latest: a compaction comes sooner
 READ_CHARS = 8_000  # of each

@@ -7,20 +7,14 @@ from pathlib import PurePath
 
 from agent_memory.features.hooks.model import transcripts
 from agent_memory.features.hooks.model.transcripts import Recorded, Source
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.hooks.ports import Transcripts
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
-from agent_memory.platform.ports import Transcripts
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
 BATCH = 25  # so few that what others record does not wait for long
 BATCH_CHARS = 1 << 20
@@ -226,7 +220,7 @@ class _Run:
             return {}
         if folder not in self._projects:
             self._projects[folder] = self._project(folder)
-        whole = transcripts.main_session(recorded.session)
+        whole = event_metadata.main_session(recorded.session)
         began = self._first.setdefault(
             whole, self._projects[folder] or memories.project_name(PurePath(folder).name)
         )

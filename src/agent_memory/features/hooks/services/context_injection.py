@@ -12,12 +12,12 @@ from pathlib import PurePath
 
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Mode, Query, Scope
-from agent_memory.features.memories.model.memories import USER
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import Wanted
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.kernel.ids import USER
 
 RELATED = 3
 LEAST_SCORE = 0.2  # below it, a memory shares a word with a prompt by chance

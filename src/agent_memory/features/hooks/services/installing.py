@@ -20,9 +20,9 @@ from agent_memory.features.hooks.model.installations import (
     Standing,
     Wanted,
 )
+from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
-from agent_memory.platform.ports import AgentSetup, ConfigFiles
 
 NOTHING = Wanted()
 

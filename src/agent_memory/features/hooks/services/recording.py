@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
 from agent_memory.features.hooks.model.hooks import Told
-from agent_memory.features.log.model.events import Event, EventId, Millis, Position
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
+from agent_memory.kernel.ids import EventId, Millis, Position
 
 _NEAR = 100  # events of a session within that time; there are never so many
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
 from agent_memory.features.hooks.model.hooks import Told, withheld
+from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded, StorageFailed
-from agent_memory.platform.ports import SecretsFilter, Spool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Sequence
 
-from agent_memory.features.log.adapters.outbox import decode_entry, encode_entry
+from agent_memory.features.index.ports import Waiting
+from agent_memory.features.log.adapters.outbox_entries import decode_entry, encode_entry
 from agent_memory.features.log.model.outbox import Entry
 from agent_memory.kernel.errors import StorageFailed
-from agent_memory.platform.ports import OrderedStore, Ticket, Waiting
+from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange
 

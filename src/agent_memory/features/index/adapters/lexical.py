@@ -27,8 +27,8 @@ from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Found, Scope, Statistics, domain_names
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.kernel.errors import IndexFailed
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
 from agent_memory.kernel.text import analysis
 

@@ -31,8 +31,8 @@ from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner, key_of
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import Found, Scope, domain_names
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis
 from agent_memory.kernel.errors import IndexFailed
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform import durable
 

@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NewType
 
-from agent_memory.features.knowledge.model.facts import Fact
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Millis
-from agent_memory.features.memories.model.memories import PROJECT, Memory, MemoryKey, Status
+from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
 
 CONTENTS = "memory://toc"  # before the id of a node, in its URI
 GRIPS = "memory://grips"
@@ -95,48 +93,8 @@ def memory_owner(key: MemoryKey) -> Owner:
     return Owner("memory:" + "/".join(key))
 
 
-def of_memory(memory: Memory) -> list[Document]:
-    """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
-    if memory.status is Status.TOMBSTONE:
-        return []
-    family, _, name = memory.domain.partition(":")
-    return [
-        Document(
-            kind=Kind.MEMORY,
-            id=memory.urn,
-            owner=memory_owner(memory.key),
-            at_ms=memory.created_ms,
-            title=memory.summary,
-            text=memory.content,
-            session=memory.session_id,
-            project=name if family == PROJECT else "",
-            namespace=memory.namespace,
-            domain=memory.domain,
-            spec=memory.spec,
-            status=memory.status.value,
-            tags=memory.tags,
-            relates_to=memory.relates_to,
-        )
-    ]
-
-
 def fact_owner(name: KnowledgeId) -> Owner:
     return Owner(f"fact:{name}")
-
-
-def of_fact(fact: Fact) -> Document:
-    family, _, name = fact.scope.partition(":")
-    return Document(
-        kind=Kind.FACT,
-        id=fact.id,
-        owner=fact_owner(fact.id),
-        at_ms=fact.valued_ms,
-        title=fact.key,
-        text=fact.value,
-        project=name if family == PROJECT else "",
-        agent=fact.agent_id or "",
-        speaker=fact.user_id or "",
-    )
 
 
 def of_event(event: Event) -> list[Document]:

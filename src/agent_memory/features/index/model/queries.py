@@ -6,14 +6,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, key_of
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    EventId,
-    Millis,
-    Position,
-    check_millis,
-)
+from agent_memory.features.log.model.events import check_millis
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position
 
 MAX_QUERY_CHARS = 10_000
 DEFAULT_LIMIT = 10

@@ -21,10 +21,11 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.log.adapters.outbox import encode_entry
+from agent_memory.features.knowledge.ports import KnowledgeChange, Record
+from agent_memory.features.log.adapters.outbox_entries import encode_entry
 from agent_memory.features.log.model.outbox import FactChanged
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
-from agent_memory.platform.ports import KnowledgeChange, OrderedStore, Record
+from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import (
     Absent,

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel import limits
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

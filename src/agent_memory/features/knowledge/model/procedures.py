@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agent_memory.features.log.model.events import Event, EventType, Millis
+from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.kernel import ids, limits
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, Millis
 
 TOOL_CHAIN = "tool_chain"
 REPEATED = 3  # times until something is a habit

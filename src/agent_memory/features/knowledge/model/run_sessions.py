@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.knowledge.model import sessions, users
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.sessions import Session
-from agent_memory.features.log.model.events import Event, EventType, Millis, SessionId
-from agent_memory.features.runs.model import run_events
-from agent_memory.features.runs.model.machine import Outcome
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.kernel import ids
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, Millis, SessionId
 
 _ERRORS = {
     Outcome.COMPLETED.value: None,
@@ -65,7 +65,7 @@ def continued(known: Known, events: Iterable[Event], owner: str) -> Known:
     session, whole, runs = known.session, known.whole, dict(known.runs)
     for event in events:
         session = sessions.continued(session, event, owner)
-        run_id = run_events.run_of(event)
+        run_id = event_metadata.run_of(event)
         if run_id:
             before = runs.get(run_id)
             run = _run_continued(before or _begun(event, run_id), event, owner)
@@ -82,7 +82,7 @@ def episode(run: Run, known: Episode | None, now: Millis) -> Episode:
         agent_id=run.agent,
         user_id=users.id_of(run.user) if run.user else None,
         session_id=run.session_id,
-        trigger_type=run_events.RUN,
+        trigger_type=event_metadata.RUN,
         success=error is None,
         error_code=error,
         summary=run.summary,
@@ -101,14 +101,14 @@ def _begun(event: Event, run_id: str) -> Run:
         started_ms=event.at_ms,
         last_ms=event.at_ms,
         last_event_id=event.event_id,
-        trigger=run_events.RUN,
+        trigger=event_metadata.RUN,
     )
 
 
 def _run_continued(run: Run, event: Event, owner: str) -> Run:
     run = sessions.heard(sessions.noted(run, event, owner), event)
     if event.type is EventType.ASSISTANT_STOP:
-        return replace(run, outcome=sessions.named(event.metadata, run_events.OUTCOME))
+        return replace(run, outcome=sessions.named(event.metadata, event_metadata.OUTCOME))
     return run
 
 

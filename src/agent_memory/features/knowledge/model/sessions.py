@@ -8,21 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from agent_memory.features.hooks.model.transcripts import main_session
 from agent_memory.features.knowledge.model import procedures, users
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Step
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventType,
-    Millis,
-    Position,
-    SessionId,
-)
-from agent_memory.features.runs.model import run_events
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import main_session
 from agent_memory.kernel import ids
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, Position, SessionId
 
 MAX_CHAINS = 200  # that are counted of one session
 SUMMARY_CHARS = 200
@@ -110,7 +103,7 @@ def follows(session: Session | None, event: Event) -> bool:
 def continued(session: Session | None, event: Event, owner: str) -> Session:
     """After one more event. `owner` is who talks with the agents of this machine."""
     known = _begun(event) if session is None else session
-    if run_events.run_of(event):
+    if event_metadata.run_of(event):
         return _ran(known, event, owner)
     noticed = noted(known, event, owner)
     if known.has_runs:

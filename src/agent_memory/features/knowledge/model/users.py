@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel import ids, limits
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, Millis
 
 _TELEGRAM = "telegram:"
 _EMAIL = "email:"

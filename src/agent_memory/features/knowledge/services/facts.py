@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from agent_memory.features.knowledge.model import facts
 from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import NotFound, Overloaded
 from agent_memory.kernel.limits import NAME_CHARS
-from agent_memory.platform.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
+from agent_memory.platform.ports import Clock
 
 TRIES = 100  # to write what someone else writes at the same time
 _FORMER = 500

@@ -11,11 +11,13 @@ from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel import limits
 from agent_memory.kernel.errors import InvalidInput, NotFound, Overloaded
 from agent_memory.kernel.ids import KnowledgeId
-from agent_memory.platform.ports import Clock, KnowledgeChange, KnowledgeStore, SecretsFilter
+from agent_memory.platform.ports import Clock
 
 TRIES = 100  # to write what someone else writes at the same time
 MAX_ITEMS = 1_000  # of a list in a record; what we make ourselves has far fewer

@@ -11,11 +11,14 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Known, Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.log.model.events import MAX_MILLIS, Event, Millis, Position, SessionId
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
-from agent_memory.features.runs.model import run_events
+from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.kernel.errors import Overloaded
-from agent_memory.platform.ports import Clock, EventLog, KnowledgeChange, KnowledgeStore, Outbox
+from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
+from agent_memory.platform.ports import Clock
 
 BATCH = 1_000  # entries of the outbox
 TRIES = 20  # where a program changes the same records meanwhile
@@ -80,7 +83,7 @@ class Learning:
             new = by_session[name]
             if not sessions.follows(known, new[0]):
                 return self._anew(name, known)
-            runs = dict.fromkeys(run for event in new if (run := run_events.run_of(event)))
+            runs = dict.fromkeys(run for event in new if (run := event_metadata.run_of(event)))
             before = self._known(name, known, list(runs))
             return before, run_sessions.continued(before, new, self.owner)
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from agent_memory.features.forgetting.model.forgetting import Place
-from agent_memory.features.log.model.events import Event, EventId, Millis, Page, Position, SessionId
+from agent_memory.features.log.adapters import event_codec
+from agent_memory.features.log.model.events import Event, Page, Place
 from agent_memory.kernel import futures
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import (
@@ -36,7 +37,7 @@ class StoredEventLog:
             return None
         at = Position(at_ms=codec.decode_millis(found), event_id=event_id)
         value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
-        return None if value is None else codec.decode_event(at, value)
+        return None if value is None else event_codec.decode_event(at, value)
 
     def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
         batches = [_alias(event_id, at_ms) for event_id, at_ms in names]
@@ -53,7 +54,7 @@ class StoredEventLog:
             families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
         )
         return [
-            codec.decode_event(at, value)
+            event_codec.decode_event(at, value)
             for at, value in zip(positions, found, strict=True)
             if value is not None
         ]
@@ -107,7 +108,7 @@ class StoredEventLog:
             wanted = min(_CHUNK, limit - len(events)) + 1
             rows = self._store.scan(family, start, end, limit=wanted, reverse=reverse)
             for at, value in self._values(family, rows[: wanted - 1]):
-                event = codec.decode_event(at, value)
+                event = event_codec.decode_event(at, value)
                 size += len(value) + _framing(event)
                 if events and size > PAGE_BYTES:
                     return _unfinished(events)
@@ -134,7 +135,7 @@ def _batch(event: Event) -> Batch:
     name = keys.event_id(event.event_id)
     return Batch(
         (
-            Put(families.EVENTS, key, codec.encode_event(event)),
+            Put(families.EVENTS, key, event_codec.encode_event(event)),
             Put(families.EVENT_IDS, name, codec.encode_millis(event.at_ms)),
             Put(
                 families.SESSION_EVENTS,

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NewType
+from typing import NamedTuple
 
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 
-EventId = NewType("EventId", str)
-SessionId = NewType("SessionId", str)
-Millis = NewType("Millis", int)
-
-MAX_MILLIS = 9_999_999_999_999  # 13 digits: what a zero-padded key can order
 MAX_EVENT_ID_CHARS = 128
 MAX_SESSION_ID_CHARS = 256
 MAX_TEXT_BYTES = 1 << 20
@@ -39,23 +35,6 @@ class EventRole(IntEnum):
     ASSISTANT = 2
     SYSTEM = 3
     TOOL = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """A place in the log's order: time, then the bytes of the id."""
-
-    at_ms: Millis
-    event_id: EventId
-
-    @property
-    def order(self) -> tuple[int, bytes]:
-        return self.at_ms, self.event_id.encode()
-
-    @property
-    def next(self) -> "Position":
-        """The place right behind this one; no event can have it."""
-        return Position(at_ms=self.at_ms, event_id=EventId(self.event_id + "\0"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,3 +112,10 @@ def _utf8_size(name: str, text: str) -> int:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as exc:
         raise InvalidInput(f"{name} must be valid Unicode (it holds a lone surrogate)") from exc
+
+
+class Place(NamedTuple):
+    """Where an event stands in its session; of a segment, its first one."""
+
+    session_id: SessionId
+    at: Position

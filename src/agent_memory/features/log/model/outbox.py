@@ -6,9 +6,7 @@ does no harm.
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Position, SessionId
-from agent_memory.features.memories.model.memories import MemoryKey
-from agent_memory.kernel.ids import KnowledgeId
+from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Position, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

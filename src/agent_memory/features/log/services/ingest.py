@@ -5,14 +5,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import NewType
 
-from agent_memory.features.log.model.events import (
-    MAX_EVENT_ID_CHARS,
-    MAX_SESSION_ID_CHARS,
-    Event,
-    EventId,
-    SessionId,
-)
-from agent_memory.platform.ports import EventLog, SecretsFilter
+from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, Event
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.ids import EventId, SessionId
 
 Clean = NewType("Clean", Event)
 

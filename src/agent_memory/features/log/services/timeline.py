@@ -2,18 +2,10 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    Millis,
-    Page,
-    Position,
-    SessionId,
-    check_millis,
-    check_session_id,
-)
+from agent_memory.features.log.model.events import Event, Page, check_millis, check_session_id
+from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.platform.ports import EventLog
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
 DEFAULT_EVENTS = 50
 MAX_EVENTS = 1_000

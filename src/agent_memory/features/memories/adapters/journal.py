@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import msgspec
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.consolidations import Run, Undo
-from agent_memory.features.memories.model.memories import Domain, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Status
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch, Delete, DeleteRange, Put

@@ -9,21 +9,20 @@ from dataclasses import replace
 
 import msgspec
 
-from agent_memory.features.log.adapters.outbox import encode_entry
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.log.adapters.outbox_entries import encode_entry
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model.memories import (
     HEX_CHARS,
     NAMESPACES,
-    Domain,
     Home,
     Memory,
-    MemoryKey,
     Status,
 )
 from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import InvalidInput, Overloaded, StorageFailed
-from agent_memory.platform.ports import MemoryChange, OrderedStore, Ticket
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
+from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import (
     Absent,

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import Project, Seen
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Batch, Put

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.duplicates import Cluster
-from agent_memory.features.memories.model.memories import Domain, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from agent_memory.features.memories.model.reasoning import Written
 from agent_memory.features.memories.model.tiers import Tier
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from agent_memory.features.memories.model.memories import Memory, MemoryKey
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.kernel.ids import MemoryKey
 from agent_memory.kernel.text import analysis
 from agent_memory.kernel.text.vocabulary import ASKING
 

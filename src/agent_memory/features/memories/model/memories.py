@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import NewType
 
 from agent_memory.features.log.model.events import (
     MAX_EVENT_ID_CHARS,
     MAX_SESSION_ID_CHARS,
-    Millis,
     check_millis,
 )
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import ORG, PROJECT, USER, Digest, Domain, MemoryKey, Millis
 
 NAMESPACES = (
     "decisions",
@@ -40,14 +40,9 @@ MAX_RELATED = 100
 MAX_NAME_CHARS = 300  # of a memory that another one names
 HEX_CHARS = 12  # of a digest, in an id
 
-Digest = NewType("Digest", str)
 MemoryId = NewType("MemoryId", str)
-Domain = NewType("Domain", str)
 Home = NewType("Home", str)
 
-USER = Domain("user")
-PROJECT = "project"
-ORG = "org"
 SCHEME = "subcog://"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
@@ -75,14 +70,6 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.ARCHIVED: frozenset({Status.ACTIVE, Status.RESOLVED, Status.TOMBSTONE}),
     Status.TOMBSTONE: frozenset(),
 }
-
-
-class MemoryKey(NamedTuple):
-    """What a memory is known by."""
-
-    domain: Domain
-    namespace: str
-    digest: Digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

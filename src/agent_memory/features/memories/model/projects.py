@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, Home
+from agent_memory.features.memories.model.memories import Home
+from agent_memory.kernel.ids import PROJECT, Domain, Millis
 
 NEVER = Millis(0)
 NOWHERE = Home("")  # no repository: only the name of a project is known
@@ -34,7 +34,7 @@ class Project:
 
     @property
     def domain(self) -> Domain:
-        return Domain(f"{memories.PROJECT}:{self.id}")
+        return Domain(f"{PROJECT}:{self.id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

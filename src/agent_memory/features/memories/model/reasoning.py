@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.kernel.ids import Millis
 
 RECENCY, ACTIVATION, IMPORTANCE = 0.4, 0.2, 0.4
 HALF_LIFE_DAYS = 30.0

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, EventId
+from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import (
     MAX_NAME_CHARS,
@@ -15,8 +16,11 @@ from agent_memory.features.memories.model.memories import (
     Status,
 )
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import Memories, MemoryChange
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import InvalidInput, Overloaded
-from agent_memory.platform.ports import Clock, EventLog, Memories, MemoryChange, SecretsFilter
+from agent_memory.kernel.ids import EventId
+from agent_memory.platform.ports import Clock
 
 TRIES = 8  # where others change the same memory at once
 

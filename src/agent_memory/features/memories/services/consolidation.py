@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import Scope
-from agent_memory.features.log.model.events import Millis
-from agent_memory.features.memories.model import duplicates, memories, tiers
+from agent_memory.features.index.ports import VectorIndex
+from agent_memory.features.memories.model import duplicates, memories, memory_documents, tiers
 from agent_memory.features.memories.model.consolidations import Merge, Move, Plan, Run, Undo
 from agent_memory.features.memories.model.duplicates import Cluster, Pair
-from agent_memory.features.memories.model.memories import Domain, Draft, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Draft, Memory, Status
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.ports import Journal, MemoryUses, Reasoner
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.editing import Curation
 from agent_memory.kernel.errors import (
@@ -25,7 +26,8 @@ from agent_memory.kernel.errors import (
     NotFound,
     Overloaded,
 )
-from agent_memory.platform.ports import Clock, Journal, MemoryUses, Reasoner, VectorIndex, Worker
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
+from agent_memory.platform.ports import Clock, Worker
 
 WRITTEN = 20  # clusters that a model is asked about in one run
 _NEIGHBOURS = 8
@@ -127,7 +129,7 @@ class Consolidation:
         for number, memory in enumerate(seeds):
             if number % 100 == 0:
                 done("comparing", number, len(seeds))
-            (vectors,) = self.vectors.known(documents.of_memory(memory))
+            (vectors,) = self.vectors.known(memory_documents.of_memory(memory))
             scope = Scope(
                 kinds=frozenset({documents.Kind.MEMORY}),
                 domains=frozenset({memory.domain}),

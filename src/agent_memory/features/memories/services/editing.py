@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from agent_memory.features.memories.model import memories, tiers
 from agent_memory.features.memories.model.memories import (
     NAMESPACES,
-    Domain,
     Draft,
     Memory,
-    MemoryKey,
     Reference,
     Status,
 )
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses
 from agent_memory.features.memories.services.capture import Capture, Captured
 from agent_memory.features.memories.services.project_resolver import Workplaces
 from agent_memory.kernel.errors import InvalidInput, NotFound, Overloaded
-from agent_memory.platform.ports import Clock, Memories, MemoryChange, MemoryUses
+from agent_memory.kernel.ids import Domain, MemoryKey
+from agent_memory.platform.ports import Clock
 
 TRIES = 8
 _PAGE = 500

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_memory.features.memories.model.memories import Domain, Home, Memory
+from agent_memory.features.memories.model.memories import Home, Memory
+from agent_memory.features.memories.ports import Memories, Notebook, NoteQueue, Repositories
 from agent_memory.kernel.errors import GitFailed
-from agent_memory.platform.ports import Memories, Notebook, NoteQueue, Repositories
+from agent_memory.kernel.ids import Domain
 
 BATCH = 500
 

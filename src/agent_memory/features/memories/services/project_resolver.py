@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from agent_memory.features.memories.model import memories, projects
-from agent_memory.features.memories.model.memories import ORG, PROJECT, USER, Domain, Home
+from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import NOWHERE, Located, Place, Project
+from agent_memory.features.memories.ports import Projects, Repositories
+from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
-from agent_memory.platform.ports import Projects, Repositories, SecretsFilter
+from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
 
 USER_REPOSITORY = "user.git"
 _GIT = "/.git"

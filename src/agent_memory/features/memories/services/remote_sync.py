@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from agent_memory.features.memories.model.memories import ORG, PROJECT, USER, family
+from agent_memory.features.memories.model.memories import family
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
 from agent_memory.features.memories.services.sync import Done, Sync, Synced, Wanted
@@ -13,6 +13,7 @@ from agent_memory.kernel.errors import (
     InvalidInput,
     RemoteUnavailable,
 )
+from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 ALL = "all"
 

@@ -5,21 +5,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from agent_memory.features.memories.model.notes import Problem, Reading
 from agent_memory.features.memories.model.projects import Place, Seen
-from agent_memory.features.memories.services.note_writer import NoteWriting
-from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavailable
-from agent_memory.platform.ports import (
-    Clock,
+from agent_memory.features.memories.ports import (
     Memories,
     MemoryChange,
     Notebook,
     Projects,
     Repositories,
-    SecretsFilter,
     SharedNotebook,
 )
+from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.errors import ContentBlocked, GitFailed, RemoteUnavailable
+from agent_memory.kernel.ids import MemoryKey
+from agent_memory.platform.ports import Clock
 
 ROUNDS = 3  # of reading, where the notes lack something
 PUSHES = 10  # tries, where others push at the same time

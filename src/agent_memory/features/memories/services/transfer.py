@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
 from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.ports import Memories, MemoryChange, Repositories
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.kernel.errors import ConfigError, ContentBlocked, InvalidInput
-from agent_memory.platform.ports import Memories, MemoryChange, Repositories
+from agent_memory.kernel.ids import MemoryKey
 
 _CHUNK = 200
 

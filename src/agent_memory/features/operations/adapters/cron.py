@@ -18,11 +18,12 @@ from zlib import crc32
 import structlog
 from cronsim import CronSim, CronSimError
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobState, JobStatus, Result
 from agent_memory.platform import priority
-from agent_memory.platform.ports import Clock, JobStore
+from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
 

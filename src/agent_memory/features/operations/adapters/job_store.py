@@ -2,8 +2,8 @@
 
 import msgspec
 
-from agent_memory.features.log.model.events import Millis
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import JobState, Result
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families

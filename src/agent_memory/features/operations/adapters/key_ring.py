@@ -2,11 +2,35 @@
 
 import threading
 
+import msgspec
+
 from agent_memory.kernel.access import AccessKey
-from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.errors import InvalidInput, StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Delete, Equals, Put
+
+
+class _AccessKey(msgspec.Struct, array_like=True, frozen=True):
+    digest: bytes
+    created_ms: int
+
+
+_decode_access_key = msgspec.msgpack.Decoder(_AccessKey).decode
+
+
+def encode_access_key(key: AccessKey) -> bytes:
+    return codec.pack(_AccessKey(key.digest, key.created_ms))
+
+
+def decode_access_key(name: str, value: bytes) -> AccessKey:
+    try:
+        record = _decode_access_key(codec.body(value))
+    except msgspec.MsgspecError as exc:
+        raise StorageFailed(f"the stored key {name!r} is damaged") from exc
+    return AccessKey(name=name, digest=record.digest, created_ms=Millis(record.created_ms))
+
 
 _PREFIX = b"key:"
 _MOST = 10_000
@@ -29,7 +53,7 @@ class StoredKeyRing:
                 )
             place = _place(key.name)
             batch = Batch(
-                (Put(families.ACCESS_KEYS, place, codec.encode_access_key(key)),),
+                (Put(families.ACCESS_KEYS, place, encode_access_key(key)),),
                 (Absent(families.ACCESS_KEYS, place),),
             )
             if not self._committed(batch):
@@ -65,7 +89,7 @@ class StoredKeyRing:
                 families.ACCESS_KEYS, _PREFIX, keys.end_of(_PREFIX), limit=_MOST
             )
             self._known = tuple(
-                codec.decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows
+                decode_access_key(key[len(_PREFIX) :].decode(), value) for key, value in rows
             )
         return self._known
 

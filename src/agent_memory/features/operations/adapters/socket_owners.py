@@ -16,8 +16,8 @@ from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
+from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.kernel.access import Address, SocketOwner
-from agent_memory.platform.ports import SocketOwners
 
 _ESTABLISHED = 1
 _TCP = 6

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_memory.features.operations.ports import KeyRing
 from agent_memory.kernel import access
 from agent_memory.kernel.access import AccessKey
 from agent_memory.kernel.errors import InvalidInput, NotFound
-from agent_memory.platform.ports import Clock, KeyRing
+from agent_memory.platform.ports import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from agent_memory.features.forgetting.model.forgetting import Report
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.log.ports import Outbox
 from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.streaming.services.change_feed import KEPT, Changes
+from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.errors import (
@@ -21,7 +24,6 @@ from agent_memory.kernel.errors import (
     StorageFailed,
 )
 from agent_memory.kernel.jobs import JobStatus
-from agent_memory.platform.ports import Outbox, Scheduler, TocWriter
 
 SEGMENTS = "segment-summarizer"
 ROLLUP = "hourly-rollup"

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.knowledge.services.learning import Learning
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.ports import NoteQueue
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.kernel.status import StoreHealth
-from agent_memory.platform.ports import EventLog, NoteQueue, Spool, StoreMaintenance
+from agent_memory.platform.ports import StoreMaintenance
 
 _NOTES = 10_000  # more is told as that many
 

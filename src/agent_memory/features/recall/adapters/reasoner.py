@@ -12,13 +12,14 @@ import structlog
 from msgspec import Meta
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Memory
 from agent_memory.features.memories.model.reasoning import Evidence, Reasoned, Written
-from agent_memory.features.toc.adapters.summarizers.llm import TokenBudget, json_object
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import LlmFailed, RemoteUnavailable
+from agent_memory.kernel.ids import Millis
+from agent_memory.platform.llm.budget import TokenBudget
 from agent_memory.platform.llm.chat import Chat, ChatRefused, ChatUnusable, Question
+from agent_memory.platform.llm.json_answers import json_object
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()

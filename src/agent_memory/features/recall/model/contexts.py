@@ -4,18 +4,21 @@ All of it is told as facts: orders in what a tool brings can look like an attack
 elements are those of `transcripts.OWN_MARKERS`, by which it is known again and not recorded.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
-from agent_memory.features.hooks.model.signals import Signal
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Kind, iso
 from agent_memory.features.index.model.queries import Hit
-from agent_memory.features.memories.model.memories import NAMESPACES, Memory
+from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.text.xml import (
+    escape_text,
+    quote_attribute,
+    remove_control_characters,
+    wrap_element,
+)
 
 MARKER = "memory_context"  # the outermost element
 RECENCY = "recency"  # the part of a score of what answers no question
@@ -40,7 +43,6 @@ GUIDANCE = {
         "`memory-daemon query tree` is the table of contents of all conversations.",
     ),
 }
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
     """The hits in their order, as many as fit; one that is too long makes room for later ones."""
     head = [f"<{MARKER}>"]
     head += [
-        f"  <{name}>{_text(value)}</{name}>"
+        f"  <{name}>{escape_text(value)}</{name}>"
         for name, value in (
             ("project", wanted.project),
             ("branch", wanted.branch),
@@ -85,7 +87,7 @@ def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
         if value
     ]
     guidance = [
-        f"  <guidance>{_text(each)}</guidance>" for each in GUIDANCE.get(wanted.guidance, ())
+        f"  <guidance>{escape_text(each)}</guidance>" for each in GUIDANCE.get(wanted.guidance, ())
     ]
     foot = [f"</{MARKER}>"]
     chosen: list[Hit] = []
@@ -107,13 +109,13 @@ def related(hits: Sequence[Hit]) -> str:
     """Memories that have to do with what was just done; empty where there are none."""
     lines = []
     for hit in hits:
-        uri = _quoted(_clean(hit.uri))
+        uri = quote_attribute(remove_control_characters(hit.uri))
         lines += [
             f'  <memory uri={uri} relevance="{hit.score:.2f}">',
-            f"    <summary>{_text(_summary(hit))}</summary>",
+            f"    <summary>{escape_text(_summary(hit))}</summary>",
             "  </memory>",
         ]
-    return _wrapped("related_memories", lines)
+    return wrap_element("related_memories", lines)
 
 
 def recalled(hits: Sequence[Hit], most: int) -> str:
@@ -125,7 +127,7 @@ def recalled(hits: Sequence[Hit], most: int) -> str:
         document = hit.document
         name = hit.uri or f"{document.kind}:{document.id}"
         said = f"{document.title}: {document.text}" if _has_more(hit) else document.text
-        line = _text(f"- [{iso(document.at_ms)[:16]} {name}] {said[:RECALLED_CHARS]}")
+        line = escape_text(f"- [{iso(document.at_ms)[:16]} {name}] {said[:RECALLED_CHARS]}")
         if len(said) > RECALLED_CHARS:
             line += " ..."
         if len(line) + 1 > left:
@@ -138,41 +140,6 @@ def recalled(hits: Sequence[Hit], most: int) -> str:
 def _has_more(hit: Hit) -> bool:
     document = hit.document
     return document.kind is Kind.MEMORY and bool(document.title) and document.title != document.text
-
-
-def suggested(signals: Sequence[Signal]) -> str:
-    """What in a prompt seems worth keeping."""
-    lines = []
-    for signal in signals:
-        lines.append(f"  <signal type={_quoted(_kind(signal))}>")
-        lines.append(f"    <summary>{_text(signal.summary)}</summary>")
-        if signal.reason:
-            lines.append(f"    <reason>{_text(signal.reason)}</reason>")
-        lines.append(f"    <action>Confirm to capture this {_kind(signal)}</action>")
-        lines.append("  </signal>")
-    return _wrapped("capture_detected", lines)
-
-
-def captured(memories: Sequence[Memory], note: str) -> str:
-    """What was captured without asking."""
-    lines = []
-    for memory in memories:
-        lines += [
-            f"  <memory uri={_quoted(memory.urn)}>",
-            f"    <summary>{_text(memory.summary)}</summary>",
-            f"    <captured>{_text(note)}</captured>",
-            "  </memory>",
-        ]
-    return _wrapped("auto_captured", lines)
-
-
-def _wrapped(name: str, lines: Sequence[str]) -> str:
-    return "\n".join((f"<{name}>", *lines, f"</{name}>")) if lines else ""
-
-
-def _kind(signal: Signal) -> str:
-    """A namespace, of one thing: decisions, decision."""
-    return signal.namespace.removesuffix("s") if signal.namespace != "progress" else "progress"
 
 
 def _fits(lines: Iterable[str], wanted: Wanted) -> bool:
@@ -189,10 +156,12 @@ def _resource(hit: Hit) -> Sequence[str]:
     if document.kind is Kind.MEMORY:
         attributes.append(("namespace", document.namespace))
     attributes.append(("time", iso(document.at_ms)))
-    shown = " ".join(f"{name}={_quoted(_clean(value))}" for name, value in attributes)
+    shown = " ".join(
+        f"{name}={quote_attribute(remove_control_characters(value))}" for name, value in attributes
+    )
     return (
         f"    <resource {shown}>",
-        f"      <summary>{_text(_summary(hit))}</summary>",
+        f"      <summary>{escape_text(_summary(hit))}</summary>",
         "    </resource>",
     )
 
@@ -202,16 +171,3 @@ def _summary(hit: Hit) -> str:
     said = document.title if document.kind is Kind.MEMORY else document.text
     line = " ".join(said[: 2 * SUMMARY_CHARS].split())
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 3] + "..."
-
-
-def _text(value: str) -> str:
-    return escape(_clean(" ".join(value.split())), quote=False)
-
-
-def _quoted(value: str) -> str:
-    return f'"{escape(value)}"'
-
-
-def _clean(value: str) -> str:
-    """Without characters that XML cannot hold."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value)

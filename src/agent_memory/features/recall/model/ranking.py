@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, Kind
 from agent_memory.features.index.model.queries import Mode, Statistics
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis, time_expressions
 from agent_memory.kernel.text.time_expressions import Window
 from agent_memory.kernel.text.vocabulary import ASKING

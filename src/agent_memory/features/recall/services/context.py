@@ -6,10 +6,10 @@ from pathlib import PurePath
 
 from agent_memory.features.index.model.documents import DocumentKey, Kind
 from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Mode, Query, Scope
-from agent_memory.features.memories.model.memories import USER
 from agent_memory.features.recall.model import contexts, ranking
 from agent_memory.features.recall.model.contexts import Context, Wanted
 from agent_memory.features.recall.services.recall import Recall
+from agent_memory.kernel.ids import USER
 
 BLOCKERS = 5
 DECISIONS = 5

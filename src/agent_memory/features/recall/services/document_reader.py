@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner
 from agent_memory.features.index.model.queries import Found, Hit
+from agent_memory.features.knowledge.model import fact_documents
 from agent_memory.features.knowledge.model.facts import Fact
-from agent_memory.features.log.model.events import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.outbox import (
     Entry,
     EventChanged,
@@ -15,12 +16,15 @@ from agent_memory.features.log.model.outbox import (
     MemoryChanged,
     SegmentChanged,
 )
-from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, MemoryKey
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.model import memories, memory_documents
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.ports import Memories
 from agent_memory.features.toc.model import segments
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.platform.ports import EventLog, KnowledgeStore, Memories, TocReader
+from agent_memory.features.toc.ports import TocReader
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, MemoryKey, Millis, Position, SessionId
 
 _PAGE = 1_000
 _SAME_MOMENT = 100  # segments of a session that may begin in one millisecond
@@ -49,12 +53,12 @@ class Library:
                 case MemoryChanged(key=key):
                     memory = self.memories.get(key)
                     found[documents.memory_owner(key)] = (
-                        [] if memory is None else documents.of_memory(memory)
+                        [] if memory is None else memory_documents.of_memory(memory)
                     )
                 case FactChanged(id=name):
                     (fact,) = self.knowledge.get(Fact, [name])
                     found[documents.fact_owner(name)] = (
-                        [] if fact is None else [documents.of_fact(fact)]
+                        [] if fact is None else [fact_documents.of_fact(fact)]
                     )
         for event in self.log.at(places):
             found[documents.event_owner(event.event_id)] = documents.of_event(event)
@@ -110,10 +114,10 @@ class Library:
                 document
                 for each in found
                 if each.kind is Kind.MEMORY and (memory := self.memory(each.id)) is not None
-                for document in documents.of_memory(memory)
+                for document in memory_documents.of_memory(memory)
             ),
             *(
-                documents.of_fact(fact)
+                fact_documents.of_fact(fact)
                 for fact in self.knowledge.get(
                     Fact, [each.id for each in found if each.kind is Kind.FACT]
                 )

@@ -8,10 +8,11 @@ from itertools import islice
 from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.embeddings import Vector
+from agent_memory.features.index.ports import Embedder, EmbeddingQueue, VectorIndex
 from agent_memory.features.log.model.outbox import Entry
 from agent_memory.features.recall.services.document_reader import Library
 from agent_memory.kernel.errors import EmbedderRefused
-from agent_memory.platform.ports import Embedder, EmbeddingQueue, Ticket, VectorIndex
+from agent_memory.platform.ports import Ticket
 
 BATCH = 16  # records, and parts of texts: between two batches, what is live gets its turn
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agent_memory.features.index.ports import EmbeddingQueue, LexicalIndex
 from agent_memory.features.log.model.outbox import (
     Entry,
     EventChanged,
@@ -10,8 +11,9 @@ from agent_memory.features.log.model.outbox import (
     MemoryChanged,
     SegmentChanged,
 )
+from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import Library
-from agent_memory.platform.ports import Clock, EmbeddingQueue, EventLog, LexicalIndex, Outbox
+from agent_memory.platform.ports import Clock
 
 BATCH = 2_000
 LIVE_MS = 600_000  # what happened this short a time ago is embedded before any backlog

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model.documents import Kind
 from agent_memory.features.index.model.queries import MAX_LIMIT, Query, Scope
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Domain, MemoryKey, Status
+from agent_memory.features.memories.model.memories import Status
+from agent_memory.features.memories.ports import Notebook, Projects
 from agent_memory.features.memories.services.editing import Curation
 from agent_memory.features.memories.services.note_writer import NoteWriting
 from agent_memory.features.memories.services.project_resolver import Workplaces
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
-from agent_memory.platform.ports import Notebook, Projects
+from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 
 _SHOWN = 20  # problems of one kind
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import Answer, Hit, Query
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.memories.model.reasoning import Evidence
+from agent_memory.features.memories.ports import Reasoner
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import time_expressions
-from agent_memory.platform.ports import Clock, Reasoner
+from agent_memory.platform.ports import Clock
 
 EVIDENCE = 12
 _CHARS = 1_500  # of one text

@@ -21,21 +21,17 @@ from agent_memory.features.index.model.queries import (
     Scope,
     Statistics,
 )
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
+from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
+from agent_memory.features.log.ports import EventLog
+from agent_memory.features.memories.ports import MemoryUses
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
 from agent_memory.features.recall.services.document_reader import Library
 from agent_memory.features.recall.services.unindexed import Tail
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.text import time_expressions
-from agent_memory.platform.ports import (
-    Clock,
-    Embedder,
-    EventLog,
-    LexicalIndex,
-    MemoryUses,
-    VectorIndex,
-)
+from agent_memory.platform.ports import Clock
 
 FOREMOST = 20  # of each answer of an index: the turns around these are looked at
 DATED = 24  # more of each index from a time that the question names

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.index.model import documents, queries
 from agent_memory.features.index.model.documents import Document, Kind, Owner
 from agent_memory.features.index.model.queries import Found, Scope, Statistics
+from agent_memory.features.index.ports import LexicalIndex
 from agent_memory.features.log.model.outbox import (
     Entry,
     EventChanged,
@@ -14,9 +15,9 @@ from agent_memory.features.log.model.outbox import (
     MemoryChanged,
     SegmentChanged,
 )
+from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import Library
 from agent_memory.kernel.text import analysis
-from agent_memory.platform.ports import EventLog, LexicalIndex, Outbox
 
 MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
 _SEARCHED = 100_000  # characters of a text

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import IO
 
 from agent_memory.features.runs.model.commands import Ends, Ran
+from agent_memory.features.runs.ports import Workspace
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import ToolFailed
-from agent_memory.platform.ports import Workspace
 from agent_memory.platform.processes.process import WardedProcess
 
 GLANCE_SECONDS = 0.1

@@ -8,19 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.log.model.events import Event, EventId, EventType
+from agent_memory.features.log.model import metadata as event_metadata
+from agent_memory.features.log.model.events import Event, EventType
+from agent_memory.features.log.model.metadata import OUTCOME, Outcome
 from agent_memory.features.runs.model import chats, run_events
 from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
-from agent_memory.features.runs.model.machine import Outcome
-from agent_memory.features.runs.model.run_events import (
-    ARGUMENTS,
-    ASKED,
-    CALL_ID,
-    OUTCOME,
-    RECALLED,
-    TURN,
-)
+from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, RECALLED, TURN
 from agent_memory.features.secrets.model.secrets import is_marked
+from agent_memory.kernel.ids import EventId
 
 Exchange = tuple[Message, ...]  # from a user's message up to before the next one
 
@@ -36,7 +31,7 @@ def exchanges(events: Sequence[Event]) -> list[Exchange]:
     others run, what they did with tools."""
     messages: list[Message] = []
     for group in _groups(events):
-        said = _run(group) if run_events.run_of(group[0]) else _talk(group)
+        said = _run(group) if event_metadata.run_of(group[0]) else _talk(group)
         for each in said:
             _add(messages, each)
     found: list[list[Message]] = []
@@ -51,7 +46,9 @@ def exchanges(events: Sequence[Event]) -> list[Exchange]:
 def missing_prompts(events: Sequence[Event]) -> list[EventId]:
     """Of the runs that are there in part: where events were read from the end, it is further up."""
     there = {event.event_id for event in events}
-    firsts = (run_events.event_id(run, 1) for event in events if (run := run_events.run_of(event)))
+    firsts = (
+        run_events.event_id(run, 1) for event in events if (run := event_metadata.run_of(event))
+    )
     return [each for each in dict.fromkeys(firsts) if each not in there]
 
 
@@ -61,7 +58,7 @@ def _groups(events: Sequence[Event]) -> list[list[Event]]:
     groups: list[list[Event]] = []
     last = ""
     for event in events:
-        run = run_events.run_of(event)
+        run = event_metadata.run_of(event)
         if run in runs:
             runs[run].append(event)
             continue

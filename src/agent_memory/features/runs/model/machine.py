@@ -11,9 +11,10 @@ what came of it.
 """
 
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import NewType, assert_never
 
+from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model.chats import Call, CallId, Message, Role, Text, Thought
 from agent_memory.kernel.errors import AgentMemoryError
 
@@ -287,15 +288,6 @@ class Halting:
 
 
 # What is to be remembered.
-
-
-class Outcome(StrEnum):
-    """How a run or the use of a tool ended."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    DENIED = "denied"
-    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,35 +9,19 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.hooks import MAX_ABOUT_CHARS, WITHHELD
-from agent_memory.features.log.model.events import (
-    Event,
-    EventId,
-    EventRole,
-    EventType,
-    Millis,
-    SessionId,
-    check_session_id,
-)
+from agent_memory.features.hooks.model.hooks import MAX_ABOUT_CHARS
+from agent_memory.features.log.model.events import Event, EventRole, EventType, check_session_id
+from agent_memory.features.log.model.metadata import OUTCOME, RUN, RUN_ID, Outcome
 from agent_memory.features.runs.model import chats
-from agent_memory.features.runs.model.machine import (
-    Answered,
-    Finished,
-    Kept,
-    Outcome,
-    Prompted,
-    RunId,
-    Used,
-)
+from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, RunId, Used
+from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.kernel import limits
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.json_fields import Fields
 
-RUN = "run"  # what the first event says that began it
-RUN_ID, TURN, OUTCOME, ARGUMENTS, CALL_ID, ASKED, RECALLED = (
-    "run_id",
+TURN, ARGUMENTS, CALL_ID, ASKED, RECALLED = (
     "turn",
-    "outcome",
     "arguments",
     "call_id",
     "asked_lines",
@@ -72,12 +56,6 @@ class About:
 def event_id(run_id: str, number: int) -> EventId:
     """Of what was kept as this one, counted from 1."""
     return EventId(f"run-{run_id}-{number:06}")
-
-
-def run_of(event: Event) -> str:
-    """The run that has kept it, if one has. That others call something `run_id` is their own."""
-    run = event.metadata.get(RUN_ID, "")
-    return run if run and event.event_id.startswith(f"run-{run}-") else ""
 
 
 def event(about: About, kept: Kept, *, number: int, turn: int, at_ms: Millis) -> Event | None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from agent_memory.features.runs.model import profiles, skills
 from agent_memory.features.runs.model.profiles import AGENT_FILE, DEFAULT, PROMPT_FILE, Profile
 from agent_memory.features.runs.model.skills import SKILL_FILE, Skill
+from agent_memory.features.runs.ports import CrewFiles
 from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import ConfigError, NotFound
-from agent_memory.platform.ports import CrewFiles
 
 AGENTS, SKILLS = "agents", "skills"
 

@@ -11,8 +11,8 @@ from agent_memory.features.runs.model.context_window import (
     Exchange,
     Window,
 )
+from agent_memory.features.runs.ports import ChatModel
 from agent_memory.kernel.cancellation import Halt
-from agent_memory.platform.ports import ChatModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

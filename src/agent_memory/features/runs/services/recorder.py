@@ -5,14 +5,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from agent_memory.features.knowledge.model.run_sessions import RunSession
-from agent_memory.features.log.model.events import Event, Millis, Position, SessionId
+from agent_memory.features.knowledge.ports import KnowledgeStore
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.runs.model import history, run_events
 from agent_memory.features.runs.model.history import Exchange
 from agent_memory.features.runs.model.machine import Answered, Kept
 from agent_memory.features.runs.model.run_events import About
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
-from agent_memory.platform.ports import Clock, EventLog, KnowledgeStore
+from agent_memory.kernel.ids import Millis, Position, SessionId
+from agent_memory.platform.ports import Clock
 
 __all__ = ["About", "Diary", "Exchange", "RunMemory"]
 

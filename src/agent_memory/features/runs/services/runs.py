@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
-from agent_memory.features.log.model.events import Millis, SessionId, check_session_id
+from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.projects import Place
 from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
 from agent_memory.features.recall.model.contexts import Wanted
@@ -55,6 +55,7 @@ from agent_memory.features.runs.model.machine import (
     Worked,
 )
 from agent_memory.features.runs.model.profiles import Profile
+from agent_memory.features.runs.ports import ChatModel
 from agent_memory.features.runs.services.agent_catalog import Crew
 from agent_memory.features.runs.services.prompt_frame import Frame, Manner
 from agent_memory.features.runs.services.recorder import About, Diary, Exchange, RunMemory
@@ -68,7 +69,8 @@ from agent_memory.kernel.errors import (
     Overloaded,
     ToolFailed,
 )
-from agent_memory.platform.ports import ChatModel, Clock
+from agent_memory.kernel.ids import Millis, SessionId
+from agent_memory.platform.ports import Clock
 
 MAX_PROMPT_CHARS = 200_000
 MAX_WAITING = 1_000  # commands that a run has yet to look at

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.log.model.events import SessionId
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model import arguments, edits
 from agent_memory.features.runs.model.chats import Call
 from agent_memory.features.runs.model.workspaces import is_binary, shown, valid, visible
+from agent_memory.features.runs.ports import LinePatterns, Programs, WebPages, Workspace, Workspaces
 from agent_memory.features.runs.services.tools.changes import Changes
 from agent_memory.features.runs.services.tools.commands import RunCommand
 from agent_memory.features.runs.services.tools.files import (
@@ -25,15 +25,8 @@ from agent_memory.features.runs.services.tools.skills import Skill, Skills
 from agent_memory.features.runs.services.tools.web import WebFetch
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, ToolFailed
-from agent_memory.platform.ports import (
-    Clock,
-    LinePatterns,
-    Programs,
-    WebPages,
-    Worker,
-    Workspace,
-    Workspaces,
-)
+from agent_memory.kernel.ids import SessionId
+from agent_memory.platform.ports import Clock, Worker
 
 INSTRUCTIONS = "AGENTS.md"
 MAX_INSTRUCTIONS = 16 << 10  # bytes

@@ -6,7 +6,7 @@ from typing import cast
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.secrets.model.secrets import Incident, Mode
-from agent_memory.platform.ports import SecretsFilter
+from agent_memory.features.secrets.ports import SecretsFilter
 
 OFF = "off"
 

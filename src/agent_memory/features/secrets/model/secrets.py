@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+WITHHELD = "[withheld by the secrets filter]"
+
 Mode = Literal["redact", "block", "warn"]
 Outcome = Literal["redacted", "blocked", "kept"]
 

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Event, Position
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import Entry, EventChanged, MemoryChanged
-from agent_memory.features.memories.model.memories import Area, Memory, MemoryKey
+from agent_memory.features.log.ports import EventLog, Outbox
+from agent_memory.features.memories.model.memories import Area, Memory
+from agent_memory.features.memories.ports import Memories
 from agent_memory.kernel.errors import StorageClosed
-from agent_memory.platform.ports import EventLog, Memories, Outbox
+from agent_memory.kernel.ids import MemoryKey, Position
 
 KEPT = 10_000  # entries that stay in the outbox, for those who come back after a while
 ROOM = 1_000  # changes that may wait for one follower

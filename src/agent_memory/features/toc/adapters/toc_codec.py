@@ -2,11 +2,11 @@
 
 import msgspec
 
-from agent_memory.features.log.model.events import EventId, Millis, Position, SessionId
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
+from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.store import codec
 
 

@@ -8,14 +8,13 @@ refers to it any more, unless a kept version of a period has pinned it.
 
 from collections.abc import Iterator, Sequence
 
-from agent_memory.features.forgetting.model.forgetting import Erasure
-from agent_memory.features.log.model.events import Position, SessionId
 from agent_memory.features.toc.adapters import toc_codec
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.toc import Change, Grip, TocNode
+from agent_memory.features.toc.model.toc import Change, Erasure, Grip, TocNode
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.kernel.ids import Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
 from agent_memory.platform.store.batches import Append, Batch, Delete, Operation, Put

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from typing import NewType
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.kernel.ids import Millis
 
 NodeId = NewType("NodeId", str)
 

@@ -7,10 +7,11 @@ pauses; a late event changes nothing outside its own run.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Event, EventType, Millis, Position, SessionId
+from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.kernel import ulids
+from agent_memory.kernel.ids import Millis, Position, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import EventId, EventRole, EventType, Millis
+from agent_memory.features.log.model.events import EventRole, EventType
+from agent_memory.kernel.ids import EventId, Millis
 
 EXTRACTIVE = "extractive"
 

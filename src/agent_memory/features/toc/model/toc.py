@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NewType
 
-from agent_memory.features.log.model.events import EventId, Millis
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId, Period
 from agent_memory.features.toc.model.segments import Segment
 from agent_memory.features.toc.model.summaries import Child, ChildBullet, Digest, Summary
 from agent_memory.kernel import ulids
+from agent_memory.kernel.ids import EventId, Millis
 
 GripId = NewType("GripId", str)
 NEVER = Millis(0)
@@ -156,3 +156,13 @@ class Change:
     dirty: frozenset[NodeId] = frozenset()
     clean: frozenset[NodeId] = frozenset()
     cursor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What leaves the table of contents for good."""
+
+    versions: tuple[tuple[NodeId, int], ...] = ()
+    grips: tuple[GripId, ...] = ()
+    stale_grips: tuple[GripId, ...] = ()  # held by nobody any more; removed once nothing is dirty
+    unpinned: tuple[GripId, ...] = ()  # of which no kept version of a period is left

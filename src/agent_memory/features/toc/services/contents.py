@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from agent_memory.features.log.model.events import Event
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, Period
 from agent_memory.features.toc.model.toc import Grip, TocNode
+from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.errors import InvalidInput
-from agent_memory.platform.ports import EventLog, TocReader
 
 DEFAULT_CHILDREN = 20
 MAX_CHILDREN = 100

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from agent_memory.features.log.model.events import MAX_MILLIS, Millis, Position, SessionId
+from agent_memory.features.log.ports import EventLog
 from agent_memory.features.toc.model.periods import Level, Period
+from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.platform.ports import EventLog, TocWriter
+from agent_memory.kernel.ids import MAX_MILLIS, Millis, Position, SessionId
 
 _PAGE = 1_000
 

@@ -7,7 +7,8 @@ from agent_memory.features.toc.model import periods, toc
 from agent_memory.features.toc.model.periods import Level, NodeId, Period
 from agent_memory.features.toc.model.summaries import Child, Digest
 from agent_memory.features.toc.model.toc import Change, TocNode, Written
-from agent_memory.platform.ports import Clock, Summarizer, TocReader, TocWriter
+from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
+from agent_memory.platform.ports import Clock
 
 BATCH = 100
 HOUR_MS = 3_600_000  # of a period's versions the first of each hour is kept

@@ -4,21 +4,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_memory.features.log.model.events import (
-    MAX_MILLIS,
-    Event,
-    EventId,
-    Millis,
-    Position,
-    SessionId,
-)
+from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
+from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.toc.model import periods, segments, toc
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.segments import Rules, Segment
 from agent_memory.features.toc.model.summaries import Dialogue, Summary, Utterance
 from agent_memory.features.toc.model.toc import Change, Grip, GripId, TocNode, Written
-from agent_memory.platform.ports import Clock, EventLog, Outbox, Summarizer, TocReader, TocWriter
+from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
+from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
+from agent_memory.platform.ports import Clock
 
 BATCH = 2_000
 _PAGE = 500

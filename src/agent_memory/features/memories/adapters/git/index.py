@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from agent_memory.features.memories.adapters.git import trees
 from agent_memory.features.memories.adapters.git.records import Outline
-from agent_memory.features.memories.model.memories import Digest, Domain, Home
+from agent_memory.features.memories.model.memories import Home
+from agent_memory.kernel.ids import Digest, Domain
 
 MAX_INDEXES = 64
 

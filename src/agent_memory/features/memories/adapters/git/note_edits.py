@@ -11,8 +11,9 @@ from agent_memory.features.memories.adapters.git import records, trees
 from agent_memory.features.memories.adapters.git.index import Index
 from agent_memory.features.memories.adapters.git.records import Foreign, Outline, Part, Record
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Digest, Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from agent_memory.kernel.errors import GitFailed
+from agent_memory.kernel.ids import Digest
 
 MAX_RECORDS = 64
 MAX_BYTES = 256 << 10

@@ -24,9 +24,10 @@ from agent_memory.features.memories.adapters.git.pruning import Pruning
 from agent_memory.features.memories.adapters.git.reading import Reader
 from agent_memory.features.memories.adapters.git.remotes import Remotes
 from agent_memory.features.memories.model import memories as memory_rules
-from agent_memory.features.memories.model.memories import Domain, Draft, Home, Memory, MemoryKey
+from agent_memory.features.memories.model.memories import Draft, Home, Memory
 from agent_memory.features.memories.model.notes import Problem, Reading
 from agent_memory.kernel.errors import GitFailed, InvalidInput
+from agent_memory.kernel.ids import Domain, MemoryKey
 from agent_memory.platform.ports import Worker
 
 TRIES = 20

@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from agent_memory.features.memories.adapters.git import legacy_formats, records, refs
 from agent_memory.features.memories.adapters.git.records import Contents, Foreign, Outline, Part
-from agent_memory.features.memories.model.memories import Domain, Draft, Home
+from agent_memory.features.memories.model.memories import Draft, Home
 from agent_memory.kernel.errors import GitFailed, WorkerClosed, WorkerFailed
+from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
 
 INLINE_BYTES = 64 << 10  # some hundred records: 15 ms of Python

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import yaml
 
-from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS, Millis
+from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.adapters.git import front_matter
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Digest, Domain, Memory, Status
+from agent_memory.features.memories.model.memories import Memory, Status
 from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import PROJECT, Digest, Domain, Millis
 
 MAX_FRONT_BYTES = 64 << 10
 MAX_TEXT_BYTES = 64 << 20  # of a note that is read: some 250 times what we write
@@ -124,7 +125,7 @@ def render(memory: Memory) -> bytes:
 
 def label(domain: Domain) -> str:
     """The domain as every clone calls it: the name of a project differs between them."""
-    return memories.PROJECT if memories.family(domain) == memories.PROJECT else domain
+    return PROJECT if memories.family(domain) == PROJECT else domain
 
 
 def parse(data: bytes, domain: Domain, namespace: str) -> list[Part]:

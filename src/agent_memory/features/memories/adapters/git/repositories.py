@@ -22,9 +22,10 @@ from agent_memory.features.memories.adapters.git.file_modes import Modes
 from agent_memory.features.memories.adapters.git.index import Indexes
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.remotes import Remotes
-from agent_memory.features.memories.model.memories import Domain, Home
+from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.model.projects import Located
 from agent_memory.kernel.errors import GitFailed, InvalidInput
+from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
 
 SCRATCH = "scratch"

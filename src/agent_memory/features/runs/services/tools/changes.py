@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from agent_memory.features.runs.model import edits, workspaces
 from agent_memory.features.runs.model.chats import Call
 from agent_memory.features.runs.model.workspaces import MAX_FILE_BYTES, Content, is_binary, shown
+from agent_memory.features.runs.ports import Workspace
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import ToolFailed
-from agent_memory.platform.ports import Workspace
 
 MAX_SHOWN = 64  # that wait to be made
 

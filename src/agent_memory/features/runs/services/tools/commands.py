@@ -9,8 +9,8 @@ from agent_memory.features.runs.model import arguments, chats, commands
 from agent_memory.features.runs.model.arguments import Arguments
 from agent_memory.features.runs.model.chats import Call
 from agent_memory.features.runs.model.workspaces import visible
+from agent_memory.features.runs.ports import Programs, Workspace
 from agent_memory.kernel.cancellation import Halt
-from agent_memory.platform.ports import Programs, Workspace
 
 _NOTE_CHARS = 200
 

@@ -18,11 +18,11 @@ from agent_memory.features.runs.model.workspaces import (
     shown,
     text_of,
 )
+from agent_memory.features.runs.ports import LinePattern, LinePatterns, Workspace
 from agent_memory.features.runs.services.tools.changes import Changes
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text.globs import Glob
-from agent_memory.platform.ports import LinePattern, LinePatterns, Workspace
 
 DEFAULT_LINES = 2_000
 MAX_LINES = 20_000

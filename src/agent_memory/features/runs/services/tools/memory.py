@@ -8,7 +8,6 @@ from agent_memory.features.index.model.documents import DocumentKey
 from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, Scope
 from agent_memory.features.knowledge.model.facts import Claim
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.log.model.events import Millis
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model import arguments, chats
@@ -17,6 +16,7 @@ from agent_memory.features.runs.model.chats import Call
 from agent_memory.features.runs.model.workspaces import visible
 from agent_memory.kernel import limits
 from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.ids import Millis
 
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 20

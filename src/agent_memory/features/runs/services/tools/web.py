@@ -8,9 +8,10 @@ from agent_memory.features.runs.model.arguments import Arguments
 from agent_memory.features.runs.model.chats import Call
 from agent_memory.features.runs.model.web import MAX_URL_CHARS, Page
 from agent_memory.features.runs.model.workspaces import visible
+from agent_memory.features.runs.ports import WebPages
 from agent_memory.kernel.cancellation import Halt
 from agent_memory.kernel.errors import ToolFailed, WorkerFailed
-from agent_memory.platform.ports import WebPages, Worker
+from agent_memory.platform.ports import Worker
 
 READING_SECONDS = 10.0  # of a page that is large; one may be made to take for ever
 _NOTE_CHARS = 200

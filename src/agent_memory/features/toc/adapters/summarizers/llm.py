@@ -6,14 +6,12 @@ by it what to try again later. What is logged are figures, never text.
 
 import random
 import re
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import structlog
@@ -31,7 +29,9 @@ from agent_memory.features.toc.model.summaries import (
     Summary,
     Utterance,
 )
+from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import StorageFailed
+from agent_memory.platform.llm.budget import TokenBudget
 from agent_memory.platform.llm.chat import (
     Answer,
     Chat,
@@ -41,7 +41,8 @@ from agent_memory.platform.llm.chat import (
     ChatUnusable,
     Question,
 )
-from agent_memory.platform.ports import Clock, Summarizer
+from agent_memory.platform.llm.json_answers import json_object
+from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
 
@@ -62,30 +63,6 @@ _ALL = 1 << 30
 _TOOL_CHARS = 400
 _LEAST_CHARS = 60  # of a message, before whole messages are left out
 _BEFORE_SHARE = 6  # the overlap gets at most one part in so many
-_FENCE = re.compile(r"<think>.*?</think>|```\w*", re.DOTALL)
-
-
-class TokenBudget(Protocol):
-    """Tokens spent, by UTC day (YYYY-MM-DD)."""
-
-    def spent(self, day: str, /) -> int: ...
-
-    def add(self, day: str, tokens: int, /) -> None: ...
-
-
-class ForgetfulTokenBudget:
-    """Counts until the process ends."""
-
-    def __init__(self) -> None:
-        self._spent: Counter[str] = Counter()
-        self._lock = threading.Lock()
-
-    def spent(self, day: str, /) -> int:
-        return self._spent[day]
-
-    def add(self, day: str, tokens: int, /) -> None:
-        with self._lock:
-            self._spent[day] += tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,12 +372,6 @@ def _completed(
     missing = [each for each, one in zip(asked, found, strict=True) if one is None]
     others = iter(fallback(missing) if missing else [])
     return [next(others) if one is None else one for one in found]
-
-
-def json_object(text: str) -> str:
-    """The JSON object in what a model says: some think aloud first, or fence it."""
-    text = _FENCE.sub("", text)
-    return text[text.find("{") : text.rfind("}") + 1] if "{" in text else text
 
 
 def _complaint(exc: Exception, answer: Answer) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_memory.features.log.model.events import Millis
+from agent_memory.features.log.adapters import event_codec
 from agent_memory.kernel.errors import FeatureUnavailable, StorageDamaged, StorageFailed
+from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import Damage, StoreCheck, StoreHealth, StoreRepair
 from agent_memory.platform import durable
 from agent_memory.platform.store import (
@@ -258,7 +259,7 @@ def _restore_names(store: CommittedStore) -> None:
         batch: list[Operation] = []
         for key, value in page:
             at = keys.position(key)
-            event = codec.decode_event(at, value)
+            event = event_codec.decode_event(at, value)
             entry = keys.session_event(event.session_id, at.at_ms, at.event_id)
             name = keys.event_id(at.event_id)
             batch.append(Put(families.EVENT_IDS, name, codec.encode_millis(at.at_ms)))

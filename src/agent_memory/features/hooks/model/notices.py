@@ -1,0 +1,38 @@
+"""What hooks say about captures, as XML for the prompt."""
+
+from collections.abc import Sequence
+
+from agent_memory.features.hooks.model.signals import Signal
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_element
+
+
+def suggested(signals: Sequence[Signal]) -> str:
+    """What in a prompt seems worth keeping."""
+    lines = []
+    for signal in signals:
+        lines.append(f"  <signal type={quote_attribute(_kind(signal))}>")
+        lines.append(f"    <summary>{escape_text(signal.summary)}</summary>")
+        if signal.reason:
+            lines.append(f"    <reason>{escape_text(signal.reason)}</reason>")
+        lines.append(f"    <action>Confirm to capture this {_kind(signal)}</action>")
+        lines.append("  </signal>")
+    return wrap_element("capture_detected", lines)
+
+
+def captured(memories: Sequence[Memory], note: str) -> str:
+    """What was captured without asking."""
+    lines = []
+    for memory in memories:
+        lines += [
+            f"  <memory uri={quote_attribute(memory.urn)}>",
+            f"    <summary>{escape_text(memory.summary)}</summary>",
+            f"    <captured>{escape_text(note)}</captured>",
+            "  </memory>",
+        ]
+    return wrap_element("auto_captured", lines)
+
+
+def _kind(signal: Signal) -> str:
+    """A namespace, of one thing: decisions, decision."""
+    return signal.namespace.removesuffix("s") if signal.namespace != "progress" else "progress"

@@ -1,0 +1,30 @@
+"""Memories as documents of the search index."""
+
+from agent_memory.features.index.model.documents import Document, Kind, memory_owner
+from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.kernel.ids import PROJECT
+
+
+def of_memory(memory: Memory) -> list[Document]:
+    """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
+    if memory.status is Status.TOMBSTONE:
+        return []
+    family, _, name = memory.domain.partition(":")
+    return [
+        Document(
+            kind=Kind.MEMORY,
+            id=memory.urn,
+            owner=memory_owner(memory.key),
+            at_ms=memory.created_ms,
+            title=memory.summary,
+            text=memory.content,
+            session=memory.session_id,
+            project=name if family == PROJECT else "",
+            namespace=memory.namespace,
+            domain=memory.domain,
+            spec=memory.spec,
+            status=memory.status.value,
+            tags=memory.tags,
+            relates_to=memory.relates_to,
+        )
+    ]

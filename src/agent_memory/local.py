@@ -1,0 +1,8 @@
+"""The former name of `daemon.standalone`: service units that are installed still start it."""
+
+import sys
+
+from agent_memory.daemon.standalone import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

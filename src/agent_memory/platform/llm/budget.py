@@ -1,0 +1,28 @@
+"""How many tokens a model may be sent in a day."""
+
+import threading
+from collections import Counter
+from typing import Protocol
+
+
+class TokenBudget(Protocol):
+    """Tokens spent, by UTC day (YYYY-MM-DD)."""
+
+    def spent(self, day: str, /) -> int: ...
+
+    def add(self, day: str, tokens: int, /) -> None: ...
+
+
+class ForgetfulTokenBudget:
+    """Counts until the process ends."""
+
+    def __init__(self) -> None:
+        self._spent: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def spent(self, day: str, /) -> int:
+        return self._spent[day]
+
+    def add(self, day: str, tokens: int, /) -> None:
+        with self._lock:
+            self._spent[day] += tokens
