@@ -31,7 +31,7 @@ def main() -> None:
     def measure(asked: dict[str, Any]) -> Mapping[str, object]:
         first, seconds = asked["first"], asked["seconds"]
         last = min(first + int(seconds * MAX_PER_SECOND), len(corpus))
-        turn = iter([wire.event_in(corpus.event(number)) for number in range(first, last)])
+        turn = iter([wire.parse_event(corpus.event(number)) for number in range(first, last)])
         done: list[int] = []
         began = time.monotonic()
         deadline = began + seconds

@@ -33,7 +33,7 @@ from agent_memory.features.index.adapters.minilm import MiniLm
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import Scope
+from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.recall.model import ranking
 from agent_memory.kernel.ids import Millis
 from bench import recall_data, tables
@@ -198,7 +198,7 @@ def write_vectors(
     names: list[str] = []
     for number, part in enumerate(_parts(recall_data.turns(found.size), PART)):
         vectors = meanings.some(len(part), seed=number)
-        held = [each for turn in part for each in documents.of_event(recall_data.stored(turn))]
+        held = [each for turn in part for each in documents.from_event(recall_data.stored(turn))]
         index.replace(
             {
                 document.owner: [(document, [Vector(vector.tobytes())])]
@@ -214,7 +214,7 @@ def write_vectors(
     for question in embedder.embed(asked[:100]):
         cosines = matrix @ np.frombuffer(question, "<f4")
         true = {names[place] for place in np.argsort(-cosines)[:FIRST]}
-        near = index.nearest(question, Scope(), limit=FIRST)
+        near = index.find_nearest(question, SearchScope(), limit=FIRST)
         shares.append(len(true & {each.id for each in near}) / FIRST)
     found.values["nearest found"] = sum(shares) / len(shares)
     return matrix
@@ -244,7 +244,7 @@ class FullText:
         return {"FTS5": self._ask}
 
     def _ask(self, question: str) -> list[Any]:
-        telling = ranking.asked(question, Millis(recall_data.FIRST_MS)).words
+        telling = ranking.parse_question(question, Millis(recall_data.FIRST_MS)).words
         wanted = " OR ".join(f'"{word}"' for word, _ in telling)
         return self._database.execute(
             "SELECT rowid FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT ?", (wanted, FIRST)

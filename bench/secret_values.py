@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from agent_memory.features.secrets.adapters import patterns
-from agent_memory.features.secrets.adapters.patterns import Rule
+from agent_memory.features.secrets.adapters.patterns import SecretRule
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -109,13 +109,13 @@ class Sample:
 
 def tokens(rng: random.Random) -> Iterator[Sample]:
     """One token of each rule for providers' tokens."""
-    for rule in patterns.PROVIDERS:
+    for rule in patterns.PROVIDER_RULES:
         if rule.begins:
             text = _token(rule, rng)
             yield Sample(rule.kind, text, text)
 
 
-def _token(rule: Rule, rng: random.Random) -> str:
+def _token(rule: SecretRule, rng: random.Random) -> str:
     body = rule.pattern.removeprefix(patterns.START)
     for _ in range(1000):
         made = _Shape(body, rng).text()

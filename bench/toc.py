@@ -23,7 +23,7 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.interfaces import wire
@@ -65,7 +65,7 @@ class Pipeline:
             drafter=summarizer,
             summarizer=summarizer,
             clock=clock,
-            rules=Rules(),
+            rules=SegmentRules(),
         )
         self.rollup = Rollup(
             reader=self.toc,
@@ -251,7 +251,7 @@ def nodes_share(folder: Path) -> tuple[float, float]:
 
 
 def made(count: int, seed: int = 1) -> Iterable[Event]:
-    return (wire.event_in(each) for each in conversation.events(seed, count, START_MS))
+    return (wire.parse_event(each) for each in conversation.events(seed, count, START_MS))
 
 
 def many(folder: Path, count: int) -> list[Event]:

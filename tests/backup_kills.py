@@ -40,7 +40,7 @@ def make_data(data: Path, events: int) -> None:
 
 def fill(store: CommittedStore, events: int) -> None:
     schema.prepare(store)
-    schema.identity(store)
+    schema.ensure_identity(store)
     store.submit(
         [Batch((Put(families.EVENTS, b"%03d" % n, b"x"),)) for n in range(events)]
     ).result()
@@ -63,7 +63,7 @@ def back_up(data: Path, target: Path) -> None:
             data=data,
             version="1",
             now=lambda: Millis(1_700_000_000_000),
-        ).make(str(target), done=lambda _: None)
+        ).create(str(target), done=lambda _: None)
 
     with_store(data, make)
 
@@ -87,7 +87,7 @@ def count(data: Path) -> int:
         reader.close()
 
 
-def apart(work: Callable[[], object]) -> int:
+def run_forked(work: Callable[[], object]) -> int:
     """The result of work in a process of its own, a small number. RocksDB has threads that a fork
     would lack: this process opens no database itself."""
     child = os.fork()
@@ -104,7 +104,7 @@ def apart(work: Callable[[], object]) -> int:
     return code
 
 
-def killed_at(step: int, work: Callable[[], object]) -> bool:
+def is_killed_at(step: int, work: Callable[[], object]) -> bool:
     """Whether the work, in a process of its own, was killed at this step; False: it had fewer."""
 
     def watched() -> None:
@@ -120,21 +120,21 @@ def killed_at(step: int, work: Callable[[], object]) -> bool:
         sys.addaudithook(audit)
         work()
 
-    code = apart(watched)
+    code = run_forked(watched)
     assert code in (0, -signal.SIGKILL), code
     return code != 0
 
 
 def kill_backups(folder: Path) -> int:
     data, target = folder / "data", folder / "backups"
-    apart(lambda: make_data(data, OLD))
+    run_forked(lambda: make_data(data, OLD))
     step = 1
-    while killed_at(step, lambda: back_up(data, target)):
-        for snapshot in sources.named(target):
+    while is_killed_at(step, lambda: back_up(data, target)):
+        for snapshot in sources.list_snapshots(target):
             sources.verify(sources.SnapshotFolder(snapshot), lambda: None)
-            assert apart(lambda snapshot=snapshot: count(snapshot)) == OLD  # type: ignore[misc]
+            assert run_forked(lambda snapshot=snapshot: count(snapshot)) == OLD  # type: ignore[misc]
         step += 1
-    assert len(sources.named(target)) >= 1
+    assert len(sources.list_snapshots(target)) >= 1
     assert all(not each.name.startswith(".") for each in target.iterdir())
     assert all("backup" not in each.name for each in data.iterdir()), list(data.iterdir())
     return step - 1
@@ -142,21 +142,21 @@ def kill_backups(folder: Path) -> int:
 
 def kill_restores(folder: Path) -> int:
     template, backup = folder / "old", folder / "backups"
-    apart(lambda: make_data(template, OLD))
+    run_forked(lambda: make_data(template, OLD))
     (template / "index").mkdir()
-    apart(lambda: make_data(folder / "new", NEW))
-    apart(lambda: back_up(folder / "new", backup))
+    run_forked(lambda: make_data(folder / "new", NEW))
+    run_forked(lambda: back_up(folder / "new", backup))
     step = 1
-    while _killed_restore(step, template, backup, folder / f"data{step}"):
+    while _kill_restore(step, template, backup, folder / f"data{step}"):
         step += 1
     return step - 1
 
 
-def _killed_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
+def _kill_restore(step: int, template: Path, backup: Path, data: Path) -> bool:
     shutil.copytree(template, data)
-    killed = killed_at(step, lambda: restore(data, backup))
+    killed = is_killed_at(step, lambda: restore(data, backup))
     restoring.finish(data)  # as a daemon does before it opens the store
-    found = apart(lambda: count(data))
+    found = run_forked(lambda: count(data))
     assert found in ((OLD, NEW) if killed else (NEW,)), (step, found)
     assert (data / "key").read_text() == f"key of {found}\n", step
     assert (data / "user.git/objects/ab/cdef").read_text() == f"{found}", step
@@ -165,7 +165,7 @@ def _killed_restore(step: int, template: Path, backup: Path, data: Path) -> bool
     assert spooled == {f"{OLD}.json"} | ({f"{NEW}.json"} if found == NEW else set()), step
     if found == NEW:
         (aside,) = data.glob("replaced-*")
-        assert apart(lambda: count(aside)) == OLD
+        assert run_forked(lambda: count(aside)) == OLD
         assert (aside / "key").read_text() == f"key of {OLD}\n"
     shutil.rmtree(data)
     return killed
@@ -175,9 +175,9 @@ def cut_off(data: Path, backup: Path) -> int:
     """Leave a data folder in the middle of the renames of a restore."""
     step = 1
     while not (data / restoring.JOURNAL).exists():
-        assert killed_at(step, lambda: restore(data, backup))
+        assert is_killed_at(step, lambda: restore(data, backup))
         step += 1
-    assert killed_at(3, lambda: restoring.finish(data))  # some of them are done
+    assert is_killed_at(3, lambda: restoring.finish(data))  # some of them are done
     assert (data / restoring.JOURNAL).exists()
     return step
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.forked_daemons import Born, Nursery
+from tests.forked_daemons import ForkedProcess, ForkServer
 from tests.memory_client import Client
 
 START_SECONDS = 30.0
@@ -57,7 +57,7 @@ class Daemon:
             "MEMORY_EMBEDDER__PROVIDER": embedder,
             **(settings or {}),
         }
-        self._process: Born | None = None
+        self._process: ForkedProcess | None = None
         self.port = 0
         self.socket = Path()
 
@@ -95,10 +95,10 @@ class Daemon:
 
     def start(self) -> None:
         assert self._process is None, "the daemon is running already"
-        self._process = Nursery.of_this_process().start(self._environ, self._stderr, self._uid)
+        self._process = ForkServer.get_shared().start(self._environ, self._stderr, self._uid)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            if self._announced():
+            if self._is_announced():
                 return
             with suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(_TICK)
@@ -146,11 +146,11 @@ class Daemon:
         """What the daemon has written to stderr, over all its starts."""
         return self._stderr.read_text() if self._stderr.exists() else ""
 
-    def _running(self) -> Born:
+    def _running(self) -> ForkedProcess:
         assert self._process is not None, "the daemon is not running"
         return self._process
 
-    def _announced(self) -> bool:
+    def _is_announced(self) -> bool:
         """Whether daemon.json is this process's; a killed one leaves its own behind."""
         try:
             found = json.loads((self.data_dir / "daemon.json").read_text())

@@ -12,13 +12,13 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
-from agent_memory.features.forgetting.model.forgetting import Report, Selection
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.purging import Purging
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.ids import Millis
@@ -27,10 +27,10 @@ from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.maintenance import GuardedMaintenance
 from agent_memory.platform.store.rocks import RocksEngine
 from tests.contract.stores import unexpected
-from tests.recall_parts import NOW, Parts, assembled
+from tests.recall_parts import NOW, RecallHarness, build_recall
 
 
-class SetClock:
+class ManualClock:
     """A clock that is set by hand."""
 
     def __init__(self, at_ms: int = NOW) -> None:
@@ -41,11 +41,11 @@ class SetClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class ForgettingHarness:
     """Everything that an event gets into, and what gets it out again."""
 
-    parts: Parts
-    clock: SetClock
+    parts: RecallHarness
+    clock: ManualClock
     segmenting: Segmenting
     rollup: Rollup
     forgetting: Forgetting
@@ -62,24 +62,24 @@ class Keeping:
         self.rollup.run(lambda _: None)
         self.parts.keep_up()
 
-    def forget(self, **selection: object) -> Report:
+    def forget(self, **selection: object) -> ForgettingReport:
         chosen = Selection(**selection)  # type: ignore[arg-type]
-        return self.forgetting.events(chosen, lambda _phase, _count: None)
+        return self.forgetting.forget_events(chosen, lambda _phase, _count: None)
 
 
-def over(
+def build_harness(
     engine: RocksEngine | MemoryEngine,
     store: CommittedStore,
     folder: Path,
     *,
     embedder: Embedder | None = None,
-    rules: Rules | None = None,
-    clock: SetClock | None = None,
-) -> Keeping:
+    rules: SegmentRules | None = None,
+    clock: ManualClock | None = None,
+) -> ForgettingHarness:
     """The indexes lie in the folder, beside a store that may."""
-    clock = clock or SetClock()
-    parts = assembled(store, folder / "index", embedder)
-    segmenting = replace(parts.segmenting, clock=clock, rules=rules or Rules())
+    clock = clock or ManualClock()
+    parts = build_recall(store, folder / "index", embedder)
+    segmenting = replace(parts.segmenting, clock=clock, rules=rules or SegmentRules())
     summarizer = segmenting.summarizer
     rollup = Rollup(
         reader=parts.toc, writer=parts.toc, drafter=summarizer, summarizer=summarizer, clock=clock
@@ -107,32 +107,32 @@ def over(
             traces=StoredTraces(store, lambda: [folder]),
             discard_vectors=lambda: shutil.rmtree(folder / "index" / "vectors", ignore_errors=True),
         ),
-        turn=threading.Lock(),
+        toc_lock=threading.Lock(),
     )
-    return Keeping(parts, clock, segmenting, rollup, forgetting)
+    return ForgettingHarness(parts, clock, segmenting, rollup, forgetting)
 
 
 @contextmanager
-def kept(
+def open_harness(
     folder: Path,
     *,
     rocks: bool = False,
     embedder: Embedder | None = None,
-    rules: Rules | None = None,
-    clock: SetClock | None = None,
-) -> Iterator[Keeping]:
+    rules: SegmentRules | None = None,
+    clock: ManualClock | None = None,
+) -> Iterator[ForgettingHarness]:
     """Over what lies in the folder; in memory over nothing."""
     engine = RocksEngine(folder / "db") if rocks else MemoryEngine()
     store = CommittedStore(engine, watch=unexpected)
     try:
-        keeping = over(engine, store, folder, embedder=embedder, rules=rules, clock=clock)
+        keeping = build_harness(engine, store, folder, embedder=embedder, rules=rules, clock=clock)
         yield keeping
         keeping.parts.close()
     finally:
         store.close()
 
 
-def files_with(folder: Path, needle: bytes) -> list[str]:
+def find_files(folder: Path, needle: bytes) -> list[str]:
     """Those whose bytes hold it, RocksDB's own log and all."""
     return sorted(
         str(path.relative_to(folder))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_memory.features.forgetting.model.forgetting import Selection
 from agent_memory.kernel.ids import SessionId
-from tests.forgetting_parts import kept
+from tests.forgetting_parts import open_harness
 
 
 def main(folder: str, session: str, at: str) -> None:
@@ -18,8 +18,8 @@ def main(folder: str, session: str, at: str) -> None:
             sys.stdout.flush()
             sys.stdin.read()  # until the end
 
-    with kept(Path(folder), rocks=True) as keeping:
-        keeping.forgetting.events(Selection(session_id=SessionId(session)), done)
+    with open_harness(Path(folder), rocks=True) as keeping:
+        keeping.forgetting.forget_events(Selection(session_id=SessionId(session)), done)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Daemons and commands forked from a process that has loaded the program: to start one anew is
 nine tenths importing.
 
-`python -m tests.nursery` is that process. What a fork cannot show is shown by those tests that
-start a daemon by a command, and commands by the launcher, as users do.
+`python -m tests.forked_daemons` is that process. What a fork cannot show is shown by those tests
+that start a daemon by a command, and commands by the launcher, as users do.
 """
 
 import atexit
@@ -30,10 +30,10 @@ _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _ROOT = Path(__file__).parents[1]
 
 
-class Born:
+class ForkedProcess:
     """A process of the nursery, with the methods of a `Popen` that tests use."""
 
-    def __init__(self, nursery: "Nursery", pid: int) -> None:
+    def __init__(self, nursery: "ForkServer", pid: int) -> None:
         self.pid = pid
         self._nursery = nursery
         self._code: int | None = None
@@ -61,13 +61,13 @@ class Born:
         self.send_signal(signal.SIGKILL)
 
 
-class Nursery:
+class ForkServer:
     """The process that has loaded the program, seen from a test."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.nursery"],
+            [sys.executable, "-m", "tests.forked_daemons"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=_ROOT,
@@ -77,10 +77,12 @@ class Nursery:
 
     @classmethod
     @cache
-    def of_this_process(cls) -> Self:
+    def get_shared(cls) -> Self:
         return cls()
 
-    def start(self, environ: Mapping[str, str], stderr: Path, uid: int | None = None) -> Born:
+    def start(
+        self, environ: Mapping[str, str], stderr: Path, uid: int | None = None
+    ) -> ForkedProcess:
         """A daemon with these variables, that writes its errors to the end of this file; of
         another user, if one is given."""
         return self._fork(environ, "/", (os.devnull, os.devnull, stderr), (), uid)
@@ -108,7 +110,7 @@ class Nursery:
         streams: Sequence[Path | str],
         words: Sequence[str],
         uid: int | None = None,
-    ) -> Born:
+    ) -> ForkedProcess:
         pid = self.ask(
             {
                 "environ": dict(environ),
@@ -119,7 +121,7 @@ class Nursery:
             }
         )
         assert pid is not None
-        return Born(self, pid)
+        return ForkedProcess(self, pid)
 
     def ask(self, request: Mapping[str, object]) -> int | None:
         asking, answering = self._process.stdin, self._process.stdout
@@ -148,7 +150,7 @@ def main() -> None:
         else:
             answer = os.fork()
             if answer == 0:
-                os._exit(_be(**request))
+                os._exit(_run_child(**request))
             living.add(answer)
         sys.stdout.write(f"{json.dumps(answer)}\n")
         sys.stdout.flush()
@@ -156,7 +158,7 @@ def main() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _be(
+def _run_child(
     environ: Mapping[str, str],
     cwd: str,
     streams: Sequence[str],
@@ -181,7 +183,7 @@ def _be(
             os.setresuid(uid, uid, uid)
         if words:
             return standalone.main(words[0], list(words[1:]))
-        return daemon.run(daemon.Start(flags={}))
+        return daemon.run(daemon.DaemonOptions(flags={}))
     except BaseException:
         traceback.print_exc()
         return 1

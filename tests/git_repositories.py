@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Home, Memory, Status
+from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
 from agent_memory.kernel.ids import Domain, Millis
 
 SECONDS = 60
@@ -17,7 +17,7 @@ DOMAIN = Domain("project:app")
 AT = Millis(1_769_783_400_000)
 
 
-def environment(home: Path) -> dict[str, str]:
+def build_environ(home: Path) -> dict[str, str]:
     """What the caller of a command would have, and nothing of this machine."""
     return {
         "PATH": os.environ["PATH"],
@@ -97,23 +97,23 @@ class Repository:
         return self.raw("cat-file", "--batch", given=listed.encode() + b"\n")
 
 
-def made(folder: Path, *, bare: bool = False, commits: int = 1) -> Repository:
+def make_repository(folder: Path, *, bare: bool = False, commits: int = 1) -> Repository:
     folder.mkdir(parents=True)
-    repository = Repository(folder, environment(folder.parent))
+    repository = Repository(folder, build_environ(folder.parent))
     repository.git("init", "--quiet", "--initial-branch=main", *(["--bare"] if bare else []))
     for number in range(0 if bare else commits):
         repository.commit(f"commit {number}")
     return repository
 
 
-def cloned(source: Repository, folder: Path, *options: str) -> Repository:
+def clone_repository(source: Repository, folder: Path, *options: str) -> Repository:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    outside = Repository(folder.parent, environment(folder.parent))
+    outside = Repository(folder.parent, build_environ(folder.parent))
     outside.git("clone", "--quiet", *options, str(source.folder), str(folder))
-    return Repository(folder, environment(folder.parent))
+    return Repository(folder, build_environ(folder.parent))
 
 
-def over_ssh(repository: Repository, server: Repository) -> dict[str, str]:
+def route_over_ssh(repository: Repository, server: Repository) -> dict[str, str]:
     """Have `origin` lead to the server by ssh, so that the server's own git and hooks run; the
     environment in which it can be reached."""
     ssh = server.folder.with_suffix(".ssh")
@@ -132,11 +132,11 @@ def memory(
     at: int = AT,
     spec: str = "",
     tags: frozenset[str] = frozenset(),
-    status: Status = Status.ACTIVE,
+    status: MemoryStatus = MemoryStatus.ACTIVE,
     commit: str = "",
 ) -> Memory:
     return Memory(
-        digest=memories.digest_of(namespace, summary, content, spec),
+        digest=memories.compute_digest(namespace, summary, content, spec),
         namespace=namespace,
         domain=domain,
         summary=summary,

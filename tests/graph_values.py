@@ -5,15 +5,15 @@ from typing import Any
 
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
+    CheckpointKey,
     GraphCheckpoint,
     PendingWrite,
-    Place,
     ThreadId,
 )
 
 
-def place(thread: str = "t", checkpoint: str = "c1", ns: str = "") -> Place:
-    return Place(ThreadId(thread), ns, CheckpointId(checkpoint))
+def place(thread: str = "t", checkpoint: str = "c1", ns: str = "") -> CheckpointKey:
+    return CheckpointKey(ThreadId(thread), ns, CheckpointId(checkpoint))
 
 
 def checkpoint(

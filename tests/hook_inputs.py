@@ -351,13 +351,13 @@ SAMPLES: Mapping[str, Input] = {
 }
 
 
-def encoded(given: Input, **more: Any) -> bytes:
+def encode_input(given: Input, **more: Any) -> bytes:
     """As it comes on standard input; `more` replaces fields."""
     return json.dumps({**given, **more}).encode()
 
 
-def claude(event: str, *, session: str, folder: Path | str, **more: Any) -> bytes:
+def encode_claude(event: str, *, session: str, folder: Path | str, **more: Any) -> bytes:
     """What Claude Code sends of a session in a folder. Its fields are those of the sample of this
     event, but for those that make two happenings one."""
     given = {k: v for k, v in CLAUDE_CODE[event].items() if k not in ("prompt_id", "tool_use_id")}
-    return encoded(given, session_id=session, cwd=str(folder), **more)
+    return encode_input(given, session_id=session, cwd=str(folder), **more)

@@ -93,7 +93,7 @@ Given = dict[str, Any]
 Dice = random.Random
 
 
-def mutated(hook: str, number: int) -> bytes:
+def mutate(hook: str, number: int) -> bytes:
     """What this hook is given in its case of this number: always the same."""
     dice = Dice(f"{SEED}:{hook}:{number}")
     own = _OWN[hook]
@@ -106,7 +106,7 @@ def mutated(hook: str, number: int) -> bytes:
         return _large(given, dice)
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
         dice.choice(_CHANGES)(given, dice)
-    data = _written(given, dice)
+    data = _serialize(given, dice)
     return dice.choice(_DAMAGES)(data, dice) if dice.random() < 0.35 else data
 
 
@@ -148,7 +148,7 @@ def _odd_file(given: Given, dice: Dice) -> None:
     given |= {"tool_name": name, "tool_input": {"file_path": file, "content": "x"}}
 
 
-def _nested(given: Given, dice: Dice) -> None:
+def _nest_deeply(given: Given, dice: Dice) -> None:
     names = ("tool_response", "tool_input", "prompt", "session_id", "edits", "key_decisions")
     given[dice.choice((*names, *_FIELDS))] = _DEEP
 
@@ -191,7 +191,7 @@ _CHANGES: tuple[Callable[[Given, Dice], None], ...] = (
     _odd(_EVERY_TEXT, _ODD_VALUES),
     _odd(("git_branch", "model", "source", "reason", "agent_type"), _ODD_TEXTS),
     _odd_file,
-    _nested,
+    _nest_deeply,
     _decisions,
     _strange_fields,
     _another_agents,
@@ -202,7 +202,7 @@ _CHANGES: tuple[Callable[[Given, Dice], None], ...] = (
 # How it is written.
 
 
-def _written(given: Given, dice: Dice) -> bytes:
+def _serialize(given: Given, dice: Dice) -> bytes:
     plain = dice.random() < 0.3
     text = json.dumps(given, ensure_ascii=not plain, separators=dice.choice(((",", ":"), None)))
     if _HUGE in text:
@@ -226,11 +226,11 @@ def _large(given: Given, dice: Dice) -> bytes:
         given |= {"hook_event_name": "PostToolUse", "tool_name": "Read"}
         given["tool_input"] = {name: "a/" * (LARGE_TEXT // 2)}
     else:
-        given[name] = part * (LARGE_TEXT // (len(_dumped(part)) - 2))
-    return _dumped(given)
+        given[name] = part * (LARGE_TEXT // (len(_dump(part)) - 2))
+    return _dump(given)
 
 
-def _dumped(value: object) -> bytes:
+def _dump(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
@@ -241,30 +241,30 @@ def _cut(data: bytes, dice: Dice) -> bytes:
     return data[: dice.randrange(len(data))]
 
 
-def _flipped(data: bytes, dice: Dice) -> bytes:
+def _flip_bytes(data: bytes, dice: Dice) -> bytes:
     changed = bytearray(data)
     for _ in range(dice.choice((1, 2, 8, 64))):
         changed[dice.randrange(len(changed))] = dice.randrange(256)
     return bytes(changed)
 
 
-def _strewn(data: bytes, dice: Dice) -> bytes:
+def _insert_junk(data: bytes, dice: Dice) -> bytes:
     at = dice.randrange(len(data))
     more = dice.choice((b"\0", b"\0" * 50, b"\x80\xff", b"\xed\xa0\x80", dice.randbytes(30), b"\n"))
     return data[:at] + more + data[at:]
 
 
-def _doubled_part(data: bytes, dice: Dice) -> bytes:
+def _double_part(data: bytes, dice: Dice) -> bytes:
     start, end = sorted((dice.randrange(len(data)), dice.randrange(len(data))))
     return data[:end] + data[start:]
 
 
-def _encoded_otherwise(data: bytes, dice: Dice) -> bytes:
+def _reencode(data: bytes, dice: Dice) -> bytes:
     text = data.decode("utf-8", "replace")
     return text.encode(dice.choice(("utf-16", "utf-16-le", "utf-32", "utf-8-sig")), "replace")
 
 
-def _wrapped(data: bytes, dice: Dice) -> bytes:
+def _wrap(data: bytes, dice: Dice) -> bytes:
     before, after = dice.choice(
         ((b"[", b"]"), (b'"', b'"'), (b"", data), (b"", b"\n\n" + data), (b"x", b""), (b"", b"}"))
     )
@@ -285,15 +285,15 @@ def _something_else(_data: bytes, dice: Dice) -> bytes:
 _DAMAGES: tuple[Callable[[bytes, Dice], bytes], ...] = (
     _cut,
     _cut,
-    _flipped,
-    _flipped,
-    _strewn,
-    _doubled_part,
-    _encoded_otherwise,
-    _wrapped,
+    _flip_bytes,
+    _flip_bytes,
+    _insert_junk,
+    _double_part,
+    _reencode,
+    _wrap,
     _something_else,
 )
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(mutated(sys.argv[1], int(sys.argv[2])))
+    sys.stdout.buffer.write(mutate(sys.argv[1], int(sys.argv[2])))

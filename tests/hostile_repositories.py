@@ -20,7 +20,14 @@ from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model.memories import Home
 from agent_memory.kernel.errors import AgentMemoryError
-from tests.git_repositories import DOMAIN, Repository, cloned, environment, made, memory
+from tests.git_repositories import (
+    DOMAIN,
+    Repository,
+    build_environ,
+    clone_repository,
+    make_repository,
+    memory,
+)
 
 HOOKS = (
     *("pre-push", "reference-transaction", "post-update", "pre-auto-gc", "post-checkout"),
@@ -41,7 +48,7 @@ class Trap:
     refusing: int  # the port of a server that asks for a password
     elsewhere: int  # the port of one that nobody should come to
 
-    def sprung(self) -> set[str]:
+    def list_sprung(self) -> set[str]:
         lost = {f"lost {name}" for name in MINE if not self._is_whole(self.mine / name)}
         return lost | {each.name for each in (self.folder / "sprung").iterdir()}
 
@@ -69,25 +76,25 @@ class Trap:
         return str(path)
 
     def remote(self) -> Repository:
-        return Repository(self.folder / "remote.git", environment(self.folder))
+        return Repository(self.folder / "remote.git", build_environ(self.folder))
 
 
 @contextlib.contextmanager
-def trapped(folder: Path) -> Iterator[Trap]:
+def open_trap(folder: Path) -> Iterator[Trap]:
     """A trap with its servers, and a remote with notes in it."""
     (folder / "sprung").mkdir(parents=True)
-    source = made(folder / "source")
-    remote = cloned(source, folder / "remote.git", "--bare")
-    writer = cloned(remote, folder / "writer")
+    source = make_repository(folder / "source")
+    remote = clone_repository(source, folder / "remote.git", "--bare")
+    writer = clone_repository(remote, folder / "writer")
     notebook = _notebook(writer, writer.home)
-    notebook.keep([memory("of the team")])
+    notebook.write([memory("of the team")])
     notebook.push("origin", writer.environ)
-    with _serving(folder, "refusing") as refusing, _serving(folder, "elsewhere") as elsewhere:
+    with _serve(folder, "refusing") as refusing, _serve(folder, "elsewhere") as elsewhere:
         yield Trap(folder, refusing, elsewhere)
 
 
 @contextlib.contextmanager
-def _serving(folder: Path, name: str) -> Iterator[int]:
+def _serve(folder: Path, name: str) -> Iterator[int]:
     class Server(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if name == "elsewhere":
@@ -246,7 +253,7 @@ def _put_hooks(folder: Path, trap: Trap) -> None:
 def hooks(repository: Repository, trap: Trap) -> None:
     """Of the repository, and of the one that its remote leads to, which lies beside it."""
     repository.git("config", "remote.origin.url", "./remote")
-    theirs = cloned(trap.remote(), repository.folder / "remote", "--bare")
+    theirs = clone_repository(trap.remote(), repository.folder / "remote", "--bare")
     for folder in (Path(repository.home), theirs.folder):
         _put_hooks(folder / "hooks", trap)
     _set(
@@ -265,7 +272,7 @@ def hooks(repository: Repository, trap: Trap) -> None:
 def signed_push(repository: Repository, trap: Trap) -> None:
     """The remote asks for a signature, and the config says by which program."""
     repository.git("config", "remote.origin.url", "./remote")
-    theirs = cloned(trap.remote(), repository.folder / "remote", "--bare")
+    theirs = clone_repository(trap.remote(), repository.folder / "remote", "--bare")
     _set(theirs, **{"receive.certNonceSeed": "x"})
     _set(repository, **{"push.gpgSign": "if-asked", "gpg.program": trap.program("signed-push")})
 
@@ -273,7 +280,7 @@ def signed_push(repository: Repository, trap: Trap) -> None:
 @attack
 def alternates(repository: Repository, trap: Trap) -> None:
     """Git asks an alternate for its refs, in a process that reads its config."""
-    other = cloned(trap.remote(), repository.folder / "other.git", "--bare")
+    other = clone_repository(trap.remote(), repository.folder / "other.git", "--bare")
     command = {"core.alternateRefsCommand": trap.program("alternateRefsCommand")}
     for each in (repository, other):
         _set(each, **command)
@@ -385,7 +392,7 @@ def objects_linked(repository: Repository, trap: Trap) -> None:
     (home / "refs/notes/mem/decisions").write_text(f"{LOST}\n")
 
 
-def everything(repository: Repository, trap: Trap, address: str) -> None:
+def attack_with_all(repository: Repository, trap: Trap, address: str) -> None:
     """All that fits together in one config, with an address of this kind."""
     alone = {
         "hooks",
@@ -412,9 +419,9 @@ def everything(repository: Repository, trap: Trap, address: str) -> None:
     repository.git("config", "remote.origin.url", addresses[address])
 
 
-def embedded(outer: Path, trap: Trap) -> Repository:
+def make_embedded(outer: Path, trap: Trap) -> Repository:
     """A folder that is itself a bare repository, as it can be committed and cloned."""
-    bare = cloned(trap.remote(), outer / "docs", "--bare")
+    bare = clone_repository(trap.remote(), outer / "docs", "--bare")
     ATTACKS["core.sshCommand"](bare, trap)
     ATTACKS["core.fsmonitor"](bare, trap)
     bare.git("config", "remote.origin.uploadpack", trap.program("embedded-uploadpack"))
@@ -424,7 +431,7 @@ def embedded(outer: Path, trap: Trap) -> Repository:
 
 def _notebook(repository: Repository, home: Home) -> GitNotebook:
     data = repository.folder.parent / "data"
-    return GitRepositories(data, remote_seconds=SECONDS).notebook(home, DOMAIN)
+    return GitRepositories(data, remote_seconds=SECONDS).open_notebook(home, DOMAIN)
 
 
 def calls(repository: Repository, environ: Mapping[str, str]) -> dict[str, Callable[[], object]]:
@@ -434,18 +441,18 @@ def calls(repository: Repository, environ: Mapping[str, str]) -> dict[str, Calla
     def notebook() -> GitNotebook:
         located = repositories.locate(str(repository.folder), environ)
         assert located is not None
-        return repositories.notebook(located.home, DOMAIN)
+        return repositories.open_notebook(located.home, DOMAIN)
 
     said = memory("of ours", "and how it was decided")
     return {
-        "capture": lambda: notebook().keep([said]),
+        "capture": lambda: notebook().write([said]),
         "fetch": lambda: notebook().fetch("origin", environ),
         "push": lambda: notebook().push("origin", environ),
         "rehome": lambda: notebook().rehome(),
         "read": lambda: notebook().read(),
         "erase": lambda: notebook().erase([said.key]),
-        "earlier": lambda: notebook().earlier(),
-        "mend": lambda: notebook().mend(),
+        "earlier": lambda: notebook().read_legacy(),
+        "mend": lambda: notebook().repair(),
     }
 
 
@@ -458,33 +465,33 @@ def attempt(repository: Repository, environ: Mapping[str, str]) -> int:
     return len(made_calls)
 
 
-def victim(trap: Trap, folder: Path) -> Repository:
+def make_victim(trap: Trap, folder: Path) -> Repository:
     """A clone with notes of its own, in packs, so that erasing has something to look at."""
-    repository = cloned(trap.remote(), folder)
+    repository = clone_repository(trap.remote(), folder)
     notebook = _notebook(repository, repository.home)
-    notebook.keep([memory("of ours", "and how it was decided")])
+    notebook.write([memory("of ours", "and how it was decided")])
     repository.git("gc", "--quiet")
     repository.git("commit-graph", "write", "--reachable")
     return repository
 
 
-def tried(trap: Trap, name: str) -> tuple[int, set[str]]:
+def try_attack(trap: Trap, name: str) -> tuple[int, set[str]]:
     """One attack, alone. How many calls were made, and what they sprung."""
     trap.reset()
-    repository = victim(trap, trap.folder / f"victim-{name}")
+    repository = make_victim(trap, trap.folder / f"victim-{name}")
     environ = {**repository.environ, "PATH": f":{repository.environ['PATH']}"}
     ATTACKS[name](repository, trap)
     made_calls = attempt(repository, environ)
-    return made_calls, trap.sprung()
+    return made_calls, trap.list_sprung()
 
 
 def main() -> int:
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     made_calls = 0
     sprung: list[str] = []
-    with tempfile.TemporaryDirectory() as folder, trapped(Path(folder) / "trap") as trap:
+    with tempfile.TemporaryDirectory() as folder, open_trap(Path(folder) / "trap") as trap:
         for name in ATTACKS:
-            count, found = tried(trap, name)
+            count, found = try_attack(trap, name)
             made_calls += count
             sprung += sorted(found)
             print(f"{name:28} {', '.join(sorted(found)) or '-'}")  # noqa: T201

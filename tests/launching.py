@@ -21,7 +21,7 @@ from typing import IO, Any, Self
 
 from agent_memory import config, launch
 from agent_memory.daemon import runtime_files
-from tests.forked_daemons import Nursery
+from tests.forked_daemons import ForkServer
 
 LAUNCHER = Path(launch.__file__).resolve()
 SECONDS = 40.0
@@ -56,7 +56,7 @@ class Answer:
         return json.loads(self.out)
 
 
-def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
     """Wait for a condition that another process makes true."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -65,7 +65,7 @@ def until(condition: Callable[[], bool], what: str, seconds: float = SECONDS) ->
         pause.wait(_TICK)
 
 
-def changed_launcher(folder: Path, old: str, new: str) -> Path:
+def patch_launcher(folder: Path, old: str, new: str) -> Path:
     """A copy of the launcher with one line changed."""
     source = (LAUNCHER.parent / "launcher/relay.py").read_text()
     assert source.count(old) == 1, old
@@ -127,7 +127,7 @@ class Home:
         log = ""
         try:
             self.stop()
-            until(lambda: error is not None or not self.processes(), "no process is left")
+            wait_until(lambda: error is not None or not self.processes(), "no process is left")
             log = self.log()
         finally:
             for pid in self.processes():
@@ -177,7 +177,7 @@ class Home:
         """One command that no daemon runs, where it does not matter how it was started."""
         words = (program, *arguments)
         environ = {**self.environ, **(env or {})}
-        return Answer(*Nursery.of_this_process().run(words, environ, cwd or self.work, given))
+        return Answer(*ForkServer.get_shared().run(words, environ, cwd or self.work, given))
 
     def run_words(
         self,
@@ -245,24 +245,26 @@ class Home:
         running = self.pid()
         if running is not None:
             return running
-        born = Nursery.of_this_process().start(self.environ, self.folder / "daemon.stderr")
-        until(lambda: born.poll() is not None or self._announced() == born.pid, "it serves")
+        born = ForkServer.get_shared().start(self.environ, self.folder / "daemon.stderr")
+        wait_until(
+            lambda: born.poll() is not None or self._read_announced_pid() == born.pid, "it serves"
+        )
         assert born.poll() is None, (self.folder / "daemon.stderr").read_text()
         return born.pid
 
-    def does_not_serve(self, **environ: str) -> Answer:
+    def fail_to_serve(self, **environ: str) -> Answer:
         """A daemon that ends by itself, where it does not matter how it was started."""
         stderr = self.folder / "daemon.stderr"
-        born = Nursery.of_this_process().start({**self.environ, **environ}, stderr)
+        born = ForkServer.get_shared().start({**self.environ, **environ}, stderr)
         return Answer(born.wait(SECONDS), b"", stderr.read_bytes())
 
-    def _announced(self) -> int | None:
+    def _read_announced_pid(self) -> int | None:
         with suppress(FileNotFoundError):
             found: int = json.loads((self.data / "daemon.json").read_text())["pid"]
             return found
         return None
 
-    def started(self, *options: Word) -> int:
+    def start_daemon(self, *options: Word) -> int:
         """A daemon, started by hand: its process."""
         answer = self.run("memory-daemon", "start", *options)
         assert answer.code == 0, answer
@@ -284,7 +286,7 @@ class Home:
 
     def pid(self) -> int | None:
         """The daemon's process, by the lock that it holds."""
-        return runtime_files.holder(config.folders(self.environ))
+        return runtime_files.find_lock_holder(config.folders(self.environ))
 
     def log(self) -> str:
         path = self.data / "logs/daemon.log"
@@ -299,7 +301,7 @@ class Home:
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-            until(lambda: self.pid() != pid, "the daemon has let go of its lock")
+            wait_until(lambda: self.pid() != pid, "the daemon has let go of its lock")
 
     def processes(self) -> list[int]:
         """Every process whose environment says that it belongs to this home."""

@@ -62,7 +62,7 @@ async def over_sse(url: str, key: str = "") -> AsyncIterator[Client]:
         yield client
 
 
-class Lines:
+class LineClient:
     """`memory serve` by hand: what a well-behaved client would not do."""
 
     def __init__(self, home: Home) -> None:
@@ -76,27 +76,27 @@ class Lines:
         )
 
     def __enter__(self) -> Self:
-        self.say(INITIALIZE)
-        assert self.told()["id"] == 0
-        self.say(INITIALIZED)
+        self.send(INITIALIZE)
+        assert self.receive()["id"] == 0
+        self.send(INITIALIZED)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.__exit__(None, None, None)
 
-    def say(self, message: dict[str, Any]) -> None:
-        self.say_bytes(json.dumps(message).encode() + b"\n")
+    def send(self, message: dict[str, Any]) -> None:
+        self.send_bytes(json.dumps(message).encode() + b"\n")
 
-    def say_bytes(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def call(self, request_id: int, tool: str, **arguments: Any) -> None:
         params = {"name": tool, "arguments": arguments}
-        self.say({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
+        self.send({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
 
-    def told(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it has ended: {self.process.stderr and self.process.stderr.read()!r}"
@@ -108,7 +108,7 @@ class Lines:
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, out, err
 
-    def ended(self) -> tuple[int, bytes]:
+    def wait_exit(self) -> tuple[int, bytes]:
         """Its exit code and its complaint, once it has ended by itself."""
         code = self.process.wait(SECONDS)
         assert self.process.stderr is not None

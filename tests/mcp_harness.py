@@ -17,9 +17,9 @@ from agent_memory import config
 from agent_memory.bootstrap import root
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.mcp.dependencies import Parts
+from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
-from agent_memory.interfaces.mcp.handlers import Desk, Visitor
+from agent_memory.interfaces.mcp.handlers import ClientOrigin, McpServerFactory
 from tests.git_repositories import Repository
 from tests.launching import SECONDS
 
@@ -27,24 +27,24 @@ T = TypeVar("T")
 
 OLDER, MODERN = "legacy", "auto"  # as the client calls them; the present one it finds out
 ERAS = (OLDER, MODERN)
-ANYONE = Visitor(caller=None)
+ANYONE = ClientOrigin(caller=None)
 
 
-class Office:
+class McpHarness:
     """Built in its own thread; `run` brings work there, and waits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.settings = config.Settings(embedder=config.Embedder(provider="none"))
+        self.settings = config.Settings(embedder=config.EmbedderSettings(provider="none"))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="office")
         self._thread.start()
-        self.app = self.run(self._built())
+        self.app = self.run(self._build_app())
         self.app.scheduler.start()
-        self.desk = self.run(self._made(self.parts))
+        self.factory = self.run(self._build_factory(self.parts))
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> McpDependencies:
         made = self.app.offered
         environ = {"HOME": str(self.folder / "nobody"), "PATH": "/usr/bin:/bin"}
         return replace(made, environ=environ)
@@ -52,11 +52,11 @@ class Office:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
-    def another(self, parts: Parts) -> Desk:
+    def build_factory(self, parts: McpDependencies) -> McpServerFactory:
         """A desk with other parts."""
-        return self.run(self._made(parts))
+        return self.run(self._build_factory(parts))
 
-    def close_desk(self, desk: Desk) -> None:
+    def close_factory(self, desk: McpServerFactory) -> None:
         async def end() -> None:
             desk.close()
 
@@ -66,17 +66,17 @@ class Office:
         ingest = self.app.services.backfill.ingest
         ingest.submit([ingest.clean(each) for each in events]).result(SECONDS)
 
-    def visit(
+    def run_client(
         self,
-        work: Callable[["Guest"], Awaitable[T]],
+        work: Callable[["HarnessClient"], Awaitable[T]],
         era: str = MODERN,
-        visitor: Visitor = ANYONE,
-        desk: Desk | None = None,
+        visitor: ClientOrigin = ANYONE,
+        desk: McpServerFactory | None = None,
     ) -> T:
         """Do it as a client of this era."""
 
         async def visiting() -> T:
-            async with guest(desk or self.desk, era, visitor) as entered:
+            async with connect_client(desk or self.factory, era, visitor) as entered:
                 return await work(entered)
 
         return self.run(visiting())
@@ -86,54 +86,54 @@ class Office:
         name: str,
         *,
         era: str = MODERN,
-        visitor: Visitor = ANYONE,
-        desk: Desk | None = None,
+        visitor: ClientOrigin = ANYONE,
+        desk: McpServerFactory | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
         """What a tool tells."""
 
-        async def calling(guest: "Guest") -> dict[str, Any]:
-            return told(await guest.client.call_tool(name, arguments))
+        async def calling(guest: "HarnessClient") -> dict[str, Any]:
+            return parse_result(await guest.client.call_tool(name, arguments))
 
-        return self.visit(calling, era, visitor, desk)
+        return self.run_client(calling, era, visitor, desk)
 
     def fail(
-        self, name: str, *, era: str = MODERN, visitor: Visitor = ANYONE, **arguments: Any
+        self, name: str, *, era: str = MODERN, visitor: ClientOrigin = ANYONE, **arguments: Any
     ) -> tuple[int, str]:
         """With what code and message a tool fails."""
 
-        async def calling(guest: "Guest") -> tuple[int, str]:
-            return failed(await guest.client.call_tool(name, arguments))
+        async def calling(guest: "HarnessClient") -> tuple[int, str]:
+            return parse_failure(await guest.client.call_tool(name, arguments))
 
-        return self.visit(calling, era, visitor)
+        return self.run_client(calling, era, visitor)
 
     def close(self) -> None:
-        self.close_desk(self.desk)
+        self.close_factory(self.factory)
         self.run(asyncio.to_thread(self.app.close))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
-    async def _built(self) -> root.App:
+    async def _build_app(self) -> root.App:
         return root.build(self.settings, self.folder / "db", self.folder, self.folder / "config")
 
-    async def _made(self, parts: Parts) -> Desk:
-        return Desk(parts)
+    async def _build_factory(self, parts: McpDependencies) -> McpServerFactory:
+        return McpServerFactory(parts)
 
 
-class Guest:
+class HarnessClient:
     """A client, and what it was told without asking."""
 
     def __init__(self) -> None:
         self.client: Client
         self.noted: asyncio.Queue[ServerNotification] = asyncio.Queue()
 
-    async def hear(self, message: Any) -> None:
+    async def on_message(self, message: Any) -> None:
         if isinstance(message, ServerNotification):
             await self.noted.put(message)
 
-    async def told_of(self, count: int) -> set[str]:
+    async def wait_for_updates(self, count: int) -> set[str]:
         """The URIs of so many updates, or `list` for one of the list."""
         found: set[str] = set()
         async with asyncio.timeout(SECONDS):
@@ -150,36 +150,38 @@ class Guest:
 
 
 @asynccontextmanager
-async def guest(desk: Desk, era: str, visitor: Visitor) -> AsyncIterator[Guest]:
+async def connect_client(
+    desk: McpServerFactory, era: str, visitor: ClientOrigin
+) -> AsyncIterator[HarnessClient]:
     """Over streams, as on stdio."""
-    entered = Guest()
-    transport = InMemoryTransport(desk.server(lambda _: visitor))
-    async with Client(transport, mode=era, message_handler=entered.hear) as client:
+    entered = HarnessClient()
+    transport = InMemoryTransport(desk.build_server(lambda _: visitor))
+    async with Client(transport, mode=era, message_handler=entered.on_message) as client:
         entered.client = client
         yield entered
 
 
-def at(repository: Repository) -> Visitor:
+def context_at(repository: Repository) -> ClientOrigin:
     """Who works in this folder."""
     caller = Caller(folder=str(repository.folder), environ=repository.environ)
-    return Visitor(caller=caller)
+    return ClientOrigin(caller=caller)
 
 
-def text_of(result: CallToolResult) -> str:
+def get_text(result: CallToolResult) -> str:
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
-    assert not result.is_error, text_of(result)
+def parse_result(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, get_text(result)
     found: dict[str, Any] = result.structured_content
     return found
 
 
-def failed(result: CallToolResult) -> tuple[int, str]:
+def parse_failure(result: CallToolResult) -> tuple[int, str]:
     assert result.is_error
     assert result.structured_content is None
     error = (result.meta or {})[ERROR_KEY]
-    assert f"Error {error['code']} ({error['name']}): {error['message']}" == text_of(result)
+    assert f"Error {error['code']} ({error['name']}): {error['message']}" == get_text(result)
     return error["code"], error["message"]

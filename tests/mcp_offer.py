@@ -10,20 +10,22 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 
-from agent_memory.interfaces.mcp.handlers import Visitor
+from agent_memory.interfaces.mcp.handlers import ClientOrigin
 
 TOOLS = ("where", "wait", "linger", "pause", "repeat")
 WAITING, CANCELLED = "waiting", "cancelled"
 
 
-class Errands:
+class StubTools:
     """Tells in `record` what became of the call that waits."""
 
     def __init__(self, folder: Path) -> None:
         self.record = folder / "waiting"
         self.link = folder / "daemon.sock"  # it is gone once a stop has begun
 
-    def server(self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor]) -> Server[Any]:
+    def build_server(
+        self, visitor: Callable[[ServerRequestContext[Any, Any]], ClientOrigin]
+    ) -> Server[Any]:
         async def list_tools(
             _ctx: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
         ) -> types.ListToolsResult:
@@ -37,14 +39,14 @@ class Errands:
             if params.name == "where":
                 who = visitor(ctx)
                 folder = "" if who.caller is None else who.caller.folder
-                return _told({"folder": folder, "project": who.project})
+                return _to_result({"folder": folder, "project": who.project})
             if params.name == "wait":
                 await self._wait()
             while params.name == "linger" and self.link.is_symlink():  # noqa: ASYNC110  # a file
                 await anyio.sleep(0.01)
             if params.name == "pause":
                 await anyio.sleep(0.2)
-            return _told({"text": given.get("text", "x") * given.get("times", 1)})
+            return _to_result({"text": given.get("text", "x") * given.get("times", 1)})
 
         return Server("errands", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
@@ -59,6 +61,6 @@ class Errands:
             self.record.write_text(CANCELLED)
 
 
-def _told(value: dict[str, str]) -> types.CallToolResult:
+def _to_result(value: dict[str, str]) -> types.CallToolResult:
     text = types.TextContent(type="text", text=json.dumps(value))
     return types.CallToolResult(content=[text], structured_content=value)

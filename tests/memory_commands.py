@@ -11,7 +11,7 @@ MISSING, INVALID, BLOCKED = 10, 11, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryCommand:
     """Calling it runs the command."""
 
     home: Home
@@ -44,12 +44,12 @@ class Memory:
         found: dict[str, Any] = self.json("show", name)
         return found
 
-    def recalled(self, *words: Word) -> list[str]:
+    def recall_ids(self, *words: Word) -> list[str]:
         """The ids of what is found in this folder's project, best first."""
         found = self.json("recall", "--domain", "project", *words)
         return [each["id"] for each in found["results"]]
 
-    def listed(self, *words: Word) -> list[str]:
+    def list_ids(self, *words: Word) -> list[str]:
         found = self.json("list", "--domain", "project", *words)
         return [each["id"] for each in found["memories"]]
 

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import NAMESPACES, Memory, Status
+from agent_memory.features.memories.model.memories import NAMESPACES, Memory, MemoryStatus
 from agent_memory.kernel.ids import USER, Domain, Millis
 
 PROJECT = Domain("project:shop")
@@ -21,7 +21,7 @@ def memory(
 ) -> Memory:
     made: dict[str, object] = {"created_ms": Millis(at), "updated_ms": Millis(at), **fields}
     return Memory(
-        digest=memories.digest_of(namespace, summary, content, spec),
+        digest=memories.compute_digest(namespace, summary, content, spec),
         namespace=namespace,
         domain=domain,
         summary=summary,
@@ -63,7 +63,7 @@ references = st.builds(
 def copies(draw: st.DrawFn, of: Memory) -> Memory:
     """A copy of a memory, as another clone may have it."""
     if draw(st.integers(0, 9)) == 0:
-        return memories.tombstone(of, draw(times))
+        return memories.build_tombstone(of, draw(times))
     return memory(
         of.summary,
         of.content,
@@ -74,7 +74,9 @@ def copies(draw: st.DrawFn, of: Memory) -> Memory:
         updated_ms=draw(st.sampled_from([Millis(5), Millis(6)]) | times),
         tags=draw(tags),
         relates_to=tuple(draw(st.lists(references, max_size=2))),
-        status=draw(st.sampled_from([Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED])),
+        status=draw(
+            st.sampled_from([MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED])
+        ),
         commit=draw(st.sampled_from(["", "a" * 40, "b" * 40])),
         superseded_by=draw(st.sampled_from(["", "decisions:0123456789ab:0"])),
         event_id=draw(st.sampled_from(["", "event-1"])),

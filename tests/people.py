@@ -35,7 +35,7 @@ class Reply(NamedTuple):
     messages: tuple[bytes, ...]
 
 
-class Person:
+class OtherUser:
     """Someone with this uid and no privileges. Needs root."""
 
     def __init__(self, uid: int) -> None:
@@ -72,7 +72,7 @@ class Person:
         status: int = self._ask(get=[port, path])
         return status
 
-    def refusal(self, path: Path) -> str | None:
+    def find_refusal(self, path: Path) -> str | None:
         """The error of opening, listing or connecting to this path; None where it works."""
         error: str | None = self._ask(path=str(path))
         return error
@@ -136,7 +136,7 @@ class _Forwarder:
         self._away.close()
 
 
-class _Abandoned:
+class _AbandonedCalls:
     """Calls that are received whole, and whose connections then are gone."""
 
     def __init__(self, port: int, path: str, requests: Sequence[str]) -> None:
@@ -236,7 +236,7 @@ def main(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    opened: _Forwarder | _Abandoned | None = None
+    opened: _Forwarder | _AbandonedCalls | None = None
     for line in sys.stdin.buffer:
         request: Mapping[str, Any] = json.loads(line)
         answer: Any = None
@@ -250,7 +250,7 @@ def main(uid: int) -> None:
             opened = _Forwarder(*request["forward"])
             answer = opened.ports
         elif "begin" in request:
-            opened = _Abandoned(*request["begin"])
+            opened = _AbandonedCalls(*request["begin"])
             answer = opened.ports
         elif opened is not None:
             opened.close()

@@ -10,7 +10,7 @@ from agent_memory.features.index.adapters.embedding_queue import StoredEmbedding
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import Answer, Mode, Query, Scope
+from agent_memory.features.index.model.queries import Query, RecallResult, SearchMode, SearchScope
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowledge
 from agent_memory.features.knowledge.services.facts import Facts
@@ -18,16 +18,16 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import Embedding
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.indexing import Indexing
-from agent_memory.features.recall.services.recall import Recall, Vectors
-from agent_memory.features.recall.services.unindexed import Tail
+from agent_memory.features.recall.services.recall import Recall, VectorSearch
+from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.errors import EmbedderFailed
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -49,16 +49,16 @@ _TYPES = {
 }
 
 
-def moment(when: str) -> Millis:
+def parse_time(when: str) -> Millis:
     """Unix milliseconds of a time in UTC, as `2026-01-30 10:00`."""
     return Millis(int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp() * 1000))
 
 
-NOW = moment("2026-06-10 12:00")  # a Wednesday
+NOW = parse_time("2026-06-10 12:00")  # a Wednesday
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class FixedClock:
     """A clock that stands."""
 
     at: Millis = NOW
@@ -67,7 +67,7 @@ class Stopped:
         return self.at
 
 
-class Unreliable:
+class FlakyEmbedder:
     """Passes everything on to a real embedder, but fails for as long as `reason` is set."""
 
     def __init__(self, inner: Embedder, reason: str = "") -> None:
@@ -83,7 +83,7 @@ class Unreliable:
         return self._inner.embed(texts)
 
 
-class Shortened:
+class TruncatingEmbedder:
     """A real embedder's vectors without their second half: what another model might give."""
 
     def __init__(self, inner: Embedder) -> None:
@@ -94,7 +94,7 @@ class Shortened:
         return [Vector(each[: len(each) // 2]) for each in self._inner.embed(texts)]
 
 
-def said(
+def make_event(
     text: str,
     at: int = NOW - HOUR,
     *,
@@ -115,10 +115,10 @@ def said(
     )
 
 
-def dialogue(*lines: str, begin: int = NOW - HOUR, session: str = "talk") -> list[Event]:
+def make_dialogue(*lines: str, begin: int = NOW - HOUR, session: str = "talk") -> list[Event]:
     """A line a minute, by turns of user and assistant."""
     return [
-        said(
+        make_event(
             line,
             begin + number * MINUTE,
             session=session,
@@ -129,25 +129,25 @@ def dialogue(*lines: str, begin: int = NOW - HOUR, session: str = "talk") -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RecallHarness:
     """All of recall over one store. Nothing happens by itself: the jobs are called."""
 
     store: OrderedStore
     folder: Path
     embedder: Embedder | None
-    clock: Stopped
+    clock: FixedClock
     log: StoredEventLog
     toc: StoredToc
     outbox: StoredOutbox
     knowledge: StoredKnowledge
     facts: Facts
-    library: Library
+    library: DocumentReader
     lexical: TantivyIndex
     vectors: FlatVectors | None
     queue: StoredEmbeddingQueue
     indexing: Indexing
     indexes: Indexes
-    tail: Tail
+    tail: UnindexedDocuments
     recall: Recall
     segmenting: Segmenting
 
@@ -182,7 +182,7 @@ class Parts:
         """What the job outbox-processor does for the indexes."""
         self.indexes.keep_up(check)
 
-    def taken_in(self, *events: Event) -> None:
+    def take_in(self, *events: Event) -> None:
         """Stored, in the table of contents, and in both indexes."""
         self.keep(*events)
         self.cut()
@@ -191,17 +191,17 @@ class Parts:
     def ask(
         self,
         text: str,
-        scope: Scope | None = None,
+        scope: SearchScope | None = None,
         *,
-        mode: Mode = Mode.HYBRID,
+        mode: SearchMode = SearchMode.HYBRID,
         limit: int = 10,
         offset: int = 0,
         min_score: float = 0.0,
-    ) -> Answer:
+    ) -> RecallResult:
         return self.recall.search(
             Query(
                 text=text,
-                scope=scope or Scope(),
+                scope=scope or SearchScope(),
                 mode=mode,
                 limit=limit,
                 offset=offset,
@@ -213,22 +213,22 @@ class Parts:
         """The indexes; the store belongs to whoever opened it."""
         self.lexical.close()
 
-    def reopened(self, embedder: Embedder | None = None) -> "Parts":
+    def reopen(self, embedder: Embedder | None = None) -> "RecallHarness":
         """The same after a restart of the daemon."""
         self.close()
-        return assembled(self.store, self.folder, embedder or self.embedder, self.clock)
+        return build_recall(self.store, self.folder, embedder or self.embedder, self.clock)
 
 
-def assembled(
-    store: OrderedStore, folder: Path, embedder: Embedder | None, clock: Stopped | None = None
-) -> Parts:
+def build_recall(
+    store: OrderedStore, folder: Path, embedder: Embedder | None, clock: FixedClock | None = None
+) -> RecallHarness:
     """Recall over a store, its indexes in the folder."""
-    clock = clock or Stopped()
+    clock = clock or FixedClock()
     log, toc, outbox = StoredEventLog(store), StoredToc(store), StoredOutbox(store)
     memories, uses = StoredMemories(store), StoredUses(store)
     knowledge = StoredKnowledge(store)
-    library = Library(log=log, toc=toc, memories=memories, knowledge=knowledge)
-    facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, changed=lambda: None)
+    library = DocumentReader(log=log, toc=toc, memories=memories, knowledge=knowledge)
+    facts = Facts(knowledge=knowledge, secrets=PassThrough(), clock=clock, on_change=lambda: None)
     lexical = TantivyIndex(folder / "lexical")
     queue = StoredEmbeddingQueue(store)
     vectors = None if embedder is None else FlatVectors(folder / "vectors", embedder.model)
@@ -245,9 +245,9 @@ def assembled(
         queue=None if embedding is None else queue,
         clock=clock,
     )
-    tail = Tail(library, log, outbox, lexical)
+    tail = UnindexedDocuments(library, log, outbox, lexical)
     summarizer = ExtractiveSummarizer(InlineWorker())
-    return Parts(
+    return RecallHarness(
         store=store,
         folder=folder,
         embedder=embedder,
@@ -271,9 +271,9 @@ def assembled(
             tail=tail,
             vectors=None
             if embedder is None or vectors is None
-            else Vectors(index=vectors, embedder=embedder, waiting=queue.size),
+            else VectorSearch(index=vectors, embedder=embedder, count_pending=queue.size),
             uses=uses,
-            facts_used=facts.used,
+            on_facts_used=facts.mark_used,
             clock=clock,
         ),
         segmenting=Segmenting(
@@ -284,30 +284,30 @@ def assembled(
             drafter=summarizer,
             summarizer=summarizer,
             clock=clock,
-            rules=Rules(),
+            rules=SegmentRules(),
         ),
     )
 
 
 @contextmanager
-def opened(
+def open_recall(
     folder: Path, embedder: Embedder | None = None, *, store: OpenStore = memory
-) -> Iterator[Parts]:
+) -> Iterator[RecallHarness]:
     """Recall over an empty store."""
     kept = store(folder / "db")
     try:
-        parts = assembled(kept, folder / "index", embedder)
+        parts = build_recall(kept, folder / "index", embedder)
         yield parts
         parts.close()
     finally:
         kept.close()
 
 
-def told(answer: Answer) -> list[str]:
+def list_texts(answer: RecallResult) -> list[str]:
     """The texts of an answer, in order."""
     return [hit.document.text for hit in answer.hits]
 
 
-def ids(answer: Answer) -> list[str]:
+def list_ids(answer: RecallResult) -> list[str]:
     """What was found, in order."""
     return [hit.document.key for hit in answer.hits]

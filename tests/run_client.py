@@ -53,23 +53,23 @@ class RunStream:
     def vanish(self) -> None:
         self.call.cancel()
 
-    def until(self, kind: str) -> list[pb.RunEvent]:
+    def read_until(self, kind: str) -> list[pb.RunEvent]:
         """What comes up to the first event of this kind, with it."""
         found: list[pb.RunEvent] = []
         for event in self.call:
             found.append(event)
             if event.WhichOneof("event") == kind:
                 return found
-        raise AssertionError(f"no {kind}, but {kinds(found)}: {found[-1:]}")
+        raise AssertionError(f"no {kind}, but {list_kinds(found)}: {found[-1:]}")
 
-    def rest(self) -> list[pb.RunEvent]:
+    def read_rest(self) -> list[pb.RunEvent]:
         """All that is still to come."""
         found = list(self.call)
         self.half_close()
         return found
 
 
-def kinds(events: list[pb.RunEvent]) -> list[str]:
+def list_kinds(events: list[pb.RunEvent]) -> list[str]:
     """Their names, those of one kind in a row once."""
     names = [str(event.WhichOneof("event")) for event in events]
     return [name for at, name in enumerate(names) if at == 0 or names[at - 1] != name]
@@ -115,7 +115,7 @@ class Agents:
 
 
 @contextmanager
-def agents(daemon: Daemon) -> Iterator[Agents]:
+def open_agents(daemon: Daemon) -> Iterator[Agents]:
     found = Agents(daemon)
     try:
         yield found

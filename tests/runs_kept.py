@@ -5,17 +5,24 @@ from collections.abc import Iterable, Sequence
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import run_events
-from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
-from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, RunId, Used
-from agent_memory.features.runs.model.run_events import About
+from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Prompted,
+    Recorded,
+    RunFinished,
+    RunId,
+    ToolUsed,
+)
+from agent_memory.features.runs.model.run_events import RunInfo
 from agent_memory.kernel.ids import Millis, SessionId
 from tests.sessions_told import START
 
 AGENT = "kontekst:default"
 
 
-def call(call_id: str, name: str, arguments: str) -> Call:
-    return Call(call_id=CallId(call_id), name=name, arguments=arguments)
+def call(call_id: str, name: str, arguments: str) -> ToolCall:
+    return ToolCall(call_id=CallId(call_id), name=name, arguments=arguments)
 
 
 READ = call("c1", "read_file", '{"path": "src/resize.py"}')
@@ -27,20 +34,20 @@ EDIT = call(
 TEST = call("c3", "run_command", '{"command": "pytest -q tests/test_resize.py"}')
 
 # The way from a question to an answer, with three tools of which one is used beside another.
-RESIZED: Sequence[Kept] = (
+RESIZED: Sequence[Recorded] = (
     Prompted("Why does the thumbnail of a rotated picture lie on its side?\nPlease fix it."),
     Answered(content="Let me look.", calls=(READ,)),
-    Used(call=READ, outcome=Outcome.COMPLETED, text="def resize(a): ...\n"),
+    ToolUsed(call=READ, outcome=Outcome.COMPLETED, text="def resize(a): ...\n"),
     Answered(content="", calls=(EDIT, TEST)),
-    Used(call=EDIT, outcome=Outcome.COMPLETED, text="edited"),
-    Used(call=TEST, outcome=Outcome.COMPLETED, text="12 passed"),
+    ToolUsed(call=EDIT, outcome=Outcome.COMPLETED, text="edited"),
+    ToolUsed(call=TEST, outcome=Outcome.COMPLETED, text="12 passed"),
     Answered(content="It was turned too late. Fixed."),
-    Finished(outcome=Outcome.COMPLETED),
+    RunFinished(outcome=Outcome.COMPLETED),
 )
 
 
-def about(session: str = "s", run: str = "r1", agent: str = AGENT) -> About:
-    return About(
+def make_about(session: str = "s", run: str = "r1", agent: str = AGENT) -> RunInfo:
+    return RunInfo(
         run_id=RunId(run),
         session_id=SessionId(session),
         agent=agent,
@@ -49,16 +56,16 @@ def about(session: str = "s", run: str = "r1", agent: str = AGENT) -> About:
     )
 
 
-def events_of(
-    session: str, run: str, kept: Iterable[Kept], *, start: int = START, agent: str = AGENT
+def build_events(
+    session: str, run: str, kept: Iterable[Recorded], *, start: int = START, agent: str = AGENT
 ) -> list[Event]:
     """As a diary makes them, a second after each other."""
     found: list[Event] = []
     turn = 0
     for second, each in enumerate(kept):
         turn += isinstance(each, Answered)
-        event = run_events.event(
-            about(session, run, agent),
+        event = run_events.build_event(
+            make_about(session, run, agent),
             each,
             number=len(found) + 1,
             turn=turn,
@@ -69,7 +76,7 @@ def events_of(
     return found
 
 
-def chat_of(kept: Iterable[Kept]) -> list[Message]:
+def build_chat(kept: Iterable[Recorded]) -> list[Message]:
     """What a model is given of it while the run goes on."""
     messages: list[Message] = []
     for each in kept:
@@ -80,11 +87,11 @@ def chat_of(kept: Iterable[Kept]) -> list[Message]:
                 messages.append(
                     Message(role=Role.ASSISTANT, content=each.content, calls=each.calls)
                 )
-            case Used():
+            case ToolUsed():
                 messages.append(
                     Message(role=Role.TOOL, content=each.text, call_id=each.call.call_id)
                 )
-            case Finished():
+            case RunFinished():
                 pass
     return messages
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import SERVICE, Client
 from tests.toc_conversations import Toc
 
@@ -42,20 +42,20 @@ class Search:
         return [hit for page in self.pages(limit=100, **fields) for hit in page.hits]
 
 
-def connected(home: Home) -> Client:
+def connect(home: Home) -> Client:
     return Client(f"127.0.0.1:{home.status()['grpc_port']}")
 
 
-def indexes(home: Home) -> dict[str, Any]:
+def read_indexes(home: Home) -> dict[str, Any]:
     answer = home.run("memory-daemon", "admin", "index-stats", "--format", "json")
     assert answer.code == 0, answer
     found: dict[str, Any] = answer.json()
     return found
 
 
-def waiting(home: Home) -> int:
+def count_waiting(home: Home) -> int:
     """How much neither index has taken in."""
-    found = indexes(home)
+    found = read_indexes(home)
     count: int = found["words_waiting"] + found["vectors_waiting"]
     return count
 
@@ -63,7 +63,7 @@ def waiting(home: Home) -> int:
 def settle(home: Home, toc: Toc) -> None:
     """Wait until the table of contents and both indexes have taken in everything."""
     toc.settle()
-    until(lambda: waiting(home) == 0, "the indexes have caught up", SECONDS)
+    wait_until(lambda: count_waiting(home) == 0, "the indexes have caught up", SECONDS)
 
 
 def assert_everything_is_found_once(search: Search, toc: Toc, events: list[pb.Event]) -> int:

@@ -41,7 +41,7 @@ THUMBNAILS = (
 )
 
 
-def told(
+def build_session(
     session: str,
     lines: Sequence[tuple[str, str]],
     *,

@@ -16,7 +16,7 @@ from tests.memory_client import Client, message
 COMMENT = ":"
 
 
-class Sent(NamedTuple):
+class ServerEvent(NamedTuple):
     """One server-sent event. A comment has the event `:`."""
 
     event: str
@@ -24,7 +24,7 @@ class Sent(NamedTuple):
     token: str
 
 
-class Served:
+class ServedDaemon:
     """A daemon, and how it is reached."""
 
     def __init__(self, home: Home) -> None:
@@ -45,7 +45,7 @@ class Served:
     def base(self) -> str:
         return f"http://{self.address}"
 
-    def say(self, session: str, *names: str, text: str = "x", **metadata: str) -> None:
+    def ingest(self, session: str, *names: str, text: str = "x", **metadata: str) -> None:
         with Client(f"127.0.0.1:{self.grpc_port}") as client:
             for name in names:
                 event = message(name, 1_700_000_000_000, session_id=session, text=text)
@@ -79,29 +79,29 @@ class Served:
     @contextmanager
     def stream(
         self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
-    ) -> Iterator[Iterator[Sent]]:
+    ) -> Iterator[Iterator[ServerEvent]]:
         with (
             self.http() as http,
             http.stream(method, path, headers=dict(headers or {}), **options) as response,
         ):
             assert response.status_code == 200, response.read()
             assert response.headers["content-type"].startswith("text/event-stream")
-            yield sent(response.iter_lines())
+            yield parse_stream(response.iter_lines())
 
-    def posted(self, path: str, **body: Any) -> list[Sent]:
+    def post(self, path: str, **body: Any) -> list[ServerEvent]:
         """All events of an operation."""
         with self.stream("POST", path, json=body) as events:
             return [each for each in events if each.event != COMMENT]
 
 
-def sent(lines: Iterator[str]) -> Iterator[Sent]:
+def parse_stream(lines: Iterator[str]) -> Iterator[ServerEvent]:
     parser = _Parser()
     for line in lines:
         if (found := parser.line(line)) is not None:
             yield found
 
 
-async def sent_async(lines: AsyncIterator[str]) -> AsyncIterator[Sent]:
+async def parse_stream_async(lines: AsyncIterator[str]) -> AsyncIterator[ServerEvent]:
     parser = _Parser()
     async for line in lines:
         if (found := parser.line(line)) is not None:
@@ -112,9 +112,9 @@ class _Parser:
     def __init__(self) -> None:
         self._fields: dict[str, str] = {}
 
-    def line(self, line: str) -> Sent | None:
+    def line(self, line: str) -> ServerEvent | None:
         if line.startswith(COMMENT):
-            return Sent(COMMENT, line[1:].strip(), "")
+            return ServerEvent(COMMENT, line[1:].strip(), "")
         if line:
             name, _, value = line.partition(": ")
             self._fields[name] = value
@@ -122,11 +122,11 @@ class _Parser:
         fields, self._fields = self._fields, {}
         if "event" not in fields:
             return None
-        return Sent(fields["event"], json.loads(fields["data"]), fields.get("id", ""))
+        return ServerEvent(fields["event"], json.loads(fields["data"]), fields.get("id", ""))
 
 
 @contextmanager
-def serving(home: Home, transport: str, *words: str) -> Iterator[tuple[Running, str]]:
+def start_serve(home: Home, transport: str, *words: str) -> Iterator[tuple[Running, str]]:
     """`memory serve`, on a free port: the command and its address."""
     arguments = ("serve", "--transport", transport, "--port", "0", "--format", "json", *words)
     with home.begin("memory", *arguments) as command:
@@ -144,7 +144,7 @@ def ask(socket: SyncConnection, **request: Any) -> None:
     socket.send(json.dumps(request))
 
 
-def told(socket: SyncConnection) -> dict[str, Any]:
+def receive(socket: SyncConnection) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(socket.recv(timeout=SECONDS))
     return found
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import until
+from tests.launching import wait_until
 from tests.memory_client import SERVICE, Client
 
 MINUTE = 60_000
@@ -28,7 +28,7 @@ def millis(when: str) -> int:
     return int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp() * 1000)
 
 
-def said(session: str, number: int, at_ms: int, who: str, text: str = "") -> pb.Event:
+def make_event(session: str, number: int, at_ms: int, who: str, text: str = "") -> pb.Event:
     kind, role = _KINDS[who]
     return pb.Event(
         event_id=f"{session}-{number:04}",
@@ -46,7 +46,7 @@ def conversation(
     """A line a minute, by turns."""
     start = millis(begin) if isinstance(begin, str) else begin
     return [
-        said(session, first + number, start + number * MINUTE, who, text)
+        make_event(session, first + number, start + number * MINUTE, who, text)
         for number, (who, text) in enumerate(lines)
     ]
 
@@ -228,7 +228,7 @@ class Toc:
     def wait_for(self, stretches: Iterable[Sequence[pb.Event]]) -> None:
         """Until the segments are these stretches of conversation."""
         wanted = sorted((each[0].timestamp_ms, each[-1].timestamp_ms) for each in stretches)
-        until(lambda: self.bounds() == wanted, f"the segments are {wanted}", SECONDS)
+        wait_until(lambda: self.bounds() == wanted, f"the segments are {wanted}", SECONDS)
 
     def tree(self) -> list[pb.TocNode]:
         """All of it, versions aside."""
@@ -275,7 +275,7 @@ class Toc:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class EventContext:
     """Where an event stands in its session: what an expanded grip must show."""
 
     before: list[pb.Event]
@@ -283,12 +283,12 @@ class Around:
     after: list[pb.Event]
 
 
-def around(events: Iterable[pb.Event], event_id: str) -> Around:
+def find_context(events: Iterable[pb.Event], event_id: str) -> EventContext:
     every = sorted(events, key=lambda each: (each.timestamp_ms, each.event_id))
     (event,) = (each for each in every if each.event_id == event_id)
     session = [each for each in every if each.session_id == event.session_id]
     place = session.index(event)
-    return Around(session[:place], event, session[place + 1 :])
+    return EventContext(session[:place], event, session[place + 1 :])
 
 
 def assert_every_bullet_leads_to_its_events(toc: Toc, events: Sequence[pb.Event]) -> None:
@@ -304,7 +304,7 @@ def assert_every_bullet_leads_to_its_events(toc: Toc, events: Sequence[pb.Event]
                 found = toc.expand(grip_id)
                 assert found.grip.grip_id == grip_id, f"{node.node_id}: no {grip_id}"
                 assert found.grip.event_id_start == found.grip.event_id_end
-                wanted = around(events, found.grip.event_id_start)
+                wanted = find_context(events, found.grip.event_id_start)
                 assert list(found.excerpt_events) == [wanted.itself]
                 assert found.grip.excerpt
                 assert found.grip.excerpt in wanted.itself.text

@@ -13,52 +13,54 @@ from typing import Any
 import pytest
 
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.runs.adapters.agent_folder import CrewFolder
-from agent_memory.features.runs.adapters.programs import WardedPrograms
+from agent_memory.features.runs.adapters.agent_folder import AgentCatalogFolder
+from agent_memory.features.runs.adapters.programs import SupervisedPrograms
 from agent_memory.features.runs.adapters.web.pages import HttpPages
 from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolders
 from agent_memory.features.runs.adapters.workspaces.patterns import Re2Patterns
-from agent_memory.features.runs.model.chats import Call, CallId
-from agent_memory.features.runs.services.agent_catalog import Crew
-from agent_memory.features.runs.services.toolset import Seat, Tooling, Toolset
+from agent_memory.features.runs.model.chats import CallId, ToolCall
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.toolset import ToolContext, Toolset, ToolsetBuilder
 from agent_memory.features.secrets.adapters.filter import Re2Filter
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, ToolFailed
 from agent_memory.kernel.ids import SessionId
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.processes import LONG
-from tests.recall_parts import Parts, opened
+from tests.recall_parts import RecallHarness, open_recall
 
 SESSION = SessionId("run-1")
 _numbers = count(1)
 
 
-def call(name: str, /, **arguments: object) -> Call:
+def call(name: str, /, **arguments: object) -> ToolCall:
     """As a model wants it, with an id of its own."""
     return raw(name, json.dumps(arguments))
 
 
-def raw(name: str, arguments: str) -> Call:
-    return Call(call_id=CallId(f"call-{next(_numbers)}"), name=name, arguments=arguments)
+def raw(name: str, arguments: str) -> ToolCall:
+    return ToolCall(call_id=CallId(f"call-{next(_numbers)}"), name=name, arguments=arguments)
 
 
 @dataclass
-class Bench:
+class ToolHarness:
     """`folder` is what is worked in, `own` is the product's."""
 
-    tooling: Tooling
-    parts: Parts
+    tooling: ToolsetBuilder
+    parts: RecallHarness
     folder: Path
     own: Path
     worker: ProcessWorker
     open: list[Toolset] = field(default_factory=list)
 
-    def seat(self, folder: Path | str | None = None, **about: Any) -> Seat:
+    def build_context(self, folder: Path | str | None = None, **about: Any) -> ToolContext:
         where = str(self.folder if folder is None else folder)
-        return replace(Seat(session_id=SESSION, agent="kontekst:tester", folder=where), **about)
+        return replace(
+            ToolContext(session_id=SESSION, agent="kontekst:tester", folder=where), **about
+        )
 
-    def seated(self, folder: Path | str | None = None, **about: Any) -> Toolset:
-        self.open.append(self.tooling.seated(self.seat(folder, **about)))
+    def build_toolset(self, folder: Path | str | None = None, **about: Any) -> Toolset:
+        self.open.append(self.tooling.build(self.build_context(folder, **about)))
         return self.open[-1]
 
     def skill(self, name: str, body: str) -> None:
@@ -68,37 +70,37 @@ class Bench:
 
 
 @contextmanager
-def bench(
+def open_harness(
     top: Path,
     *,
     environ: Mapping[str, str] | None = None,
     private: Sequence[str] = (),
     barred: Sequence[Path] = (),
     seconds: float = LONG,
-) -> Iterator[Bench]:
+) -> Iterator[ToolHarness]:
     folder, own = top / "work", top / "own"
     folder.mkdir(exist_ok=True)
     own.mkdir()
     worker = ProcessWorker()
-    with opened(top) as parts:
-        tooling = Tooling(
+    with open_recall(top) as parts:
+        tooling = ToolsetBuilder(
             workspaces=GuardedFolders([str(each) for each in (own, *barred)]),
             patterns=Re2Patterns(),
             pages=HttpPages(private=private),
-            programs=WardedPrograms(os.environ if environ is None else environ),
+            programs=SupervisedPrograms(os.environ if environ is None else environ),
             worker=worker,
             recall=parts.recall,
             facts=Facts(
                 knowledge=parts.knowledge,
                 secrets=Re2Filter(mode="redact"),
                 clock=parts.clock,
-                changed=lambda: None,
+                on_change=lambda: None,
             ),
             clock=parts.clock,
-            skills=Crew(CrewFolder(own)).render,
+            skills=AgentCatalog(AgentCatalogFolder(own)).render,
             seconds=seconds,
         )
-        made = Bench(tooling, parts, folder, own, worker)
+        made = ToolHarness(tooling, parts, folder, own, worker)
         try:
             yield made
         finally:
@@ -107,16 +109,16 @@ def bench(
             worker.close()
 
 
-def refused(toolset: Toolset, wanted: Call) -> str:
+def get_refusal(toolset: Toolset, wanted: ToolCall) -> str:
     """Why it was not done."""
     with pytest.raises(ToolFailed) as told:
-        toolset.run(wanted, Halt())
+        toolset.run(wanted, CancelToken())
     return str(told.value)
 
 
-def halted(reached: Callable[[], object], work: Callable[[Halt], object]) -> None:
+def assert_halts(reached: Callable[[], object], work: Callable[[CancelToken], object]) -> None:
     """Told to halt once that point is reached, it does."""
-    halt = Halt()
+    halt = CancelToken()
     ended: list[type[BaseException]] = []
 
     def run() -> None:

@@ -9,18 +9,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCode
-from agent_memory.features.hooks.adapters.transcripts.codex import Codex
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
-from agent_memory.features.hooks.adapters.transcripts.plain import Plain
-from agent_memory.features.hooks.model.transcripts import Source
-from agent_memory.features.hooks.services.backfill import Backfill, Backfilled
+from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
+from agent_memory.features.hooks.model.transcripts import TranscriptSource
+from agent_memory.features.hooks.services.backfill import Backfill, BackfillResult
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.project_store import StoredProjects
-from agent_memory.features.memories.services.project_resolver import Shared, Workplaces
+from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.ids import Millis
@@ -28,7 +28,7 @@ from agent_memory.platform.ports import OrderedStore, Worker
 from tests.inline_worker import InlineWorker
 
 START_MS = 1_767_261_600_000  # 1 January 2026, 10:00
-READERS = {"claude-code": ClaudeCode, "codex": Codex, "jsonl": Plain}
+READERS = {"claude-code": ClaudeCodeTranscript, "codex": CodexTranscript, "jsonl": PlainTranscript}
 
 Line = dict[str, Any]
 
@@ -187,44 +187,48 @@ def _secrets() -> Re2Filter:
     return Re2Filter(mode="redact")
 
 
-class Importing:
+class ImportHarness:
     """A backfill on a store and on folders of its own."""
 
     def __init__(self, store: OrderedStore, data: Path, worker: Worker | None = None) -> None:
         self.log = StoredEventLog(store)
-        self.told = 0
+        self.record_count = 0
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
             transcripts={name: TranscriptFiles(here, made) for name, made in READERS.items()},
-            ingest=Ingest(log=self.log, secrets=_secrets(), recorded=self._recorded),
-            workplaces=Workplaces(
+            ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
+            workplaces=ProjectResolver(
                 repositories=repositories,
                 projects=StoredProjects(store),
-                shared=Shared(),
+                shared=OrgRepository(),
                 secrets=PassThrough(),
             ),
-            give_way=lambda: None,
+            lower_priority=lambda: None,
         )
 
-    def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> Backfilled:
+    def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> BackfillResult:
         return self.bring(agent, self.backfill.sources(agent, str(place)), dry_run=dry_run)
 
-    def bring(self, agent: str, sources: list[Source], *, dry_run: bool = False) -> Backfilled:
-        return self.backfill.bring(agent, sources, dry_run=dry_run, done=lambda _: None)
+    def bring(
+        self, agent: str, sources: list[TranscriptSource], *, dry_run: bool = False
+    ) -> BackfillResult:
+        return self.backfill.import_sources(agent, sources, dry_run=dry_run, done=lambda _: None)
 
     def events(self) -> list[Event]:
         found: list[Event] = []
         after = None
         while True:
-            page = self.log.between(Millis(0), Millis(9_999_999_999_999), after=after, limit=1000)
+            page = self.log.list_between(
+                Millis(0), Millis(9_999_999_999_999), after=after, limit=1000
+            )
             found += page.events
             after = page.next
             if after is None:
                 return found
 
-    def said(self) -> list[tuple[str, str]]:
+    def list_texts(self) -> list[tuple[str, str]]:
         return [(event.role.name.lower(), event.text) for event in self.events() if event.text]
 
-    def _recorded(self) -> None:
-        self.told += 1
+    def _on_record(self) -> None:
+        self.record_count += 1

@@ -36,19 +36,21 @@ Applies = Literal["restart", "live", "personal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tightening:
+class ProjectOverride:
     """What a project may do to a setting, and the value that comes of the user's and its own."""
 
     words: str
     combine: Callable[[Any, Any], Any]
 
 
-SWITCH_OFF = Tightening("switch it off", lambda users, own: users and own)
-LOWER = Tightening("lower it", min)
-CHOOSE_LESS = Tightening("choose less", lambda users, own: min(users, own, key=DETAILS.index))
-RAISE = Tightening("raise it", max)
-SHORTEN = Tightening("leave some out", lambda users, own: [each for each in users if each in own])
-EXTEND = Tightening("add some", lambda users, own: list(dict.fromkeys((*users, *own))))
+SWITCH_OFF = ProjectOverride("switch it off", lambda users, own: users and own)
+LOWER = ProjectOverride("lower it", min)
+CHOOSE_LESS = ProjectOverride("choose less", lambda users, own: min(users, own, key=DETAILS.index))
+RAISE = ProjectOverride("raise it", max)
+SHORTEN = ProjectOverride(
+    "leave some out", lambda users, own: [each for each in users if each in own]
+)
+EXTEND = ProjectOverride("add some", lambda users, own: list(dict.fromkeys((*users, *own))))
 
 
 def setting(default: Any, doc: str, *, applies: Applies = "restart", **limits: Any) -> Any:
@@ -76,7 +78,7 @@ def port(default: int, doc: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
+class StorageSettings:
     path: str = setting(
         "", "Folder of the database, in the data folder unless absolute; empty: `db`."
     )
@@ -84,7 +86,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grpc:
+class GrpcSettings:
     host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(50051, "Port of all gRPC services; 0 picks a free one.")
     require_key: bool = setting(
@@ -96,7 +98,7 @@ class Grpc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Http:
+class HttpSettings:
     host: str = setting("localhost", "Address to serve on; `localhost` is IPv4 and IPv6 loopback.")
     port: int = port(8000, "Port of REST, streams and MCP; 0 picks a free one.")
     allowed_hosts: list[str] = setting(
@@ -121,26 +123,26 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class LogSettings:
     level: str = setting("info", "Least severe level that is logged.", choices=LEVELS)
     max_bytes: int = setting(10 << 20, "Size at which the log file is rotated.", minimum=1 << 16)
     files: int = setting(5, "How many rotated log files are kept.", minimum=1, maximum=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telemetry:
+class TelemetrySettings:
     otlp_endpoint: str = setting(
         "", "Where traces are sent, as http://localhost:4318/v1/traces; needs the extra `otel`."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduler:
+class SchedulerSettings:
     enabled: bool = setting(True, "Run background jobs.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
+class BackupSettings:
     path: str = setting("", "Folder of the scheduled backups; on another disk if you can.")
     schedule: str = setting(
         "", "When to take one, as cron with seconds, in UTC: `0 0 3 * * *`; empty: never."
@@ -152,7 +154,7 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Security:
+class SecuritySettings:
     secrets: str = setting(
         "redact",
         "What happens to a secret: `redact` it, `block` the content, `warn`, or `off`.",
@@ -164,7 +166,7 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memories:
+class MemoriesSettings:
     remote: str = personal("origin", "The remote through which a project's memories are shared.")
     user_remote: str = setting("", "Address of a repository that keeps the user's own memories.")
     org: str = setting("", "Name of the organisation whose memories are shared.")
@@ -174,7 +176,7 @@ class Memories:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cli:
+class CliSettings:
     default_format: str = live(
         "text",
         "Output format where `--format` is not given.",
@@ -186,7 +188,7 @@ class Cli:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toc:
+class TocSettings:
     time_gap_ms: int = setting(1_800_000, "A pause this long ends a segment.", minimum=1)
     max_tokens: int = setting(4096, "Size at which a segment is cut.", minimum=1)
     overlap_ms: int = setting(300_000, "How far back a segment's context reaches.", minimum=0)
@@ -195,7 +197,7 @@ class Toc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summarizer:
+class SummarizerSettings:
     provider: str = setting(
         "extractive",
         "Who writes the table of contents; all but `extractive` need a model.",
@@ -210,7 +212,7 @@ class Summarizer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedder:
+class EmbedderSettings:
     provider: str = setting(
         "minilm",
         "Who embeds: the packaged MiniLM, an OpenAI-compatible endpoint, or `none`.",
@@ -224,7 +226,7 @@ class Embedder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Llama:
+class LlamaSettings:
     server: str = setting("", "The llama-server program; empty: found on PATH.")
     model_dir: str = setting("~/models", "Folder of GGUF models.")
     model: str = setting(
@@ -244,7 +246,7 @@ class Llama:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class RunsSettings:
     max_turns: int = setting(
         25, "How often a run asks the model, unless its agent says.", minimum=1, maximum=1000
     )
@@ -262,21 +264,21 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mcp:
+class McpSettings:
     server_name: str = setting("memory", "Name told to MCP clients.")
     subscriptions: bool = setting(True, "Offer resource subscriptions.")
     prompts_enabled: bool = setting(True, "Offer prompts.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Streaming:
+class StreamingSettings:
     sse_keepalive_seconds: int = setting(15, "Pause between SSE keep-alives.", minimum=1)
     ws_ping_seconds: int = setting(30, "Pause between WebSocket pings.", minimum=1)
     max_connections: int = setting(100, "Connections per transport.", minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStartHook:
+class SessionStartHookSettings:
     enabled: bool = live(
         True, "Record when a session starts, and give it context.", project=SWITCH_OFF
     )
@@ -291,7 +293,7 @@ class SessionStartHook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserPromptHook:
+class UserPromptHookSettings:
     enabled: bool = live(True, "Record prompts, and look for signals in them.", project=SWITCH_OFF)
     signal_patterns: list[str] = live(
         ["[decision]", "[learned]", "[blocker]", "[progress]"],
@@ -305,7 +307,7 @@ class UserPromptHook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostToolUseHook:
+class PostToolUseHookSettings:
     enabled: bool = live(
         True, "Record what tools do, and give related memories.", project=SWITCH_OFF
     )
@@ -318,7 +320,7 @@ class PostToolUseHook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreCompactHook:
+class PreCompactHookSettings:
     enabled: bool = live(True, "Capture what matters before compaction.", project=SWITCH_OFF)
     confidence_threshold: float = live(
         0.8, "How sure it must be.", minimum=0, maximum=1, project=RAISE
@@ -326,7 +328,7 @@ class PreCompactHook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopHook:
+class StopHookSettings:
     enabled: bool = live(
         True, "Record answers, and look back when a session ends.", project=SWITCH_OFF
     )
@@ -337,35 +339,35 @@ class StopHook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
+class HooksSettings:
     enabled: bool = live(True, "Record and answer hooks.", project=SWITCH_OFF)
-    session_start: SessionStartHook = field(default_factory=SessionStartHook)
-    user_prompt: UserPromptHook = field(default_factory=UserPromptHook)
-    post_tool_use: PostToolUseHook = field(default_factory=PostToolUseHook)
-    pre_compact: PreCompactHook = field(default_factory=PreCompactHook)
-    stop: StopHook = field(default_factory=StopHook)
+    session_start: SessionStartHookSettings = field(default_factory=SessionStartHookSettings)
+    user_prompt: UserPromptHookSettings = field(default_factory=UserPromptHookSettings)
+    post_tool_use: PostToolUseHookSettings = field(default_factory=PostToolUseHookSettings)
+    pre_compact: PreCompactHookSettings = field(default_factory=PreCompactHookSettings)
+    stop: StopHookSettings = field(default_factory=StopHookSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    storage: Storage = field(default_factory=Storage)
-    grpc: Grpc = field(default_factory=Grpc)
-    http: Http = field(default_factory=Http)
-    log: Log = field(default_factory=Log)
-    toc: Toc = field(default_factory=Toc)
-    summarizer: Summarizer = field(default_factory=Summarizer)
-    embedder: Embedder = field(default_factory=Embedder)
-    llama: Llama = field(default_factory=Llama)
-    runs: Runs = field(default_factory=Runs)
-    scheduler: Scheduler = field(default_factory=Scheduler)
-    backup: Backup = field(default_factory=Backup)
-    telemetry: Telemetry = field(default_factory=Telemetry)
-    security: Security = field(default_factory=Security)
-    memories: Memories = field(default_factory=Memories)
-    cli: Cli = field(default_factory=Cli)
-    mcp: Mcp = field(default_factory=Mcp)
-    streaming: Streaming = field(default_factory=Streaming)
-    hooks: Hooks = field(default_factory=Hooks)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    grpc: GrpcSettings = field(default_factory=GrpcSettings)
+    http: HttpSettings = field(default_factory=HttpSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    toc: TocSettings = field(default_factory=TocSettings)
+    summarizer: SummarizerSettings = field(default_factory=SummarizerSettings)
+    embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
+    llama: LlamaSettings = field(default_factory=LlamaSettings)
+    runs: RunsSettings = field(default_factory=RunsSettings)
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    security: SecuritySettings = field(default_factory=SecuritySettings)
+    memories: MemoriesSettings = field(default_factory=MemoriesSettings)
+    cli: CliSettings = field(default_factory=CliSettings)
+    mcp: McpSettings = field(default_factory=McpSettings)
+    streaming: StreamingSettings = field(default_factory=StreamingSettings)
+    hooks: HooksSettings = field(default_factory=HooksSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,7 +383,7 @@ class Key:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     by_hand: bool = False
-    project: Tightening | None = None
+    project: ProjectOverride | None = None
 
     def expects(self) -> str:
         """What a value must be, in words."""
@@ -400,7 +402,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, and for each key that is not at its default, where it came from."""
 
     settings: Settings
@@ -408,7 +410,7 @@ class Loaded:
     ignored: tuple[str, ...] = ()
 
     def value(self, name: str) -> Any:
-        key = known(name)
+        key = find_key(name)
         found: Any = self.settings
         for part in key.name.split("."):
             found = getattr(found, part)
@@ -453,7 +455,7 @@ def load(
     file: Path | None = None,
     project_dir: Path | None = None,
     flags: Mapping[str, Any] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """All layers that apply. `file` replaces the user's config.toml and must exist."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
@@ -478,7 +480,7 @@ def load(
             tightened = key.project.combine(users, value)
             if tightened != users:
                 overlay(name, tightened, str(project_file))
-            if not _has_its_way(tightened, value):
+            if not _is_honored(tightened, value):
                 ignored.append(f"{name} in {project_file}: a project may only {key.project.words}")
     for variable, name, text in _variables(environ):
         key = KEYS[name]
@@ -489,16 +491,18 @@ def load(
             overlay(name, value, variable)
     for name, value in (flags or {}).items():
         if value is not None:
-            overlay(name, _checked(known(name), value, "the command line"), "flag")
-    return Loaded(settings=_build(Settings, "", values), sources=sources, ignored=tuple(ignored))
+            overlay(name, _check_value(find_key(name), value, "the command line"), "flag")
+    return LoadedSettings(
+        settings=_build(Settings, "", values), sources=sources, ignored=tuple(ignored)
+    )
 
 
 def parse(name: str, text: str) -> Any:
     """The value that `text` gives for this key."""
-    return _from_text(known(name), text, "the value")
+    return _from_text(find_key(name), text, "the value")
 
 
-def known(name: str) -> Key:
+def find_key(name: str) -> Key:
     """The key of this name, or an error that names the nearest."""
     try:
         return KEYS[name]
@@ -562,13 +566,13 @@ def _read(path: Path, *, project: bool = False) -> Iterator[tuple[str, Any]]:
     except ValueError as exc:  # that of a number with too many digits is not the parser's own
         raise ConfigError(f"{path} is not valid TOML: {_cut(str(exc))}") from exc
     for name, value in settings:
-        where = f"{path}:{toml_lines.line_of(text, name)}"
+        where = f"{path}:{toml_lines.find_line(text, name)}"
         if name not in KEYS:
             said = _cut(name)
             raise ConfigError(f"{where}: unknown setting {said!r}{_nearest(said)}")
         if project and isinstance(value, list) and len(value) > MAX_PROJECT_ITEMS:
             raise ConfigError(f"{where}: {name} has more than {MAX_PROJECT_ITEMS} values")
-        yield name, _checked(KEYS[name], value, where)
+        yield name, _check_value(KEYS[name], value, where)
 
 
 def read_text(path: Path, *, project: bool = False) -> str:
@@ -597,7 +601,7 @@ def read_text(path: Path, *, project: bool = False) -> str:
     return text
 
 
-def _has_its_way(tightened: Any, own: Any) -> bool:
+def _is_honored(tightened: Any, own: Any) -> bool:
     """Whether a project got what its file says."""
     if isinstance(own, list):
         return set(own) <= set(tightened)
@@ -640,17 +644,17 @@ def _from_text(key: Key, text: str, where: str) -> Any:
         value: Any = {"true": True, "1": True, "yes": True, "on": True}.get(text.lower())
         if value is None and text.lower() in ("false", "0", "no", "off"):
             value = False
-        return _checked(key, text if value is None else value, where)
+        return _check_value(key, text if value is None else value, where)
     if key.type is int:
-        return _checked(key, int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text, where)
+        return _check_value(key, int(text) if re.fullmatch(r"[+-]?\d{1,18}", text) else text, where)
     if key.type is float:
-        return _checked(key, float(text) if re.fullmatch(r"\d*\.?\d+", text) else text, where)
+        return _check_value(key, float(text) if re.fullmatch(r"\d*\.?\d+", text) else text, where)
     if get_origin(key.type) is list:
-        return _checked(key, [part.strip() for part in text.split(",") if part.strip()], where)
-    return _checked(key, text, where)
+        return _check_value(key, [part.strip() for part in text.split(",") if part.strip()], where)
+    return _check_value(key, text, where)
 
 
-def _checked(key: Key, value: Any, where: str) -> Any:
+def _check_value(key: Key, value: Any, where: str) -> Any:
     if not _fits(key, value):
         raise ConfigError(f"{where}: {key.name} must be {key.expects()}, not {_cut(repr(value))}")
     return value
@@ -670,7 +674,7 @@ def _fits(key: Key, value: Any) -> bool:
 
 
 def _nearest(name: str) -> str:
-    return spelling.nearest(name, KEYS) or "; `memory config list` shows all"
+    return spelling.suggest_nearest(name, KEYS) or "; `memory config list` shows all"
 
 
 KEYS: Mapping[str, Key] = {key.name: key for key in _keys(Settings, "")}

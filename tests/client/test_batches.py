@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.client import Event, EventRole, EventType
-from agent_memory.client.batches import MAX_BYTES, MAX_EVENTS, MESSAGES_PER_ROUND, rounds
+from agent_memory.client.batches import MAX_BYTES, MAX_EVENTS, MESSAGES_PER_ROUND, split_rounds
 from agent_memory.proto import memory_pb2 as pb
 
 KIB = 1 << 10
@@ -29,7 +29,7 @@ def events(sizes: Sequence[int]) -> Iterator[Event]:
 def messages(sizes: Sequence[int]) -> list[list[pb.IngestEventsRequest]]:
     return [
         [pb.IngestEventsRequest.FromString(raw) for raw in each.requests]
-        for each in rounds(events(sizes))
+        for each in split_rounds(events(sizes))
     ]
 
 
@@ -80,6 +80,6 @@ def test_an_iterable_is_read_a_round_at_a_time() -> None:
             taken.append(PLAIN)
             yield PLAIN
 
-    next(rounds(endless()))
+    next(split_rounds(endless()))
 
     assert len(taken) == MESSAGES_PER_ROUND * MAX_EVENTS + 1

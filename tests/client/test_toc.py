@@ -21,7 +21,7 @@ from agent_memory.proto import memory_pb2 as pb
 from tests.client.faces import Face
 from tests.client.stand_in import serving
 from tests.daemon_process import Daemon
-from tests.toc_conversations import EVERYTHING, NIGHT, SHAPE, Toc, around
+from tests.toc_conversations import EVERYTHING, NIGHT, SHAPE, Toc, find_context
 
 NEXT = "5"
 NODE = pb.TocNode(
@@ -222,7 +222,7 @@ def test_from_the_years_down_to_the_events_of_a_real_daemon(client: MemoryClient
             assert found.grip.toc_node_id == node.node_id
             (itself,) = found.excerpt_events
             assert found.grip.excerpt in itself.text
-            wanted = around(EVERYTHING, itself.event_id)
+            wanted = find_context(EVERYTHING, itself.event_id)
             for events, messages in (
                 (found.events_before, wanted.before),
                 (found.events_after, wanted.after),

@@ -13,15 +13,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agent_memory.features.index.adapters.lexical import TantivyIndex
-from agent_memory.features.index.model.documents import Document, Kind, Owner, key_of
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner, build_key
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import HIDDEN, Scope
+from agent_memory.features.index.model.queries import HIDDEN, SearchScope
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import analysis
 
-ANYTHING = Scope(statuses=frozenset({"", "active", "draft", *HIDDEN}))  # the hidden ones too
+ANYTHING = SearchScope(statuses=frozenset({"", "active", "draft", *HIDDEN}))  # the hidden ones too
 COMMON = "everywhere"  # a word that every generated text has
-(COMMON_TERM,) = analysis.terms(COMMON)
+(COMMON_TERM,) = analysis.extract_terms(COMMON)
 LONG = "n" * 1_500
 SEGMENT = Owner("segment:the-one")
 _MEMORY_DISK = Path("/dev/shm")  # noqa: S108
@@ -36,9 +36,11 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def document(name: str, text: str = COMMON, *, kind: Kind = Kind.EVENT, **fields: Any) -> Document:
+def document(
+    name: str, text: str = COMMON, *, kind: DocumentKind = DocumentKind.EVENT, **fields: Any
+) -> Document:
     """Its own owner, unless another is named."""
-    fields = {"owner": Owner(key_of(kind, name)), "at_ms": Millis(1), **fields}
+    fields = {"owner": Owner(build_key(kind, name)), "at_ms": Millis(1), **fields}
     return Document(kind=kind, id=name, text=text, **fields)
 
 
@@ -74,13 +76,13 @@ def _mostly(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]
 
 @st.composite
 def _document(draw: st.DrawFn, number: int) -> Document:
-    kind = draw(st.sampled_from(Kind))
-    own = Owner(key_of(kind, f"d{number}"))
+    kind = draw(st.sampled_from(DocumentKind))
+    own = Owner(build_key(kind, f"d{number}"))
     return document(
         f"d{number}",
         f"{draw(_texts)} {COMMON} {draw(_texts)}",
         kind=kind,
-        owner=SEGMENT if kind is Kind.GRIP else own,
+        owner=SEGMENT if kind is DocumentKind.GRIP else own,
         at_ms=draw(_times),
         title=draw(_texts),
         session=draw(_names),
@@ -102,11 +104,11 @@ def documents(draw: st.DrawFn, most: int = 12) -> list[Document]:
 
 
 @st.composite
-def scopes(draw: st.DrawFn) -> Scope:
+def scopes(draw: st.DrawFn) -> SearchScope:
     since, until = sorted((draw(_mostly(0, _times)), draw(_mostly(MAX_MILLIS, _times))))
     nothing: frozenset[Any] = frozenset()
-    return Scope(
-        kinds=draw(_mostly(nothing, st.frozensets(st.sampled_from(Kind), max_size=3))),
+    return SearchScope(
+        kinds=draw(_mostly(nothing, st.frozensets(st.sampled_from(DocumentKind), max_size=3))),
         project=draw(_mostly("", _names)),
         session=draw(_mostly("", _names)),
         agent=draw(_mostly("", _names)),
@@ -122,7 +124,7 @@ def scopes(draw: st.DrawFn) -> Scope:
 
 
 @st.composite
-def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], Scope]:
+def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], SearchScope]:
     """Any scope, or one that is cut to fit one of the documents."""
     made = draw(documents())
     scope = draw(scopes())
@@ -137,7 +139,9 @@ def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], Scope]:
         fields |= {"tags": like.tags, "kinds": frozenset({like.kind})}
     if draw(st.booleans()):
         fields |= {"since": like.at_ms, "until": like.at_ms}
-    return made, Scope(statuses=frozenset({like.status}) if like.status else frozenset(), **fields)
+    return made, SearchScope(
+        statuses=frozenset({like.status}) if like.status else frozenset(), **fields
+    )
 
 
 def batch_of(number: int) -> dict[Owner, Sequence[Document]]:
@@ -145,7 +149,7 @@ def batch_of(number: int) -> dict[Owner, Sequence[Document]]:
     with every batch."""
     stays = document(f"stays-{number}")
     grips = [
-        document(f"changes-{number}-{part}", kind=Kind.GRIP, owner=SEGMENT)
+        document(f"changes-{number}-{part}", kind=DocumentKind.GRIP, owner=SEGMENT)
         for part in range(number % 4)
     ]
     return {stays.owner: [stays], SEGMENT: grips}

@@ -27,8 +27,10 @@ class Wrapped:
     ) -> Iterator[Row]:
         return self.inner.scan(family, start, end, limit=limit, reverse=reverse)
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
-        return self.inner.around(family, keys, reach=reach)
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
+        return self.inner.get_neighbors(family, keys, reach=reach)
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         self.inner.write(operations)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store.batches import Batch, Outcome, Row
+from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.rocks import RocksEngine
@@ -39,7 +39,7 @@ DURABLE: Mapping[str, OpenStore] = {
 }
 
 
-def commit(store: OrderedStore, *batches: Batch) -> list[Outcome]:
+def commit(store: OrderedStore, *batches: Batch) -> list[CommitOutcome]:
     return store.submit(batches).result(TIMEOUT)
 
 

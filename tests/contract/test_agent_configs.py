@@ -15,21 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.hooks.adapters.agents import claude_code, codex, cursor, gemini
-from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCode
-from agent_memory.features.hooks.adapters.agents.codex import Codex
-from agent_memory.features.hooks.adapters.agents.cursor import Cursor
+from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
+from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
+from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import LIMIT, DiskFiles
-from agent_memory.features.hooks.adapters.agents.gemini import Gemini
+from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.model.installations import (
     Agent,
-    Change,
+    ConfigChange,
     ConfigFile,
+    DesiredConfig,
+    InstallScope,
+    InstallTarget,
     Launcher,
-    Scope,
-    Seat,
-    Server,
-    Wanted,
-    runs_us,
+    McpServer,
+    is_our_command,
 )
 from agent_memory.features.hooks.ports import AgentSetup
 from agent_memory.kernel.errors import ConfigError
@@ -37,7 +37,8 @@ from agent_memory.kernel.errors import ConfigError
 LAUNCHER = Launcher(python="/opt/our tools/bin/python", script="/opt/lib/agent_memory/launch.py")
 MOVED = Launcher(python="/elsewhere/bin/python", script="/elsewhere/agent_memory/launch.py")
 SETUPS: dict[Agent, AgentSetup] = {
-    each.agent: each for each in (ClaudeCode(), Codex(), Gemini(), Cursor())
+    each.agent: each
+    for each in (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
 }
 EVENTS = {
     Agent.CLAUDE_CODE: claude_code.EVENTS,
@@ -45,20 +46,22 @@ EVENTS = {
     Agent.GEMINI: gemini.EVENTS,
     Agent.CURSOR: cursor.EVENTS,
 }
-SEAT = Seat(scope=Scope.USER, home="/home/ada", root="/code/app", folder="/code/app", environ={})
-NOTHING = Wanted()
+SEAT = InstallTarget(
+    scope=InstallScope.USER, home="/home/ada", root="/code/app", folder="/code/app", environ={}
+)
+NOTHING = DesiredConfig()
 agents = pytest.mark.parametrize("agent", list(Agent))
 json_agents = pytest.mark.parametrize(
     "agent", [Agent.CLAUDE_CODE, Agent.GEMINI, Agent.CURSOR], ids=str
 )
 
 
-def wanted(agent: Agent, launcher: Launcher = LAUNCHER, *, mcp: bool = False) -> Wanted:
-    return Wanted(hook=launcher.hook(agent), server=launcher.server() if mcp else None)
+def wanted(agent: Agent, launcher: Launcher = LAUNCHER, *, mcp: bool = False) -> DesiredConfig:
+    return DesiredConfig(hook=launcher.hook(agent), server=launcher.server() if mcp else None)
 
 
 def files(agent: Agent) -> tuple[ConfigFile, ...]:
-    return SETUPS[agent].files(SEAT)
+    return SETUPS[agent].list_files(SEAT)
 
 
 def hooks_file(agent: Agent) -> ConfigFile:
@@ -69,8 +72,8 @@ def servers_file(agent: Agent) -> ConfigFile:
     return next(file for file in files(agent) if file.servers)
 
 
-def edit(agent: Agent, text: str, want: Wanted, *, file: ConfigFile | None = None) -> str:
-    return SETUPS[agent].edited(file or hooks_file(agent), text, want).text
+def edit(agent: Agent, text: str, want: DesiredConfig, *, file: ConfigFile | None = None) -> str:
+    return SETUPS[agent].edit_file(file or hooks_file(agent), text, want).text
 
 
 def handlers(agent: Agent, text: str) -> dict[str, list[Any]]:
@@ -201,8 +204,8 @@ class TestJson:
 
     def test_a_file_that_we_made_is_bare_afterwards(self, agent: Agent) -> None:
         there = edit(agent, "", wanted(agent, mcp=True))
-        assert SETUPS[agent].edited(hooks_file(agent), there, NOTHING).bare
-        assert not SETUPS[agent].edited(hooks_file(agent), '{"a": 1}', wanted(agent)).bare
+        assert SETUPS[agent].edit_file(hooks_file(agent), there, NOTHING).bare
+        assert not SETUPS[agent].edit_file(hooks_file(agent), '{"a": 1}', wanted(agent)).bare
 
     @pytest.mark.parametrize("text", ["", "{}", "{ }\n", '{"a": 1}', '{"hooks": {}}'])
     def test_nothing_of_ours_to_remove_changes_nothing(self, agent: Agent, text: str) -> None:
@@ -225,7 +228,7 @@ class TestJson:
         text = json.dumps({"version": 1, "hooks": {event: [entry, entry], "Other": [entry]}})
         there = edit(agent, text, wanted(agent))
         assert there == edit(agent, '{"version": 1}', wanted(agent))
-        assert SETUPS[agent].ours(hooks_file(agent), text).hooks == (command,) * 3
+        assert SETUPS[agent].find_entries(hooks_file(agent), text).hooks == (command,) * 3
         assert json.loads(edit(agent, text, NOTHING)) == {"version": 1}
 
     def test_somebody_elses_handler_in_our_group_stays(self, agent: Agent) -> None:
@@ -298,7 +301,7 @@ class TestServersInJson:
         entry = there["mcpServers"]["memory"]
         assert entry["command"] == "/opt/our tools/bin/python"
         assert entry["args"] == ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]
-        assert SETUPS[agent].ours(file, json.dumps(there)).servers == (LAUNCHER.server(),)
+        assert SETUPS[agent].find_entries(file, json.dumps(there)).servers == (LAUNCHER.server(),)
 
     def test_one_that_this_version_has_not_goes(self, agent: Agent) -> None:
         file = servers_file(agent)
@@ -310,12 +313,12 @@ class TestServersInJson:
     def test_another_server_called_memory_stays(self, agent: Agent) -> None:
         file = servers_file(agent)
         text = json.dumps({"mcpServers": {"memory": {"command": "npx", "args": ["server-memory"]}}})
-        there = edit(agent, text, Wanted(server=LAUNCHER.server()), file=file)
+        there = edit(agent, text, DesiredConfig(server=LAUNCHER.server()), file=file)
         assert list(json.loads(there)["mcpServers"]) == ["memory", "agent-memory"]
         assert edit(agent, there, NOTHING, file=file) == text
         taken = json.dumps({"mcpServers": {"memory": {}, "agent-memory": {"url": "https://x"}}})
         with pytest.raises(ConfigError, match="rename"):
-            edit(agent, taken, Wanted(server=LAUNCHER.server()), file=file)
+            edit(agent, taken, DesiredConfig(server=LAUNCHER.server()), file=file)
 
     def test_what_its_owner_added_stays_when_it_is_repaired(self, agent: Agent) -> None:
         file = servers_file(agent)
@@ -366,8 +369,8 @@ tomls = (
 class TestServersInToml:
     FILE = servers_file(Agent.CODEX)
 
-    def edit(self, text: str, server: Server | None) -> str:
-        return SETUPS[Agent.CODEX].edited(self.FILE, text, Wanted(server=server)).text
+    def edit(self, text: str, server: McpServer | None) -> str:
+        return SETUPS[Agent.CODEX].edit_file(self.FILE, text, DesiredConfig(server=server)).text
 
     @given(text=tomls)
     def test_out_again_is_as_it_was(self, text: str) -> None:
@@ -387,7 +390,7 @@ class TestServersInToml:
             'model = "o4"\n\n[mcp_servers.memory]\ncommand = "/opt/our tools/bin/python"\n'
             'args = ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]\n'
         )
-        assert SETUPS[Agent.CODEX].ours(self.FILE, there).servers == (LAUNCHER.server(),)
+        assert SETUPS[Agent.CODEX].find_entries(self.FILE, there).servers == (LAUNCHER.server(),)
 
     @pytest.mark.parametrize(
         "text",
@@ -457,8 +460,8 @@ class TestPlaces:
         self, agent: Agent, user: list[str], project: list[str]
     ) -> None:
         assert [file.path for file in files(agent)] == user
-        seat = replace(SEAT, scope=Scope.PROJECT)
-        assert [file.path for file in SETUPS[agent].files(seat)] == project
+        seat = replace(SEAT, scope=InstallScope.PROJECT)
+        assert [file.path for file in SETUPS[agent].list_files(seat)] == project
 
     @pytest.mark.parametrize(
         ("agent", "variable", "paths"),
@@ -477,7 +480,7 @@ class TestPlaces:
     ) -> None:
         for given_path, folder in (("/else/where", "/code/app"), ("where", "/else")):
             seat = replace(SEAT, folder=folder, environ={variable: given_path})
-            assert [file.path for file in SETUPS[agent].files(seat)] == paths
+            assert [file.path for file in SETUPS[agent].list_files(seat)] == paths
 
     @pytest.mark.parametrize(
         ("agent", "text", "told"),
@@ -494,7 +497,7 @@ class TestPlaces:
         self, agent: Agent, text: str, told: str
     ) -> None:
         file = servers_file(agent) if agent is Agent.CODEX else hooks_file(agent)
-        assert SETUPS[agent].ours(file, text).off == told
+        assert SETUPS[agent].find_entries(file, text).off == told
 
 
 class TestRunsUs:
@@ -507,15 +510,15 @@ class TestRunsUs:
         self, python: str, folder: str, agent: Agent
     ) -> None:
         launcher = Launcher(python=f"/{python}/python", script=f"/{folder}/agent_memory/launch.py")
-        assert runs_us(launcher.hook(agent))
+        assert is_our_command(launcher.hook(agent))
         server = launcher.server()
-        assert runs_us(server.command, server.args, verb="serve")
-        assert not runs_us(server.command, server.args)
+        assert is_our_command(server.command, server.args, verb="serve")
+        assert not is_our_command(server.command, server.args)
 
     @given(words)
     def test_any_text_is_looked_at(self, text: str) -> None:
-        runs_us(text)
-        runs_us(text, [text])
+        is_our_command(text)
+        is_our_command(text, [text])
 
     @pytest.mark.parametrize(
         "command",
@@ -536,11 +539,11 @@ class TestRunsUs:
         ],
     )
     def test_what_is_or_also_does_something_else_is_not_ours(self, command: str) -> None:
-        assert not runs_us(command)
+        assert not is_our_command(command)
 
 
-def change(path: Path, before: str | None, after: str | None, emptied: str = "") -> Change:
-    return Change(path=str(path), before=before, after=after, emptied=emptied)
+def change(path: Path, before: str | None, after: str | None, emptied: str = "") -> ConfigChange:
+    return ConfigChange(path=str(path), before=before, after=after, emptied=emptied)
 
 
 class TestDiskFiles:
@@ -634,7 +637,7 @@ class TestDiskFiles:
     def test_a_repositorys_root_is_found_from_below(self, tmp_path: Path) -> None:
         below = tmp_path / "app" / "src" / "deep"
         below.mkdir(parents=True)
-        assert self.FILES.root(str(below)) == str(below)
+        assert self.FILES.find_root(str(below)) == str(below)
         (tmp_path / "app" / ".git").write_text("gitdir: ../somewhere\n")  # a worktree's
-        assert self.FILES.root(str(below)) == str(tmp_path / "app")
-        assert self.FILES.root(str(tmp_path / "gone")) == str(tmp_path / "gone")
+        assert self.FILES.find_root(str(below)) == str(tmp_path / "app")
+        assert self.FILES.find_root(str(tmp_path / "gone")) == str(tmp_path / "gone")

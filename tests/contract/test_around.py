@@ -29,7 +29,7 @@ def fill(store: OrderedStore, *keys: bytes, family: str = A) -> None:
 
 
 def around(store: OrderedStore, *keys: bytes, reach: int) -> list[list[bytes]]:
-    return [[key for key, _ in rows] for rows in store.around(A, keys, reach=reach)]
+    return [[key for key, _ in rows] for rows in store.get_neighbors(A, keys, reach=reach)]
 
 
 def beside(present: Sequence[bytes], key: bytes, reach: int) -> list[Row]:
@@ -53,7 +53,7 @@ class TestStore:
 
     def test_values_come_with_them(self, store: OrderedStore) -> None:
         fill(store, b"a", b"b")
-        assert store.around(A, [b"a"], reach=1) == [[(b"a", b"va"), (b"b", b"vb")]]
+        assert store.get_neighbors(A, [b"a"], reach=1) == [[(b"a", b"va"), (b"b", b"vb")]]
 
     def test_a_key_that_is_absent_has_neighbours_too(self, store: OrderedStore) -> None:
         fill(store, b"a", b"c", b"e")
@@ -81,12 +81,12 @@ class TestStore:
 
     def test_an_unknown_family_is_a_storage_failure(self, store: OrderedStore) -> None:
         with pytest.raises(StorageFailed):
-            store.around("no_such_family", [b"a"], reach=1)
+            store.get_neighbors("no_such_family", [b"a"], reach=1)
 
     def test_a_closed_store_says_so(self, store: OrderedStore) -> None:
         store.close()
         with pytest.raises(StorageClosed):
-            store.around(A, [b"a"], reach=1)
+            store.get_neighbors(A, [b"a"], reach=1)
 
     @ONE_STORE
     @given(some_keys, some_keys, some_keys, st.integers(0, 4))
@@ -104,7 +104,7 @@ class TestStore:
         present = set(put) - set(removed)
         asked = [*asked, *put[:3], *removed[:3]]
         expected = [beside(sorted(present), key, reach) for key in asked]
-        assert store.around(A, asked, reach=reach) == expected
+        assert store.get_neighbors(A, asked, reach=reach) == expected
 
     def test_rows_on_disk_and_in_memory_alike(
         self, open_durable: OpenStore, tmp_path_factory: pytest.TempPathFactory
@@ -159,21 +159,23 @@ class TestEventLog:
             *(event("r", at, f"r{at}") for at in range(1, 6)),
             *(event("t", at, f"t{at}") for at in range(1, 6)),
         )
-        assert names(log.around([place("s", 3, "s3")], reach=1)) == [["s2", "s3", "s4"]]
-        assert names(log.around([place("s", 1, "s1")], reach=2)) == [["s1", "s2", "s3"]]
-        assert names(log.around([place("s", 5, "s5")], reach=9)) == [["s1", "s2", "s3", "s4", "s5"]]
+        assert names(log.get_neighbors([place("s", 3, "s3")], reach=1)) == [["s2", "s3", "s4"]]
+        assert names(log.get_neighbors([place("s", 1, "s1")], reach=2)) == [["s1", "s2", "s3"]]
+        assert names(log.get_neighbors([place("s", 5, "s5")], reach=9)) == [
+            ["s1", "s2", "s3", "s4", "s5"]
+        ]
 
     def test_events_of_one_moment_are_in_the_order_of_their_ids(self, store: OrderedStore) -> None:
         log = append(store, event("s", 1, "b"), event("s", 1, "a"), event("s", 1, "c"))
-        assert names(log.around([place("s", 1, "b")], reach=1)) == [["a", "b", "c"]]
+        assert names(log.get_neighbors([place("s", 1, "b")], reach=1)) == [["a", "b", "c"]]
 
     def test_a_place_where_nothing_is_has_neighbours_but_is_not_there(
         self, store: OrderedStore
     ) -> None:
         log = append(store, event("s", 1, "a"), event("s", 5, "b"))
-        assert names(log.around([place("s", 3, "x")], reach=1)) == [["a", "b"]]
-        assert names(log.around([place("other", 3, "x")], reach=1)) == [[]]
-        assert log.around([], reach=1) == []
+        assert names(log.get_neighbors([place("s", 3, "x")], reach=1)) == [["a", "b"]]
+        assert names(log.get_neighbors([place("other", 3, "x")], reach=1)) == [[]]
+        assert log.get_neighbors([], reach=1) == []
 
     @ONE_STORE
     @given(
@@ -200,5 +202,5 @@ class TestEventLog:
             own = [at] if at in moments else []
             near = [*before[max(0, len(before) - reach) :], *own, *after[:reach]]
             expected.append([f"{session} {each}" for each in near])
-        found = log.around([place(s, at, f"{s} {at}") for s, at in asked], reach=reach)
+        found = log.get_neighbors([place(s, at, f"{s} {at}") for s, at in asked], reach=reach)
         assert names(found) == expected

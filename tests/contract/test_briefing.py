@@ -11,36 +11,38 @@ from agent_memory.features.hooks.services.context_injection import (
     MAX_GIVEN,
     MAX_SESSIONS,
     RELATED,
-    Briefing,
+    ContextInjection,
 )
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
-from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.ids import USER, Domain, Millis
-from tests.recall_parts import DAY, NOW, Parts, Stopped, dialogue, opened
+from tests.recall_parts import DAY, NOW, FixedClock, RecallHarness, make_dialogue, open_recall
 
-SHOP = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
-OTHER = Place(domain=Domain("project:other"), home=Home("/other/.git"))
-OWN = Place(domain=USER, home=Home("/user.git"))
+SHOP = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), branch="main")
+OTHER = MemoryLocation(domain=Domain("project:other"), home=Home("/other/.git"))
+OWN = MemoryLocation(domain=USER, home=Home("/user.git"))
 
 
 class Telling:
     """Briefing over a real store and a real index, with memories to tell of."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: RecallHarness) -> None:
         self.parts = parts
-        self.briefing = Briefing(context=ContextBuilder(recall=parts.recall), recall=parts.recall)
+        self.briefing = ContextInjection(
+            context=ContextBuilder(recall=parts.recall), recall=parts.recall
+        )
         self._capture = Capture(
             memories=StoredMemories(parts.store),
             log=parts.log,
             secrets=PassThrough(),
-            clock=Stopped(),
-            captured=lambda: None,
+            clock=FixedClock(),
+            on_capture=lambda: None,
         )
 
     def keep(
@@ -48,26 +50,26 @@ class Telling:
         summary: str,
         namespace: str = "decisions",
         *,
-        place: Place = SHOP,
-        status: Status = Status.ACTIVE,
+        place: MemoryLocation = SHOP,
+        status: MemoryStatus = MemoryStatus.ACTIVE,
         at_ms: int = NOW,
     ) -> Memory:
         draft = Draft(namespace=namespace, summary=summary, status=status)
-        capture = replace(self._capture, clock=Stopped(Millis(at_ms)))
+        capture = replace(self._capture, clock=FixedClock(Millis(at_ms)))
         kept = capture.capture(draft, place).memory
         self.parts.keep_up()
         return kept
 
     def start(self, session: str = "s", **wanted: object) -> str:
-        return self.briefing.start(session, SHOP, Wanted(**wanted))  # type: ignore[arg-type]
+        return self.briefing.build_for_start(session, SHOP, ContextRequest(**wanted))  # type: ignore[arg-type]
 
     def about(self, path: str, session: str = "s") -> str:
-        return self.briefing.about_file(session, SHOP, path)
+        return self.briefing.build_for_file(session, SHOP, path)
 
 
 @pytest.fixture
 def telling(tmp_path: Path) -> Iterator[Telling]:
-    with opened(tmp_path) as parts:
+    with open_recall(tmp_path) as parts:
         yield Telling(parts)
 
 
@@ -85,7 +87,7 @@ class TestStart:
         asked = telling.keep("Orders are kept in PostgreSQL")
         new = telling.keep("Invoices are sent on Mondays")
         old = telling.keep("Parcels are weighed by hand", at_ms=NOW - 60 * DAY)
-        talk = dialogue("The quay was mended.", "By whom was it mended?", "By the mason.")
+        talk = make_dialogue("The quay was mended.", "By whom was it mended?", "By the mason.")
         telling.parts.keep(*(replace(each, metadata={"project": "shop"}) for each in talk))
         telling.parts.cut()
         telling.parts.keep_up()
@@ -93,7 +95,7 @@ class TestStart:
         found = {
             each.get("uri", ""): (float(each.get("relevance", "-1")), each.get("by"))
             for each in ET.fromstring(  # noqa: S314
-                telling.briefing.start("s", place, Wanted())
+                telling.briefing.build_for_start("s", place, ContextRequest())
             ).iter("resource")
         }
         assert all(uri.startswith(("subcog://", "memory://toc/toc:")) for uri in found), found
@@ -163,7 +165,7 @@ class TestRelated:
     def test_after_a_compaction_again(self, telling: Telling) -> None:
         telling.keep("Payment retries are capped at five")
         telling.about("/shop/src/payment.py")
-        telling.briefing.given.forget("s")
+        telling.briefing.history.forget("s")
         assert telling.about("/shop/src/payment.py") != ""
 
     def test_at_most_three_and_then_the_next(self, telling: Telling) -> None:
@@ -191,19 +193,19 @@ class TestRelated:
         assert telling.about("/shop/src/lighthouse.py") == ""
 
     def test_archived_ones_are_not_told(self, telling: Telling) -> None:
-        telling.keep("Payment retries are capped at five", status=Status.ARCHIVED)
+        telling.keep("Payment retries are capped at five", status=MemoryStatus.ARCHIVED)
         assert telling.about("/shop/src/payment.py") == ""
 
     def test_for_a_prompt(self, telling: Telling) -> None:
         for number in range(5):
             telling.keep(f"Payment rule number {number}")
-        text = telling.briefing.about_prompt("s", SHOP, "Which payment rule?")
+        text = telling.briefing.build_for_prompt("s", SHOP, "Which payment rule?")
         assert text.count("<memory ") == RELATED
-        assert telling.briefing.about_prompt("s", SHOP, "?!") == ""
+        assert telling.briefing.build_for_prompt("s", SHOP, "?!") == ""
 
     def test_a_prompt_longer_than_any_question(self, telling: Telling) -> None:
         telling.keep("Payment rule number one")
-        assert telling.briefing.about_prompt("s", SHOP, "payment " * 100_000) != ""
+        assert telling.briefing.build_for_prompt("s", SHOP, "payment " * 100_000) != ""
 
 
 class TestWhatIsRemembered:
@@ -211,6 +213,6 @@ class TestWhatIsRemembered:
         telling.keep("Payment retries are capped at five")
         telling.about("/shop/src/payment.py", session="first")
         for number in range(MAX_SESSIONS):
-            telling.briefing.given.take(f"session {number}", [], 1)
+            telling.briefing.history.take(f"session {number}", [], 1)
         assert telling.about("/shop/src/payment.py", session="first") != ""
         assert MAX_GIVEN > RELATED

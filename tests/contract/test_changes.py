@@ -8,18 +8,18 @@ import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
+from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.streaming.services import change_feed
 from agent_memory.features.streaming.services.change_feed import (
-    Change,
-    Changes,
-    Happening,
-    Record,
-    Remembering,
+    ChangeFeed,
+    EventFilter,
+    FeedItem,
+    FeedRecord,
+    MemoryFilter,
 )
 from agent_memory.kernel.ids import USER, Domain, EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -46,8 +46,8 @@ class Feed:
         self.log = StoredEventLog(store)
         self.memories = StoredMemories(store)
         self.outbox = StoredOutbox(store)
-        self.encoded: list[Record] = []
-        self.changes = Changes(self.log, self.outbox, self.memories, self._encode)
+        self.encoded: list[FeedRecord] = []
+        self.changes = ChangeFeed(self.log, self.outbox, self.memories, self._encode)
 
     def say(self, *events: Event) -> None:
         self.log.append(events).result(TIMEOUT)
@@ -58,7 +58,7 @@ class Feed:
         self.changes.wake()
         return made
 
-    def _encode(self, record: Record) -> str:
+    def _encode(self, record: FeedRecord) -> str:
         self.encoded.append(record)
         return name_of(record) + getattr(record, "text", "")
 
@@ -66,10 +66,10 @@ class Feed:
 class Reader:
     """Follows, and waits for what it expects."""
 
-    def __init__(self, feed: Feed, wanted: Callable[[Record], bool] = lambda _: True) -> None:
+    def __init__(self, feed: Feed, wanted: Callable[[FeedRecord], bool] = lambda _: True) -> None:
         self.woken = threading.Event()
         self.follower = feed.changes.follow(wanted, self.woken.set)
-        self.taken: list[Change] = []
+        self.taken: list[FeedItem] = []
 
     @property
     def names(self) -> list[str]:
@@ -86,7 +86,7 @@ class Reader:
         assert self.names == list(names)
 
 
-def name_of(record: Record) -> str:
+def name_of(record: FeedRecord) -> str:
     return record.event_id if isinstance(record, Event) else record.summary
 
 
@@ -112,11 +112,11 @@ def test_what_has_changed_is_told_as_it_is_now(feed: Feed) -> None:
     reader = Reader(feed)
     made = feed.keep(memory("Bake on Sundays"))
     reader.expect("Bake on Sundays")
-    feed.keep(memories.tombstone(made, Millis(made.updated_ms + 1)), made)
+    feed.keep(memories.build_tombstone(made, Millis(made.updated_ms + 1)), made)
     reader.wait(lambda: len(reader.taken) == 2)
     last = reader.taken[1].record
     assert isinstance(last, Memory)
-    assert last.status is Status.TOMBSTONE
+    assert last.status is MemoryStatus.TOMBSTONE
 
 
 def test_what_was_forgotten_is_not_told(feed: Feed) -> None:
@@ -124,9 +124,9 @@ def test_what_was_forgotten_is_not_told(feed: Feed) -> None:
     feed.say(said)
     start = feed.changes.watermark()
     feed.say(event("gone"))
-    feed.log.remove([Place(session_id=SessionId("s"), at=event("gone").position)])
+    feed.log.remove([SessionPosition(session_id=SessionId("s"), at=event("gone").position)])
     feed.say(event("b"))
-    found, reached = feed.changes.since(start, feed.changes.watermark(), lambda _: True)
+    found, reached = feed.changes.read_since(start, feed.changes.watermark(), lambda _: True)
     assert [name_of(each.record) for each in found] == ["b"]
     assert reached == feed.changes.watermark()
 
@@ -176,7 +176,7 @@ def test_nothing_is_missed_between_what_is_stored_and_what_comes(feed: Feed) -> 
         stored: list[str] = []
         reached = 0
         while reached < reader.follower.start:
-            found, reached = feed.changes.since(reached, reader.follower.start, lambda _: True)
+            found, reached = feed.changes.read_since(reached, reader.follower.start, lambda _: True)
             stored += [name_of(change.record) for change in found]
         reader.wait(lambda: len(stored) + len(reader.taken) >= len(names))
         return stored + reader.names
@@ -204,13 +204,13 @@ def test_only_the_one_that_is_too_slow_is_dropped(feed: Feed, text: str) -> None
 
 
 def test_what_is_no_longer_kept_is_known(feed: Feed) -> None:
-    assert feed.changes.kept(0)
+    assert feed.changes.has_all_after(0)
     feed.say(*(event(str(number)) for number in range(5)))
-    assert feed.changes.kept(0)
+    assert feed.changes.has_all_after(0)
     feed.outbox.trim(3)
-    assert [feed.changes.kept(after) for after in range(6)] == [False] * 3 + [True] * 3
+    assert [feed.changes.has_all_after(after) for after in range(6)] == [False] * 3 + [True] * 3
     feed.outbox.trim(5)
-    assert [feed.changes.kept(after) for after in (4, 5)] == [False, True]
+    assert [feed.changes.has_all_after(after) for after in (4, 5)] == [False, True]
 
 
 def test_a_closed_feed_tells_those_who_follow(store: OrderedStore) -> None:
@@ -238,7 +238,7 @@ class TestFilters:
         ],
     )
     def test_memories_below_a_uri(self, feed: Feed, uri: str, expected: set[str]) -> None:
-        reader = Reader(feed, Remembering(area=memories.parse_area(uri)))
+        reader = Reader(feed, MemoryFilter(area=memories.parse_area(uri)))
         rest = Reader(feed)
         feed.keep(memory("one"))
         feed.keep(memory("two", namespace="learnings"))
@@ -250,14 +250,14 @@ class TestFilters:
 
     def test_one_memory(self, feed: Feed) -> None:
         made = memory("one")
-        reader = Reader(feed, Remembering(area=memories.parse_area(made.urn)))
+        reader = Reader(feed, MemoryFilter(area=memories.parse_area(made.urn)))
         feed.keep(memory("other"))
         feed.keep(made)
         reader.expect("one")
 
     def test_events_of_a_session_and_of_a_project(self, feed: Feed) -> None:
-        of_session = Reader(feed, Happening(session_id="a"))
-        of_project = Reader(feed, Happening(project="shop"))
+        of_session = Reader(feed, EventFilter(session_id="a"))
+        of_project = Reader(feed, EventFilter(project="shop"))
         feed.keep(memory("one"))
         feed.say(event("1", session="a"), event("2", session="b", project="shop"))
         feed.say(event("3", session="a", project="shop"))

@@ -14,20 +14,20 @@ import pytest
 
 from agent_memory.features.runs.adapters.completions import AGAIN_SECONDS, Completions
 from agent_memory.features.runs.model.chats import (
-    Call,
     CallId,
-    Ended,
+    ChatRequest,
     Message,
-    Request,
+    ReasoningDelta,
     Role,
-    Said,
-    Text,
-    Thought,
-    Tool,
+    StreamEnd,
+    StreamPart,
+    TextDelta,
+    ToolCall,
+    ToolSpec,
 )
 from agent_memory.features.runs.ports import ChatModel
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, ContextTooLong, FeatureUnavailable, LlmFailed
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.leases import Lease
@@ -52,8 +52,8 @@ CONTEXT = 4096
 SHORT = 0.2  # seconds that a server which is silent is waited for
 WORDS = "the vault opens with pelican-42, do not tell anybody about it"
 PATH = "The path is /srv/quokka/secret-plans.txt and nobody knows it"
-TOOL = Tool(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
-REQUEST = Request(
+TOOL = ToolSpec(name="look", description="Looks.", parameters={"type": "object", "properties": {}})
+REQUEST = ChatRequest(
     messages=[
         Message(role=Role.SYSTEM, content="You help."),
         Message(role=Role.USER, content=WORDS),
@@ -61,7 +61,7 @@ REQUEST = Request(
             role=Role.ASSISTANT,
             content="",
             calls=(
-                Call(call_id=CallId("call-a"), name="look", arguments=json.dumps({"at": PATH})),
+                ToolCall(call_id=CallId("call-a"), name="look", arguments=json.dumps({"at": PATH})),
             ),
         ),
         Message(role=Role.TOOL, content="nothing there", call_id=CallId("call-a")),
@@ -102,9 +102,9 @@ class Lessor:
     leaving: Callable[[], None] = lambda: None
 
     @contextmanager
-    def lease(self, _halt: Halt, /) -> Iterator[Lease]:
+    def lease(self, _halt: CancelToken, /) -> Iterator[Lease]:
         self.entering()
-        yield Lease(url=self.url, key=KEY, serial=self.serial, ended=lambda: self.epitaph)
+        yield Lease(url=self.url, key=KEY, serial=self.serial, get_exit_reason=lambda: self.epitaph)
         self.leaving()
 
 
@@ -123,11 +123,11 @@ class Bench:
         self.closing.callback(made.close)
         return made
 
-    def said(self, *script: Step, request: Request = REQUEST, **more: Any) -> list[Said]:
+    def said(self, *script: Step, request: ChatRequest = REQUEST, **more: Any) -> list[StreamPart]:
         self.llm.script = list(script)
-        return list(self.model(**more).stream(request, Halt()))
+        return list(self.model(**more).stream(request, CancelToken()))
 
-    def failure(self, *script: Step, request: Request = REQUEST, **more: Any) -> LlmFailed:
+    def failure(self, *script: Step, request: ChatRequest = REQUEST, **more: Any) -> LlmFailed:
         """How it fails. Whatever that is, it tells nothing of the conversation or the key."""
         with pytest.raises(LlmFailed) as failed:
             self.said(*script, request=request, **more)
@@ -155,11 +155,11 @@ def deltas(*given: Mapping[str, Any], finish: str | None = "stop") -> Streamed:
     return Streamed((*map(data, chunks), b"data: [DONE]\n\n"))
 
 
-def ended(said: Sequence[Said]) -> Ended:
+def ended(said: Sequence[StreamPart]) -> StreamEnd:
     """The last thing that is said; nothing else is an end."""
     *before, last = said
-    assert not any(isinstance(each, Ended) for each in before)
-    assert isinstance(last, Ended)
+    assert not any(isinstance(each, StreamEnd) for each in before)
+    assert isinstance(last, StreamEnd)
     return last
 
 
@@ -171,42 +171,47 @@ def refusing_port() -> int:
 class TestSaying:
     def test_words_come_in_order_and_the_end_comes_last(self, bench: Bench) -> None:
         assert bench.said(say("All is  well.\n")) == [
-            *(Text("All "), Text("is  "), Text("well.\n")),
-            Ended(),
+            *(TextDelta("All "), TextDelta("is  "), TextDelta("well.\n")),
+            StreamEnd(),
         ]
 
     def test_words_come_as_soon_as_they_are_said(self, bench: Bench) -> None:
         gate = Gate()
         bench.llm.script = [say("one two", gate=gate)]
-        said = bench.model().stream(REQUEST, Halt())
+        said = bench.model().stream(REQUEST, CancelToken())
         gate.let(2)  # the role, and the first word
-        assert next(said) == Text("one ")
+        assert next(said) == TextDelta("one ")
         gate.let()
-        assert next(said) == Text("two")
+        assert next(said) == TextDelta("two")
         gate.open()
-        assert list(said) == [Ended()]
+        assert list(said) == [StreamEnd()]
 
     @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
     def test_thoughts_are_told_apart(self, bench: Bench, name: str) -> None:
         said = bench.said(deltas({name: "Hm, "}, {name: "well."}, {"content": "Yes."}))
-        assert said == [Thought("Hm, "), Thought("well."), Text("Yes."), Ended()]
+        assert said == [
+            ReasoningDelta("Hm, "),
+            ReasoningDelta("well."),
+            TextDelta("Yes."),
+            StreamEnd(),
+        ]
 
     def test_a_thought_that_is_told_by_both_names_is_one(self, bench: Bench) -> None:
         both = {"reasoning_content": "Hm.", "reasoning": "Hm.", "content": "Yes."}
-        assert bench.said(deltas(both)) == [Thought("Hm."), Text("Yes."), Ended()]
+        assert bench.said(deltas(both)) == [ReasoningDelta("Hm."), TextDelta("Yes."), StreamEnd()]
 
     @pytest.mark.parametrize(
         "delta", [{}, {"role": "assistant"}, {"content": None}, {"content": ""}, {"refusal": None}]
     )
     def test_pieces_of_nothing_are_passed_by(self, bench: Bench, delta: dict[str, Any]) -> None:
-        assert bench.said(deltas(delta, {"content": "a"}, delta)) == [Text("a"), Ended()]
+        assert bench.said(deltas(delta, {"content": "a"}, delta)) == [TextDelta("a"), StreamEnd()]
 
     def test_an_answer_may_be_empty(self, bench: Bench) -> None:
-        assert bench.said(deltas({"role": "assistant"})) == [Ended()]
+        assert bench.said(deltas({"role": "assistant"})) == [StreamEnd()]
 
     def test_an_answer_that_ran_into_its_limit_is_not_whole(self, bench: Bench) -> None:
         said = bench.said(say("so it", finish="length", usage=None))
-        assert said == [Text("so "), Text("it"), Ended(whole=False)]
+        assert said == [TextDelta("so "), TextDelta("it"), StreamEnd(whole=False)]
 
     @pytest.mark.parametrize(
         "pieces",
@@ -221,12 +226,14 @@ class TestSaying:
         ids=["no finish", "no done", "cut"],
     )
     def test_one_sign_of_its_end_is_enough(self, bench: Bench, pieces: tuple[bytes, ...]) -> None:
-        assert bench.said(Streamed(pieces)) == [Text("a"), Ended()]
+        assert bench.said(Streamed(pieces)) == [TextDelta("a"), StreamEnd()]
 
     def test_nothing_counts_after_the_end(self, bench: Bench) -> None:
         streamed = say("a", usage=None)
         later = data({"choices": [{"delta": {"content": "b"}}]})
-        assert bench.said(Streamed((*streamed.pieces, later, b"data: {]\n\n")))[:-1] == [Text("a")]
+        assert bench.said(Streamed((*streamed.pieces, later, b"data: {]\n\n")))[:-1] == [
+            TextDelta("a")
+        ]
 
     @pytest.mark.parametrize(
         "chunk",
@@ -242,12 +249,12 @@ class TestSaying:
     ) -> None:
         first, *rest = say("a", usage=None).pieces
         for pieces in ((first, data(chunk), *rest), (first, *rest[:-1], data(chunk) + rest[-1])):
-            assert bench.said(Streamed(pieces)) == [Text("a"), Ended()]
+            assert bench.said(Streamed(pieces)) == [TextDelta("a"), StreamEnd()]
             bench.llm.received.clear()
 
     def test_of_several_answers_the_first_is_taken(self, bench: Bench) -> None:
         both = data({"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}}]})
-        assert bench.said(Streamed((both, b"data: [DONE]\n\n"))) == [Text("a"), Ended()]
+        assert bench.said(Streamed((both, b"data: [DONE]\n\n"))) == [TextDelta("a"), StreamEnd()]
 
     @pytest.mark.parametrize("kind", ["text/event-stream; charset=utf-8", "text/plain", ""])
     @pytest.mark.parametrize("end", [b"\r\n", b"\r"])
@@ -259,12 +266,12 @@ class TestSaying:
         whole = whole.replace(b"\n", end)
         pieces = tuple(whole[at : at + 7] for at in range(0, len(whole), 7))
         said = bench.said(Streamed(pieces, content_type=kind))
-        assert said == [Text("Grüße "), Text("😀!"), Ended()]
+        assert said == [TextDelta("Grüße "), TextDelta("😀!"), StreamEnd()]
 
     def test_an_answer_may_come_all_at_once(self, bench: Bench) -> None:
         assert bench.said(completion("All is well.")) == [
-            Text("All is well."),
-            Ended(),
+            TextDelta("All is well."),
+            StreamEnd(),
         ]
         bench.llm.received.clear()
         assert ended(bench.said(completion("All", whole=False))).whole is False
@@ -274,8 +281,8 @@ class TestSaying:
         message = {"content": None, "reasoning_content": "Hm.", "tool_calls": [call]}
         body = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
         assert bench.said(Reply(json.dumps(body).encode())) == [
-            Thought("Hm."),
-            Ended(calls=(Call(call_id=CallId("c1"), name="look", arguments="{}"),)),
+            ReasoningDelta("Hm."),
+            StreamEnd(calls=(ToolCall(call_id=CallId("c1"), name="look", arguments="{}"),)),
         ]
 
 
@@ -369,9 +376,9 @@ class TestCalling:
     def test_words_and_calls_come_together(self, bench: Bench) -> None:
         said = bench.said(say("Let me see.", reasoning="Hm.", calls=[("look", {"at": "x"}, "c1")]))
         assert said == [
-            *(Thought("Hm."), Text("Let "), Text("me "), Text("see.")),
-            Ended(
-                calls=(Call(call_id=CallId("c1"), name="look", arguments='{"at": "x"}'),),
+            *(ReasoningDelta("Hm."), TextDelta("Let "), TextDelta("me "), TextDelta("see.")),
+            StreamEnd(
+                calls=(ToolCall(call_id=CallId("c1"), name="look", arguments='{"at": "x"}'),),
             ),
         ]
 
@@ -427,12 +434,12 @@ class TestAsking:
 
     def test_what_is_not_set_is_not_sent(self, bench: Bench) -> None:
         message = Message(role=Role.USER, content="hi")
-        bench.said(say("a"), request=Request(messages=[message], max_tokens=5))
+        bench.said(say("a"), request=ChatRequest(messages=[message], max_tokens=5))
         (payload,) = bench.payloads()
         assert not {"model", "temperature", "tools"} & payload.keys()
 
     def test_a_temperature_of_nought_is_sent(self, bench: Bench) -> None:
-        bench.said(say("a"), request=Request(messages=[], max_tokens=5, temperature=0.0))
+        bench.said(say("a"), request=ChatRequest(messages=[], max_tokens=5, temperature=0.0))
         assert bench.payloads()[0]["temperature"] == 0
 
     @pytest.mark.parametrize(
@@ -456,9 +463,9 @@ class TestAsking:
     @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://[::1", "http://"])
     def test_an_address_that_is_none_is_told_by_its_setting(self, bench: Bench, url: str) -> None:
         for ask in (
-            lambda model: list(model.stream(REQUEST, Halt())),
-            lambda model: model.window(Halt()),
-            lambda model: model.count(["a"], Halt()),
+            lambda model: list(model.stream(REQUEST, CancelToken())),
+            lambda model: model.window(CancelToken()),
+            lambda model: model.count(["a"], CancelToken()),
         ):
             with pytest.raises(FeatureUnavailable, match=r"^llama\.endpoint: "):
                 ask(bench.model(url=url))
@@ -479,11 +486,11 @@ class TestWhatAServerDoesNotKnow:
     def test_it_is_left_out_and_not_tried_again(
         self, bench: Bench, text: str, without: str, other: dict[str, Any]
     ) -> None:
-        request = Request(messages=REQUEST.messages, max_tokens=77, temperature=0.0)
+        request = ChatRequest(messages=REQUEST.messages, max_tokens=77, temperature=0.0)
         bench.llm.script = [error(400, text), say("one"), say("two")]
         model = bench.model()
         for _ in range(2):
-            assert ended(list(model.stream(request, Halt()))).whole
+            assert ended(list(model.stream(request, CancelToken()))).whole
         first, *later = bench.payloads()
         assert without in first
         expected = {key: value for key, value in first.items() if key != without} | other
@@ -494,7 +501,7 @@ class TestWhatAServerDoesNotKnow:
             *(error(422, name) for name in ("max_tokens", "tools unsupported")),
             say("one"),
         )
-        assert said[0] == Text("one")
+        assert said[0] == TextDelta("one")
         assert not {"max_tokens", "tools"} & bench.payloads()[-1].keys()
 
     def test_what_it_does_not_know_by_any_name_is_an_error(self, bench: Bench) -> None:
@@ -518,7 +525,7 @@ class TestWhatAServerDoesNotKnow:
         bench.llm.script = [error(status, text), say("one"), say("two")]
         model = bench.model()
         for _ in range(2):
-            assert ended(list(model.stream(REQUEST, Halt()))).whole
+            assert ended(list(model.stream(REQUEST, CancelToken()))).whole
         assert ["tools" in payload for payload in bench.payloads()] == [True, False, False]
 
     def test_nothing_is_left_out_of_what_is_too_long(self, bench: Bench) -> None:
@@ -531,15 +538,15 @@ class TestWhatAServerDoesNotKnow:
 class TestCounting:
     def test_tokens_are_the_servers_own(self, bench: Bench) -> None:
         model = bench.model()
-        assert model.count(["one two", "", "Grüße 😀"], Halt()) == [2, 0, 2]
+        assert model.count_tokens(["one two", "", "Grüße 😀"], CancelToken()) == [2, 0, 2]
         assert bench.llm.asides == ["/tokenize"] * 3
-        assert model.count([], Halt()) == []
+        assert model.count_tokens([], CancelToken()) == []
 
     def test_the_server_is_told_which_model_and_who_asks(self, bench: Bench) -> None:
         with answering(b'{"tokens": [1, "two", {"id": 3}]}') as (url, heard):
             model = bench.model(url=url, model="tiny")
-            assert model.count(["some words"], Halt()) == [3]
-            assert model.window(Halt()) == CONTEXT
+            assert model.count_tokens(["some words"], CancelToken()) == [3]
+            assert model.get_context_size(CancelToken()) == CONTEXT
         (head, body), (asked, _) = heard
         assert head.startswith("POST /tokenize HTTP/1.1\r\n")
         assert f"authorization: bearer {KEY}\r\n" in head.lower()
@@ -550,35 +557,35 @@ class TestCounting:
     def test_asides_are_beside_the_api(self, bench: Bench) -> None:
         bench.llm.n_ctx = 1024
         model = bench.model(url=f"{bench.llm.url}/v1/")
-        assert model.count(["one"], Halt()) == [1]
-        assert model.window(Halt()) == 1024
+        assert model.count_tokens(["one"], CancelToken()) == [1]
+        assert model.get_context_size(CancelToken()) == 1024
 
     def test_what_was_counted_is_not_counted_again(self, bench: Bench) -> None:
         model = bench.model()
-        model.count(["one two", "three"], Halt())
-        assert model.count(["three", "four", "one two"], Halt()) == [1, 1, 2]
+        model.count_tokens(["one two", "three"], CancelToken())
+        assert model.count_tokens(["three", "four", "one two"], CancelToken()) == [1, 1, 2]
         assert len(bench.llm.asides) == 3
 
     def test_only_so_much_is_remembered(self, bench: Bench) -> None:
         model = bench.model(max_counts=2)
         for text in ("a", "b", "a", "c", "a", "b"):  # what was used last is kept
-            model.count([text], Halt())
+            model.count_tokens([text], CancelToken())
         assert len(bench.llm.asides) == 4
 
     def test_one_that_does_not_know_is_asked_again_after_a_while(self, bench: Bench) -> None:
         text = "a text that has eight words in it"
         model = bench.model()
         bench.llm.tokens = None
-        assert model.count([text, text * 2], Halt()) == [
+        assert model.count_tokens([text, text * 2], CancelToken()) == [
             estimate_tokens(text),
             estimate_tokens(text * 2),
         ]
         assert len(bench.llm.asides) == 1, "the others would not be known either"
         bench.llm.tokens = lambda text: len(text.split())
         bench.clock.at += AGAIN_SECONDS - 1
-        assert model.count([text], Halt()) == [estimate_tokens(text)]
+        assert model.count_tokens([text], CancelToken()) == [estimate_tokens(text)]
         bench.clock.at += 1
-        assert model.count([text], Halt()) == [8]
+        assert model.count_tokens([text], CancelToken()) == [8]
         assert len(bench.llm.asides) == 2
 
     @pytest.mark.parametrize(
@@ -587,25 +594,25 @@ class TestCounting:
     def test_garbage_is_no_count(self, bench: Bench, body: bytes) -> None:
         with answering(body) as (url, _):
             model = bench.model(url=url)
-            assert model.count(["twelve chars"], Halt()) == [3]
-            assert model.window(Halt()) == CONTEXT
+            assert model.count_tokens(["twelve chars"], CancelToken()) == [3]
+            assert model.get_context_size(CancelToken()) == CONTEXT
 
     def test_a_server_that_is_gone_is_no_failure_yet(self, bench: Bench) -> None:
         model = bench.model(url=f"http://127.0.0.1:{refusing_port()}")
-        assert model.count(["twelve chars"], Halt()) == [3]
-        assert model.window(Halt()) == CONTEXT
+        assert model.count_tokens(["twelve chars"], CancelToken()) == [3]
+        assert model.get_context_size(CancelToken()) == CONTEXT
 
     def test_that_one_server_did_not_know_says_nothing_of_the_next(self, bench: Bench) -> None:
         """A llama-server that was started again has another address."""
         lessors = [Lessor(f"http://127.0.0.1:{refusing_port()}"), Lessor(bench.llm.url, serial=1)]
         model = bench.model(lessor=Succession(lessors))
-        assert model.count(["one two three four"], Halt()) == [
+        assert model.count_tokens(["one two three four"], CancelToken()) == [
             estimate_tokens("one two three four")
         ]
-        assert model.count(["one two three four"], Halt()) == [4]
+        assert model.count_tokens(["one two three four"], CancelToken()) == [4]
 
     def test_counting_can_be_halted(self, bench: Bench) -> None:
-        halt = Halt()
+        halt = CancelToken()
 
         def tokens(_text: str) -> int:
             halt.set()
@@ -613,7 +620,7 @@ class TestCounting:
 
         bench.llm.tokens = tokens
         with pytest.raises(Cancelled):
-            bench.model().count(["one", "two"], halt)
+            bench.model().count_tokens(["one", "two"], halt)
         assert len(bench.llm.asides) == 1
 
 
@@ -623,7 +630,7 @@ class Succession:
 
     lessors: list[Lessor]
 
-    def lease(self, halt: Halt, /) -> Any:
+    def lease(self, halt: CancelToken, /) -> Any:
         return self.lessors.pop(0).lease(halt)
 
 
@@ -636,24 +643,27 @@ class TestTheWindow:
     ) -> None:
         bench.llm.n_ctx = told
         model = bench.model()
-        assert [model.window(Halt()), model.window(Halt())] == [expected, expected]
+        assert [model.get_context_size(CancelToken()), model.get_context_size(CancelToken())] == [
+            expected,
+            expected,
+        ]
         assert bench.llm.asides == ["/props"]
 
     def test_it_is_asked_for_again_after_a_while(self, bench: Bench) -> None:
         model = bench.model()
-        assert model.window(Halt()) == CONTEXT
+        assert model.get_context_size(CancelToken()) == CONTEXT
         bench.llm.n_ctx = 1024
-        assert model.window(Halt()) == CONTEXT
+        assert model.get_context_size(CancelToken()) == CONTEXT
         bench.clock.at += AGAIN_SECONDS
-        assert model.window(Halt()) == 1024
+        assert model.get_context_size(CancelToken()) == 1024
 
     def test_it_is_asked_for_again_where_another_server_runs(self, bench: Bench) -> None:
         lessors = [Lessor(bench.llm.url, serial=serial) for serial in (1, 1, 2)]
         model = bench.model(lessor=Succession(lessors))
-        assert model.window(Halt()) == CONTEXT
+        assert model.get_context_size(CancelToken()) == CONTEXT
         bench.llm.n_ctx = 1024
-        assert model.window(Halt()) == CONTEXT
-        assert model.window(Halt()) == 1024
+        assert model.get_context_size(CancelToken()) == CONTEXT
+        assert model.get_context_size(CancelToken()) == 1024
 
 
 class TestFailing:
@@ -749,8 +759,8 @@ class TestFailing:
     )
     def test_an_error_amid_the_answer(self, bench: Bench, chunk: dict[str, Any], told: str) -> None:
         bench.llm.script = [Streamed((*say("a", cut=True).pieces, data(chunk), *say("b").pieces))]
-        said = bench.model().stream(REQUEST, Halt())
-        assert next(said) == Text("a")
+        said = bench.model().stream(REQUEST, CancelToken())
+        assert next(said) == TextDelta("a")
         with pytest.raises(LlmFailed, match=rf"^the model's server {told}$"):
             next(said)
 
@@ -768,8 +778,8 @@ class TestFailing:
 
     def test_what_came_before_is_told(self, bench: Bench) -> None:
         bench.llm.script = [say("half an", cut=True)]
-        said = bench.model().stream(REQUEST, Halt())
-        assert [next(said), next(said)] == [Text("half "), Text("an")]
+        said = bench.model().stream(REQUEST, CancelToken())
+        assert [next(said), next(said)] == [TextDelta("half "), TextDelta("an")]
         with pytest.raises(LlmFailed):
             next(said)
 
@@ -826,15 +836,15 @@ class TestFailing:
         with answering(b"", head=b"220 mail.example ESMTP\r\n") as (url, _):
             model = bench.model(url=url)
             with pytest.raises(LlmFailed, match="connection to the model's server was lost"):
-                list(model.stream(REQUEST, Halt()))
+                list(model.stream(REQUEST, CancelToken()))
 
     def test_after_a_failure_all_is_well_again(self, bench: Bench) -> None:
         bench.llm.script = [error(500), say("a", cut=True), Reply(b"<html>"), say("fine")]
         model = bench.model()
         for _ in range(3):
             with pytest.raises(LlmFailed):
-                list(model.stream(REQUEST, Halt()))
-        assert next(iter(model.stream(REQUEST, Halt()))) == Text("fine")
+                list(model.stream(REQUEST, CancelToken()))
+        assert next(iter(model.stream(REQUEST, CancelToken()))) == TextDelta("fine")
 
 
 class TestSecrets:
@@ -860,7 +870,7 @@ class TestSecrets:
         assert ("***" in told) == (KEY in text)
 
     def test_a_short_message_may_be_the_same_by_accident(self, bench: Bench) -> None:
-        request = Request(messages=[Message(role=Role.USER, content="memory")], max_tokens=5)
+        request = ChatRequest(messages=[Message(role=Role.USER, content="memory")], max_tokens=5)
         assert "out of memory" in str(bench.failure(error(500, "out of memory"), request=request))
 
     def test_the_key_is_sent_nowhere_else(self, bench: Bench) -> None:
@@ -872,7 +882,7 @@ class TestSecrets:
             assert other.received == []
 
     def test_a_lease_does_not_show_its_key(self, bench: Bench) -> None:
-        with Lessor(bench.llm.url).lease(Halt()) as lease:
+        with Lessor(bench.llm.url).lease(CancelToken()) as lease:
             assert KEY not in repr(lease)
 
 
@@ -886,7 +896,7 @@ class TestALeasedServer:
         bench.llm.script = [step if end == "cut" else Streamed(step.pieces)]
         model = bench.model(lessor=Lessor(url, epitaph=self.EPITAPH))
         with pytest.raises(LlmFailed) as failed:
-            list(model.stream(REQUEST, Halt()))
+            list(model.stream(REQUEST, CancelToken()))
         assert str(failed.value) == self.EPITAPH
 
     def test_one_that_still_runs_says_nothing(self, bench: Bench) -> None:
@@ -906,7 +916,7 @@ class TestALeasedServer:
             leaving=lambda: happened.append("returned"),
         )
         bench.llm.script = [say("a b")]
-        said = bench.model(lessor=lessor).stream(REQUEST, Halt())
+        said = bench.model(lessor=lessor).stream(REQUEST, CancelToken())
         assert happened == []
         for each in said:
             assert happened == ["leased"], each
@@ -915,21 +925,21 @@ class TestALeasedServer:
 
 class TestHalting:
     def test_before_it_began_nothing_is_asked(self, bench: Bench) -> None:
-        halt = Halt()
+        halt = CancelToken()
         halt.set()
         for model in (bench.model(), bench.model(lessor=Lessor(bench.llm.url))):
             with pytest.raises(Cancelled):
                 list(model.stream(REQUEST, halt))
         with pytest.raises(Cancelled):
-            bench.model().window(halt)
+            bench.model().get_context_size(halt)
         with pytest.raises(Cancelled):
-            bench.model().count(["a"], halt)
+            bench.model().count_tokens(["a"], halt)
         assert bench.llm.received == []
         assert bench.llm.asides == []
 
     def test_while_it_connects(self, bench: Bench) -> None:
         """The server takes nobody: its queue is full, so the handshake is not answered."""
-        halt = Halt()
+        halt = CancelToken()
         with (
             socket.socket() as listener,
             socket.socket() as first,
@@ -948,7 +958,7 @@ class TestHalting:
 
     @pytest.mark.parametrize("begun", [False, True])
     def test_while_it_is_silent(self, bench: Bench, begun: bool) -> None:
-        halt = Halt()
+        halt = CancelToken()
         bench.llm.script = [Hang(begun)]
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, halt)))
@@ -960,7 +970,7 @@ class TestHalting:
 
     @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
     def test_in_the_middle_of_an_answer(self, bench: Bench, kind: str) -> None:
-        halt, gate = Halt(), Gate()
+        halt, gate = CancelToken(), Gate()
         bench.llm.script = [Streamed(say("one two").pieces, gate=gate, content_type=kind)]
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(lambda: list(bench.model().stream(REQUEST, halt)))
@@ -974,7 +984,7 @@ class TestHalting:
     @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
     def test_what_is_cut_short_by_it_is_no_garbage(self, bench: Bench, kind: str) -> None:
         """Without a length, an answer ends where its connection does."""
-        halt = Halt()
+        halt = CancelToken()
         with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
             model = bench.model(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
             waiting = pool.submit(lambda: list(model.stream(REQUEST, halt)))
@@ -988,11 +998,11 @@ class TestHalting:
                     waiting.result(TIMEOUT)
 
     def test_between_two_words(self, bench: Bench) -> None:
-        halt, gate = Halt(), Gate()
+        halt, gate = CancelToken(), Gate()
         bench.llm.script = [say("one two", gate=gate)]
         said = bench.model().stream(REQUEST, halt)
         gate.let(2)
-        assert next(said) == Text("one ")
+        assert next(said) == TextDelta("one ")
         halt.set()
         with pytest.raises(Cancelled):
             next(said)
@@ -1001,28 +1011,28 @@ class TestHalting:
     def test_who_listens_no_more_ends_it_too(self, bench: Bench) -> None:
         gate = Gate()
         bench.llm.script = [say("one two", gate=gate)]
-        with closing(bench.model().stream(REQUEST, Halt())) as said:  # type: ignore[type-var]
+        with closing(bench.model().stream(REQUEST, CancelToken())) as said:  # type: ignore[type-var]
             gate.let(2)
-            assert next(said) == Text("one ")
+            assert next(said) == TextDelta("one ")
         assert bench.llm.received[0].gone.wait(TIMEOUT)
 
     def test_others_are_left_alone(self, bench: Bench) -> None:
-        halt, gate = Halt(), Gate()
+        halt, gate = CancelToken(), Gate()
         bench.llm.deciding = lambda _: say("one two", gate=gate)
         model = bench.model()
         with ThreadPoolExecutor(2) as pool:
             halted = pool.submit(lambda: list(model.stream(REQUEST, halt)))
-            other = pool.submit(lambda: list(model.stream(REQUEST, Halt())))
+            other = pool.submit(lambda: list(model.stream(REQUEST, CancelToken())))
             gate.wait_until_held(2)
             halt.set()
             with pytest.raises(Cancelled):
                 halted.result(TIMEOUT)
             gate.open()
-            assert other.result(TIMEOUT)[-1] == Ended()
+            assert other.result(TIMEOUT)[-1] == StreamEnd()
 
     def test_a_server_that_was_ended_for_it_is_no_failure(self, bench: Bench) -> None:
         """It is asked how the server ended, which takes a moment."""
-        halt = Halt()
+        halt = CancelToken()
         model = bench.model(lessor=HaltedMeanwhile(bench.llm.url, halt))
         bench.llm.script = [say("half", cut=True)]
         with pytest.raises(Cancelled):
@@ -1033,24 +1043,26 @@ class TestHalting:
         bench.llm.deciding = lambda _: say("one", gate=gate)
         model = bench.model()
         with ThreadPoolExecutor(50) as pool:
-            waiting = [pool.submit(lambda: list(model.stream(REQUEST, Halt()))) for _ in range(50)]
+            waiting = [
+                pool.submit(lambda: list(model.stream(REQUEST, CancelToken()))) for _ in range(50)
+            ]
             gate.wait_until_held(50)
             gate.open()
-            assert all(each.result(TIMEOUT)[0] == Text("one") for each in waiting)
+            assert all(each.result(TIMEOUT)[0] == TextDelta("one") for each in waiting)
 
 
 @dataclass(frozen=True)
 class HaltedMeanwhile:
     url: str
-    halt: Halt
+    halt: CancelToken
 
     @contextmanager
-    def lease(self, _halt: Halt, /) -> Iterator[Lease]:
+    def lease(self, _halt: CancelToken, /) -> Iterator[Lease]:
         def ended() -> str:
             self.halt.set()
             return "llama-server was stopped"
 
-        yield Lease(url=self.url, key=KEY, ended=ended)
+        yield Lease(url=self.url, key=KEY, get_exit_reason=ended)
 
 
 def is_connecting(port: int) -> bool:

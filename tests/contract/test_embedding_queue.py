@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.ports import EmbeddingQueue
-from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -36,13 +36,13 @@ def add(queue: EmbeddingQueue, *names: str, live: bool) -> None:
 
 
 def waiting(queue: EmbeddingQueue, limit: int = 100) -> list[str]:
-    found = [each.entry for each in queue.newest(limit=limit)]
+    found = [each.entry for each in queue.list_pending(limit=limit)]
     return [each.at.event_id for each in found if isinstance(each, EventChanged)]
 
 
 class TestOrder:
     def test_it_is_empty_at_first(self, queue: EmbeddingQueue) -> None:
-        assert queue.newest(limit=9) == []
+        assert queue.list_pending(limit=9) == []
         assert queue.size() == 0
 
     def test_the_newest_come_first(self, queue: EmbeddingQueue) -> None:
@@ -70,9 +70,9 @@ class TestOrder:
         assert waiting(queue, 999) == [f"{number}" for number in (*even, *odd)]
 
     def test_entries_of_both_kinds_come_back_as_they_were(self, queue: EmbeddingQueue) -> None:
-        given: list[Entry] = [entry("ü:1"), segment("ü:1"), segment("b", session="ses:%3A:")]
+        given: list[OutboxEntry] = [entry("ü:1"), segment("ü:1"), segment("b", session="ses:%3A:")]
         queue.add(given, live=True)
-        assert [each.entry for each in queue.newest(limit=9)] == given[::-1]
+        assert [each.entry for each in queue.list_pending(limit=9)] == given[::-1]
 
     def test_nothing_added_is_nothing(self, queue: EmbeddingQueue) -> None:
         queue.add([], live=True)
@@ -82,22 +82,22 @@ class TestOrder:
 class TestDone:
     def test_they_stay_until_they_are_done(self, queue: EmbeddingQueue) -> None:
         add(queue, *"abc", live=False)
-        first = queue.newest(limit=2)
-        assert queue.newest(limit=2) == first
-        queue.done([each.ticket for each in first])
+        first = queue.list_pending(limit=2)
+        assert queue.list_pending(limit=2) == first
+        queue.mark_done([each.ticket for each in first])
         assert waiting(queue) == ["a"]
         assert queue.size() == 1
 
     def test_what_came_meanwhile_stays(self, queue: EmbeddingQueue) -> None:
         add(queue, "a", live=True)
-        first = queue.newest(limit=9)
+        first = queue.list_pending(limit=9)
         add(queue, "a", live=True)
-        queue.done([each.ticket for each in first])
+        queue.mark_done([each.ticket for each in first])
         assert waiting(queue) == ["a"]
 
     def test_nothing_done_is_nothing(self, queue: EmbeddingQueue) -> None:
         add(queue, "a", live=True)
-        queue.done([])
+        queue.mark_done([])
         assert waiting(queue) == ["a"]
 
     def test_clearing_leaves_nothing_and_what_follows_is_new(self, queue: EmbeddingQueue) -> None:
@@ -118,14 +118,14 @@ class TestRestart:
         queue = StoredEmbeddingQueue(first)
         add(queue, *"abc", live=False)
         add(queue, "live", live=True)
-        queue.done([queue.newest(limit=2)[-1].ticket])
-        before = queue.newest(limit=9)
+        queue.mark_done([queue.list_pending(limit=2)[-1].ticket])
+        before = queue.list_pending(limit=9)
         first.close()
         second = open_durable(tmp_path)
         try:
             again = StoredEmbeddingQueue(second)
             assert again.size() == 3
-            assert again.newest(limit=9) == before
+            assert again.list_pending(limit=9) == before
             add(again, "d", live=False)
             assert waiting(again) == ["live", "d", "b", "a"]
             assert again.size() == 4
@@ -162,8 +162,8 @@ def test_it_is_two_stacks(store: OrderedStore, steps: list[tuple[str, bool, int]
             add(queue, *names, live=live)
             lanes[live] += names
         elif step == "done":
-            some = queue.newest(limit=count)
-            queue.done([each.ticket for each in some])
+            some = queue.list_pending(limit=count)
+            queue.mark_done([each.ticket for each in some])
             for each in some:
                 assert isinstance(each.entry, EventChanged)
                 name = each.entry.at.event_id
@@ -187,4 +187,4 @@ def test_a_damaged_entry_is_a_storage_failure(
 ) -> None:
     commit(store, Batch((Append(families.EMBEDDING_QUEUE, b"live:", value),)))
     with pytest.raises(StorageFailed):
-        queue.newest(limit=9)
+        queue.list_pending(limit=9)

@@ -5,7 +5,13 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agent_memory.features.log.adapters.event_log import PAGE_BYTES, StoredEventLog
-from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType, Page
+from agent_memory.features.log.model.events import (
+    MAX_TEXT_BYTES,
+    Event,
+    EventPage,
+    EventRole,
+    EventType,
+)
 from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -41,21 +47,21 @@ def names(events: Sequence[Event]) -> list[str]:
 
 
 def between(log: EventLog, start: int, end: int) -> list[str]:
-    page = log.between(Millis(start), Millis(end), after=None, limit=1_000)
+    page = log.list_between(Millis(start), Millis(end), after=None, limit=1_000)
     assert page.next is None
     return names(page.events)
 
 
 def of_session(log: EventLog, session: str) -> list[str]:
-    page = log.of_session(SessionId(session), after=None, limit=1_000)
+    page = log.list_session(SessionId(session), after=None, limit=1_000)
     assert page.next is None
     return names(page.events)
 
 
-ReadPage = Callable[[Position | None], Page]
+ReadPage = Callable[[Position | None], EventPage]
 
 
-def pages(read: ReadPage) -> list[Page]:
+def pages(read: ReadPage) -> list[EventPage]:
     """All pages, each asked for with what the one before gave."""
     found = [read(None)]
     while (after := found[-1].next) is not None:
@@ -66,11 +72,11 @@ def pages(read: ReadPage) -> list[Page]:
 
 
 def by_time(log: EventLog, limit: int) -> ReadPage:
-    return lambda after: log.between(*ALL_TIME, after=after, limit=limit)
+    return lambda after: log.list_between(*ALL_TIME, after=after, limit=limit)
 
 
 def by_session(log: EventLog, limit: int) -> ReadPage:
-    return lambda after: log.of_session(SessionId("s"), after=after, limit=limit)
+    return lambda after: log.list_session(SessionId("s"), after=after, limit=limit)
 
 
 both_ways = pytest.mark.parametrize("way", [by_time, by_session])
@@ -81,8 +87,8 @@ class TestAppending:
         given = event("e", 5, text="Grüße 😀\n")
         assert append(log, given) == [True]
         assert log.get(EventId("e")) == given
-        assert log.between(*ALL_TIME, after=None, limit=9) == Page(events=(given,))
-        assert log.of_session(SessionId("s"), after=None, limit=9) == Page(events=(given,))
+        assert log.list_between(*ALL_TIME, after=None, limit=9) == EventPage(events=(given,))
+        assert log.list_session(SessionId("s"), after=None, limit=9) == EventPage(events=(given,))
 
     def test_an_event_sent_again_is_not_new(self, log: EventLog) -> None:
         append(log, event("e"))
@@ -128,14 +134,14 @@ class TestBetween:
     def test_a_page_before_the_range_starts_at_the_range(self, log: EventLog) -> None:
         append(log, *(event(str(at), at) for at in range(5)))
         early = Position(at_ms=Millis(0), event_id=EventId("0"))
-        page = log.between(Millis(2), Millis(3), after=early, limit=9)
+        page = log.list_between(Millis(2), Millis(3), after=early, limit=9)
         assert names(page.events) == ["2", "3"]
 
     def test_a_page_after_the_range_is_empty(self, log: EventLog) -> None:
         append(log, *(event(str(at), at) for at in range(5)))
         late = Position(at_ms=Millis(4), event_id=EventId("4"))
-        page = log.between(Millis(2), Millis(3), after=late, limit=9)
-        assert page == Page(events=())
+        page = log.list_between(Millis(2), Millis(3), after=late, limit=9)
+        assert page == EventPage(events=())
 
 
 class TestSessions:
@@ -205,7 +211,7 @@ class TestPaging:
     def test_an_empty_log_is_one_empty_page(
         self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
     ) -> None:
-        assert pages(way(log, 1)) == [Page(events=())]
+        assert pages(way(log, 1)) == [EventPage(events=())]
 
 
 class TestOutbox:
@@ -243,14 +249,14 @@ class TestOutbox:
 class TestOtherNames:
     def test_an_event_is_not_taken_under_another_name_of_it(self, log: EventLog) -> None:
         assert append(log, event("told", 1)) == [True]
-        log.also_known([(EventId("imported"), Millis(1))]).result(TIMEOUT)
+        log.add_aliases([(EventId("imported"), Millis(1))]).result(TIMEOUT)
         assert append(log, event("imported", 1)) == [False]
         assert log.get(EventId("imported")) is None
         assert between(log, 0, 9) == ["told"]
 
     def test_nor_are_names_twice(self, log: EventLog) -> None:
         append(log, event("told", 1, text="words"))
-        log.also_known([(EventId("told"), Millis(7))] * 2).result(TIMEOUT)
+        log.add_aliases([(EventId("told"), Millis(7))] * 2).result(TIMEOUT)
         found = log.get(EventId("told"))
         assert found is not None
         assert (found.at_ms, found.text) == (1, "words")

@@ -16,15 +16,19 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingReports,
 )
 from agent_memory.features.forgetting.adapters.traces import StoredTraces
-from agent_memory.features.forgetting.model.forgetting import Proof, Report, Trace
+from agent_memory.features.forgetting.model.forgetting import (
+    ErasureProof,
+    ForgettingReport,
+    NeedleMatch,
+)
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Place
+from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.model.toc import Change, Erasure
+from agent_memory.features.toc.model.toc import Erasure, TocChange
 from agent_memory.kernel.errors import Cancelled, IndexFailed, StorageClosed, StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -35,14 +39,16 @@ from tests import graph_values
 from tests.contract.documents import ANYTHING, by_owner, document, scratch, unit
 from tests.contract.stores import TIMEOUT, OpenStore, commit, everything, memory
 from tests.contract.test_toc_store import DAY, GRIP, OTHER, SEGMENT, grip, node, segment_node, write
-from tests.forgetting_parts import SetClock
-from tests.recall_parts import said
+from tests.forgetting_parts import ManualClock
+from tests.recall_parts import make_event
 
 ODD = "s:1 %ä"
 
 
-def place(name: str, at_ms: int = 5, session: str = ODD) -> Place:
-    return Place(SessionId(session), Position(at_ms=Millis(at_ms), event_id=EventId(name)))
+def place(name: str, at_ms: int = 5, session: str = ODD) -> SessionPosition:
+    return SessionPosition(
+        SessionId(session), Position(at_ms=Millis(at_ms), event_id=EventId(name))
+    )
 
 
 def nothing(_: int) -> None:
@@ -55,67 +61,71 @@ class TestPlan:
         added = [place("b", 9), place("a:b", 5), place("z", 7, session="r")]
         plan.add(added)
         plan.add(added[:1])
-        plan.affect([place("first", 1)])
-        assert plan.events() == [added[2], added[1], added[0]]
-        assert plan.segments() == [place("first", 1)]
+        plan.add_segments([place("first", 1)])
+        assert plan.list_events() == [added[2], added[1], added[0]]
+        assert plan.list_segments() == [place("first", 1)]
 
     def test_it_is_decided_only_when_all_is_listed(self, store: OrderedStore) -> None:
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
-        assert plan.decided() is None
+        assert plan.get_decision() is None
         plan.decide("chosen")
-        assert plan.decided() == "chosen"
+        assert plan.get_decision() == "chosen"
 
     def test_cleared_it_leaves_nothing_and_touches_nothing_else(self, store: OrderedStore) -> None:
         other = (b"checkpoint:job", b"\x01x")
         commit(store, Batch((Put(families.CHECKPOINTS, *other),)))
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
-        plan.affect([place("a")])
-        plan.seek({b"the lantern"})
+        plan.add_segments([place("a")])
+        plan.add_needles({b"the lantern"})
         plan.decide("chosen")
         plan.clear()
-        assert plan.decided() is None
+        assert plan.get_decision() is None
         assert everything(store, plan.family) == [other]
 
     def test_it_outlives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path)
         plan = StoredForgettingPlan(store)
         plan.add([place("a")])
-        plan.seek({b"the lantern"})
-        plan.seek({b"the attic", b"\x00\xff"})
+        plan.add_needles({b"the lantern"})
+        plan.add_needles({b"the attic", b"\x00\xff"})
         plan.decide("chosen")
         store.close()
         again = open_durable(tmp_path)
-        assert StoredForgettingPlan(again).decided() == "chosen"
-        assert StoredForgettingPlan(again).needles() == {b"the lantern", b"the attic", b"\x00\xff"}
-        assert StoredForgettingPlan(again).events() == [place("a")]
+        assert StoredForgettingPlan(again).get_decision() == "chosen"
+        assert StoredForgettingPlan(again).list_needles() == {
+            b"the lantern",
+            b"the attic",
+            b"\x00\xff",
+        }
+        assert StoredForgettingPlan(again).list_events() == [place("a")]
         again.close()
 
     def test_what_is_to_be_searched_for_is_not_found_in_it(self, store: OrderedStore) -> None:
         plan = StoredForgettingPlan(store)
-        plan.seek({b"the lantern"})
+        plan.add_needles({b"the lantern"})
         rows = everything(store, plan.family)
         assert not any(b"lantern" in part for row in rows for part in row)
 
 
 class TestReports:
     def test_the_newest_of_each_name_is_found(self, store: OrderedStore) -> None:
-        clock = SetClock()
+        clock = ManualClock()
         reports = StoredForgettingReports(store, clock)
-        proof = Proof(needles=3, found_in=("events",))
+        proof = ErasureProof(needles=3, found_in=("events",))
         for count in (1, 2):
             clock.at_ms += 1
-            reports.keep("a", Report(events=count, proof=proof, unreachable=("copies",)))
-        assert reports.find("a") == Report(events=2, proof=proof, unreachable=("copies",))
+            reports.save("a", ForgettingReport(events=count, proof=proof, unreachable=("copies",)))
+        assert reports.find("a") == ForgettingReport(events=2, proof=proof, unreachable=("copies",))
         assert reports.find("b") is None
 
     def test_the_oldest_make_room(self, store: OrderedStore) -> None:
-        clock = SetClock()
+        clock = ManualClock()
         reports = StoredForgettingReports(store, clock)
         for number in range(103):
             clock.at_ms += 1
-            reports.keep(f"{number:03}", Report(events=number))
+            reports.save(f"{number:03}", ForgettingReport(events=number))
         left = [n for n in range(103) if reports.find(f"{n:03}") is not None]
         assert left == list(range(3, 103))
 
@@ -123,13 +133,13 @@ class TestReports:
 class TestRemoval:
     def test_event_and_entry_go_and_the_id_stays(self, store: OrderedStore) -> None:
         log = StoredEventLog(store)
-        gone, stays = said("one", 5, session=ODD), said("two", 6, session=ODD)
+        gone, stays = make_event("one", 5, session=ODD), make_event("two", 6, session=ODD)
         log.append([gone, stays]).result(TIMEOUT)
-        log.remove([Place(gone.session_id, gone.position)])
+        log.remove([SessionPosition(gone.session_id, gone.position)])
         assert log.get(gone.event_id) is None
-        assert log.at([gone.position, stays.position]) == [stays]
-        assert log.of_session(gone.session_id, after=None, limit=9).events == (stays,)
-        assert log.between(Millis(0), Millis(9), after=None, limit=9).events == (stays,)
+        assert log.get_at([gone.position, stays.position]) == [stays]
+        assert log.list_session(gone.session_id, after=None, limit=9).events == (stays,)
+        assert log.list_between(Millis(0), Millis(9), after=None, limit=9).events == (stays,)
         assert log.append([gone]).result(TIMEOUT) == [False]
         assert [key for key, _ in everything(store, families.EVENT_IDS)] == [
             b"eid:" + each.event_id.encode() for each in (gone, stays)
@@ -137,10 +147,10 @@ class TestRemoval:
 
     def test_the_indexes_are_told_once(self, store: OrderedStore) -> None:
         log, outbox = StoredEventLog(store), StoredOutbox(store)
-        event = said("one", 5)
+        event = make_event("one", 5)
         log.append([event]).result(TIMEOUT)
         for _ in range(2):
-            log.remove([Place(event.session_id, event.position), place("unknown")])
+            log.remove([SessionPosition(event.session_id, event.position), place("unknown")])
         entries = [entry for _, entry in outbox.read(0, limit=9)]
         assert entries == [EventChanged(at=event.position)] * 2  # its coming, and its going
 
@@ -151,19 +161,19 @@ class TestErasure:
         for version in (1, 2, 3):
             write(toc, node(version=version), kept=True)
         toc.erase(Erasure(versions=((DAY, 1), (DAY, 2))))
-        assert [each.version for each in toc.history(DAY, limit=9)] == [3]
-        assert toc.nodes([DAY]) == [node(version=3)]
+        assert [each.version for each in toc.list_versions(DAY, limit=9)] == [3]
+        assert toc.get_nodes([DAY]) == [node(version=3)]
 
     def test_grips_of_an_event_are_found_and_go_with_their_marks(self, store: OrderedStore) -> None:
         toc = StoredToc(store)
-        toc.commit(Change(grips=(grip(GRIP), grip(OTHER))))
-        toc.commit(Change(stale_grips=(OTHER,)))
+        toc.commit(TocChange(grips=(grip(GRIP), grip(OTHER))))
+        toc.commit(TocChange(stale_grips=(OTHER,)))
         write(toc, node(grips=(GRIP,)), kept=True)  # pins it
         at = Position(at_ms=Millis(1_769_783_400_000), event_id=EventId("first"))
-        assert toc.grips_of(at) == [grip(GRIP)]
-        assert toc.grips_of(Position(at_ms=at.at_ms, event_id=EventId("other"))) == []
+        assert toc.find_grips(at) == [grip(GRIP)]
+        assert toc.find_grips(Position(at_ms=at.at_ms, event_id=EventId("other"))) == []
         toc.erase(Erasure(grips=(GRIP,)))
-        assert toc.grips([GRIP, OTHER]) == [None, grip(OTHER)]
+        assert toc.get_grips([GRIP, OTHER]) == [None, grip(OTHER)]
         marks = [key for key, _ in everything(store, families.TOC_STATE)]
         assert marks == [b"stale:" + OTHER.encode()]
 
@@ -171,13 +181,13 @@ class TestErasure:
         self, store: OrderedStore
     ) -> None:
         toc = StoredToc(store)
-        toc.commit(Change(grips=(grip(GRIP), grip(OTHER))))
+        toc.commit(TocChange(grips=(grip(GRIP), grip(OTHER))))
         write(toc, segment_node(grips=(GRIP,)), kept=True)
         write(toc, node(grips=(GRIP, OTHER)), kept=True)
         toc.erase(Erasure(stale_grips=(GRIP, OTHER), unpinned=(OTHER,)))
-        assert toc.collect() == 1
-        assert toc.grips([GRIP, OTHER]) == [grip(GRIP), None]
-        assert toc.nodes([SEGMENT]) == [segment_node(grips=(GRIP,))]
+        assert toc.remove_stale_grips() == 1
+        assert toc.get_grips([GRIP, OTHER]) == [grip(GRIP), None]
+        assert toc.get_nodes([SEGMENT]) == [segment_node(grips=(GRIP,))]
 
 
 class TestTraces:
@@ -189,10 +199,12 @@ class TestTraces:
             commit(store, Batch((Put(name, *row),)))
         traces = StoredTraces(store, list)
         kept = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
-        assert traces.in_kept(wanted) == {f"needle-{name}".encode() for name in kept}
-        found = traces.in_rows(wanted, nothing)
+        assert traces.search_kept(wanted) == {f"needle-{name}".encode() for name in kept}
+        found = traces.search_rows(wanted, nothing)
         assert found == {
-            Trace(name, f"needle-{name}".encode()) for name in families.ALL if name not in kept
+            NeedleMatch(name, f"needle-{name}".encode())
+            for name in families.ALL
+            if name not in kept
         }
 
     def test_the_states_of_graphs_are_searched_as_what_is_kept(self, store: OrderedStore) -> None:
@@ -203,8 +215,8 @@ class TestTraces:
         graphs.put_writes(state.place, writes).result(TIMEOUT)
         wanted = {b"in a state", b"in metadata", b"in a write", b"nowhere"}
         traces = StoredTraces(store, list)
-        assert traces.in_kept(wanted) == wanted - {b"nowhere"}
-        assert traces.in_rows(wanted, nothing) == frozenset()
+        assert traces.search_kept(wanted) == wanted - {b"nowhere"}
+        assert traces.search_rows(wanted, nothing) == frozenset()
 
     def test_files_are_searched_over_the_ends_of_pieces(
         self, store: OrderedStore, tmp_path: Path
@@ -219,17 +231,17 @@ class TestTraces:
         (folder / "clean").write_bytes(os.urandom(1 << 16))
         (folder / "LOG").write_bytes(b"twelve-bytes")
         (folder / "link").symlink_to("below/0")
-        found = StoredTraces(store, lambda: [folder, tmp_path / "none"]).in_files(
+        found = StoredTraces(store, lambda: [folder, tmp_path / "none"]).search_files(
             {b"twelve-bytes", b"absent-bytes"}, nothing
         )
-        assert found.traces == {Trace(f"data/below/{n}", b"twelve-bytes") for n in range(5)}
+        assert found.traces == {NeedleMatch(f"data/below/{n}", b"twelve-bytes") for n in range(5)}
         assert found.files == 6
         assert found.size_bytes >= 15 * piece
 
     def test_in_what_is_kept_case_and_blanks_do_not_matter(self, store: OrderedStore) -> None:
         commit(store, Batch((Put(families.EVENTS, b"k", b"\x01So  WE\nsaw the Ships today"),)))
         wanted = {b"we saw the ships", b"saw the SHIPS", b"we saw no ships"}
-        assert StoredTraces(store, list).in_kept(wanted) == wanted - {b"we saw no ships"}
+        assert StoredTraces(store, list).search_kept(wanted) == wanted - {b"we saw no ships"}
 
     def test_of_many_only_long_ones_are_looked_for_in_tables(
         self, store: OrderedStore, tmp_path: Path
@@ -239,15 +251,17 @@ class TestTraces:
             (tmp_path / name).write_bytes(b"short one, " + long)
         traces = StoredTraces(store, lambda: [tmp_path])
         few = {b"short one", long}
-        assert len(traces.in_files(few, nothing).traces) == 4
+        assert len(traces.search_files(few, nothing).traces) == 4
         many = few | {b"other-%06d" % n for n in range(2_000)}
-        found = {(Path(place).name, needle) for place, needle in traces.in_files(many, nothing)[2]}
+        found = {
+            (Path(place).name, needle) for place, needle in traces.search_files(many, nothing)[2]
+        }
         assert found == {("1.sst", long), ("1.log", long), ("1.log", b"short one")}
 
     def test_a_file_that_cannot_be_read_is_told(self, store: OrderedStore, tmp_path: Path) -> None:
         (tmp_path / "shut").write_bytes(b"twelve-bytes")
         (tmp_path / "shut").chmod(0)
-        found = StoredTraces(store, lambda: [tmp_path]).in_files({b"twelve-bytes"}, nothing)
+        found = StoredTraces(store, lambda: [tmp_path]).search_files({b"twelve-bytes"}, nothing)
         readable = os.access(tmp_path / "shut", os.R_OK)  # to root every file is
         assert found.unreadable == (() if readable else (f"{tmp_path.name}/shut",))
 
@@ -259,9 +273,9 @@ class TestTraces:
             raise Cancelled
 
         with pytest.raises(Cancelled):
-            traces.in_rows({b"needle"}, stop)
+            traces.search_rows({b"needle"}, stop)
         with pytest.raises(Cancelled):
-            traces.in_files({b"needle"}, stop)
+            traces.search_files({b"needle"}, stop)
 
     # Few bytes, so that needles begin alike and lie in one another.
     @settings(max_examples=60, deadline=None)
@@ -276,7 +290,7 @@ class TestTraces:
         with scratch() as folder:
             (folder / "file").write_bytes(data)
             with closing(memory(folder)) as store:
-                found = StoredTraces(store, lambda: [folder]).in_files(needles, nothing)
+                found = StoredTraces(store, lambda: [folder]).search_files(needles, nothing)
         assert {trace.needle for trace in found.traces} == {n for n in needles if n in data}
 
 
@@ -313,14 +327,14 @@ class TestLexicalAfresh:
         index.replace({document("a").owner: []}, cursor=2)
         before = {each.name for each in (folder / "lexical").iterdir() if "-" not in each.name}
         # Removed, and there until a merge: in the dictionary of terms, which is compressed.
-        assert index.statistics(["zanzibar"]).frequencies == {"zanzibar": 1}
+        assert index.get_statistics(["zanzibar"]).frequencies == {"zanzibar": 1}
         index.begin(afresh=True)
         assert _names(index, "harbour") == ["b"]  # it answers meanwhile
         index.replace(by_owner([document("b", "harbour")]))
         index.finish(cursor=3)
         after = {each.name for each in (folder / "lexical").iterdir()}
         assert {name for name in before & after if not name.endswith((".json", ".lock"))} == set()
-        assert index.statistics(["zanzibar"]).frequencies == {"zanzibar": 0}
+        assert index.get_statistics(["zanzibar"]).frequencies == {"zanzibar": 0}
         assert _names(index, "harbour") == ["b"]
         assert index.cursor() == 3
         assert sorted(each.name for each in folder.iterdir()) == ["lexical"]
@@ -382,10 +396,10 @@ class TestVectorsPurged:
         index.purge()
         assert _holding(folder, b"gone-name") == []
         assert [len(each.read_bytes()) for each in folder.glob("vectors-*")] == [6]
-        assert [hit.id for hit in index.nearest(east, ANYTHING, limit=9)] == ["stays"]
+        assert [hit.id for hit in index.find_nearest(east, ANYTHING, limit=9)] == ["stays"]
         again = FlatVectors(folder, "model/1")
-        assert again.complete
-        assert again.known([stays]) == index.known([stays]) != [[]]
+        assert again.is_complete
+        assert again.get_vectors([stays]) == index.get_vectors([stays]) != [[]]
 
     def test_where_nothing_was_removed_nothing_is_written(self, folder: Path) -> None:
         index = FlatVectors(folder, "model/1")

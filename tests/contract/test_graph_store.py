@@ -14,10 +14,10 @@ from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
+    CheckpointKey,
+    CheckpointScope,
     GraphCheckpoint,
-    Place,
     RunId,
-    Scope,
     ThreadId,
     WriteKey,
 )
@@ -46,13 +46,19 @@ class Kept:
         for each in checkpoints:
             self.graphs.put(each).result(TIMEOUT)
 
-    def ids(self, scope: Scope = Scope(), *, limit: int = 100, **more: object) -> list[str]:  # noqa: B008
+    def ids(
+        self,
+        scope: CheckpointScope = CheckpointScope(),
+        *,
+        limit: int = 100,
+        **more: object,  # noqa: B008
+    ) -> list[str]:
         wanted: dict[str, object] = {"after": None, "before": None, **more}
-        found = self.graphs.infos(scope, limit=limit, **wanted)  # type: ignore[arg-type]
+        found = self.graphs.list_infos(scope, limit=limit, **wanted)  # type: ignore[arg-type]
         return [info.place.checkpoint_id for info in found]
 
-    def writes(self, at: Place) -> list[tuple[str, int, bytes]]:
-        page = self.graphs.writes(at, after=None, max_bytes=1 << 30, at_least_one=True)
+    def writes(self, at: CheckpointKey) -> list[tuple[str, int, bytes]]:
+        page = self.graphs.list_writes(at, after=None, max_bytes=1 << 30, at_least_one=True)
         return [(each.task_id, each.index, each.value) for each in page.writes]
 
 
@@ -66,7 +72,7 @@ class TestCheckpoints:
         made = checkpoint(parent="c0", blob=bytes(range(256)), step=3, source="loop", run_id="r")
         kept.put(made)
         assert kept.graphs.get(T, "", CheckpointId("c1")) == made
-        (info,) = kept.graphs.infos(Scope(T, ""), after=None, before=None, limit=9)
+        (info,) = kept.graphs.list_infos(CheckpointScope(T, ""), after=None, before=None, limit=9)
         assert info == made.info
         assert (info.step, info.source, info.run_id, info.blob_size) == (3, "loop", "r", 256)
 
@@ -93,8 +99,8 @@ class TestCheckpoints:
         for thread, ns, name in names:
             kept.put(checkpoint(thread, name, ns))
         for thread, ns, name in names:
-            assert kept.ids(Scope(ThreadId(thread), ns)) == [name]
-        assert kept.ids(Scope(T)) == ["b", "a"]
+            assert kept.ids(CheckpointScope(ThreadId(thread), ns)) == [name]
+        assert kept.ids(CheckpointScope(T)) == ["b", "a"]
         assert kept.ids() == ["e", "d", "c", "b", "a"]
 
     def test_one_that_is_put_again_is_replaced_and_counted_once(self, kept: Kept) -> None:
@@ -103,8 +109,8 @@ class TestCheckpoints:
         assert found is not None
         assert found.blob == b"again"
         assert kept.graphs.count(None) == kept.graphs.count(T) == 1
-        assert kept.threads.of_run(RunId("before")) == []
-        assert kept.threads.of_run(RunId("after")) == [place()]
+        assert kept.threads.find_by_run(RunId("before")) == []
+        assert kept.threads.find_by_run(RunId("after")) == [place()]
 
     def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "store")
@@ -157,7 +163,7 @@ class TestWrites:
         after: WriteKey | None = None
         pages = 0
         while True:
-            page = kept.graphs.writes(place(), after=after, max_bytes=3500, at_least_one=True)
+            page = kept.graphs.list_writes(place(), after=after, max_bytes=3500, at_least_one=True)
             found += [each.index for each in page.writes]
             pages += 1
             after = page.next
@@ -165,10 +171,10 @@ class TestWrites:
                 break
         assert found == list(range(10))
         assert pages == 4
-        nothing = kept.graphs.writes(place(), after=None, max_bytes=10, at_least_one=False)
+        nothing = kept.graphs.list_writes(place(), after=None, max_bytes=10, at_least_one=False)
         assert nothing.writes == ()
         assert nothing.next is not None
-        one = kept.graphs.writes(place(), after=nothing.next, max_bytes=10, at_least_one=True)
+        one = kept.graphs.list_writes(place(), after=nothing.next, max_bytes=10, at_least_one=True)
         assert [each.index for each in one.writes] == [0]
 
 
@@ -176,12 +182,14 @@ class TestLists:
     def test_newest_first_over_all_namespaces_of_a_thread(self, kept: Kept) -> None:
         kept.put(checkpoint(checkpoint="c1"), checkpoint(checkpoint="c2", ns="n"))
         kept.put(checkpoint(checkpoint="c3"), checkpoint("u", "c4"))
-        assert kept.ids(Scope(T)) == ["c3", "c2", "c1"]
-        assert kept.ids(Scope(T, "")) == ["c3", "c1"]
+        assert kept.ids(CheckpointScope(T)) == ["c3", "c2", "c1"]
+        assert kept.ids(CheckpointScope(T, "")) == ["c3", "c1"]
         assert kept.ids() == ["c4", "c3", "c2", "c1"]
 
-    @pytest.mark.parametrize("scope", [Scope(), Scope(T), Scope(T, "")])
-    def test_before_after_limit_and_offset(self, kept: Kept, scope: Scope) -> None:
+    @pytest.mark.parametrize(
+        "scope", [CheckpointScope(), CheckpointScope(T), CheckpointScope(T, "")]
+    )
+    def test_before_after_limit_and_offset(self, kept: Kept, scope: CheckpointScope) -> None:
         kept.put(*(checkpoint(checkpoint=f"c{number}") for number in range(6)))
         assert kept.ids(scope, before=CheckpointId("c3")) == ["c2", "c1", "c0"]
         assert kept.ids(scope, after=place(checkpoint="c3"), limit=2) == ["c2", "c1"]
@@ -192,12 +200,12 @@ class TestLists:
 
     def test_an_id_in_two_threads_is_listed_twice(self, kept: Kept) -> None:
         kept.put(checkpoint("a"), checkpoint("b"), checkpoint("b", ns="n"))
-        found = kept.graphs.infos(Scope(), after=None, before=None, limit=9)
+        found = kept.graphs.list_infos(CheckpointScope(), after=None, before=None, limit=9)
         places = [info.place for info in found]
         assert places == [place("b", ns="n"), place("b"), place("a")]
-        rest = kept.graphs.infos(Scope(), after=places[0], before=None, limit=9)
+        rest = kept.graphs.list_infos(CheckpointScope(), after=places[0], before=None, limit=9)
         assert [info.place for info in rest] == places[1:]
-        assert sorted(kept.threads.named(CheckpointId("c1"))) == sorted(places)
+        assert sorted(kept.threads.find_by_id(CheckpointId("c1"))) == sorted(places)
 
 
 class TestThreads:
@@ -225,18 +233,18 @@ class TestThreads:
     def test_the_checkpoints_of_a_run_are_found_in_all_threads(self, kept: Kept) -> None:
         kept.put(checkpoint(run_id="r"), checkpoint("u", ns="n", run_id="r"))
         kept.put(checkpoint(checkpoint="c2", run_id="r2"), checkpoint(checkpoint="c3"))
-        assert sorted(kept.threads.of_run(RunId("r"))) == sorted([place(), place("u", ns="n")])
+        assert sorted(kept.threads.find_by_run(RunId("r"))) == sorted([place(), place("u", ns="n")])
 
     def test_a_copy_has_all_and_the_source_stays(self, kept: Kept) -> None:
         kept.put(checkpoint(run_id="r"), checkpoint(checkpoint="c2", ns="n", parent="c1"))
         kept.graphs.put_writes(place(), [write(), write(index=-2)]).result(TIMEOUT)
         kept.threads.copy(T, ThreadId("u"))
         for thread in ("t", "u"):
-            assert kept.ids(Scope(ThreadId(thread))) == ["c2", "c1"]
+            assert kept.ids(CheckpointScope(ThreadId(thread))) == ["c2", "c1"]
             assert kept.writes(place(thread)) == [("task", -2, b"value"), ("task", 0, b"value")]
         made = checkpoint("u", run_id="r")
         assert kept.graphs.get(ThreadId("u"), "", None) == made
-        assert len(kept.threads.of_run(RunId("r"))) == 2
+        assert len(kept.threads.find_by_run(RunId("r"))) == 2
         assert kept.graphs.count(None) == 4
 
     def test_a_copy_leaves_what_the_target_has(self, kept: Kept) -> None:
@@ -292,12 +300,12 @@ STEPS = st.one_of(
 @settings(max_examples=60)
 @given(st.lists(STEPS, max_size=25), st.integers(0, 4))
 def test_any_sequence_of_changes_leaves_what_a_dictionary_would_hold(
-    steps: list[tuple[str, Place, bytes]], offset: int
+    steps: list[tuple[str, CheckpointKey, bytes]], offset: int
 ) -> None:
     store = in_memory(Path())
     try:
         kept = Kept.on(store, page=2)
-        model: dict[Place, bytes] = {}
+        model: dict[CheckpointKey, bytes] = {}
         for number, (step, at, data) in enumerate(steps):
             match step:
                 case "put":
@@ -322,7 +330,9 @@ def test_any_sequence_of_changes_leaves_what_a_dictionary_would_hold(
                 assert kept.graphs.count(None) == len(model)
         newest = sorted(model, key=lambda k: (k.checkpoint_id, k.thread_id, k.checkpoint_ns))
         newest.reverse()
-        found = kept.graphs.infos(Scope(), after=None, before=None, limit=100, offset=offset)
+        found = kept.graphs.list_infos(
+            CheckpointScope(), after=None, before=None, limit=100, offset=offset
+        )
         assert [info.place for info in found] == newest[offset:]
         for at, blob in model.items():
             got = kept.graphs.get(*at)

@@ -87,7 +87,7 @@ def scan_all_backwards(store: OrderedStore) -> list[Row]:
 
 
 def last_number(store: OrderedStore) -> int:
-    return store.sequence(A, b"n:")
+    return store.get_sequence(A, b"n:")
 
 
 READS: list[tuple[Callable[[OrderedStore], object], object]] = [
@@ -408,7 +408,7 @@ class TestFailedWrite:
             with pytest.raises(StorageFailed):
                 commit(store, ONE)
             watch.wait_until(writable=True)
-            assert store.sequence(A, b"n:") == 1
+            assert store.get_sequence(A, b"n:") == 1
             assert commit(store, ONE) == [Committed((2,))]
 
     def test_a_row_that_cannot_be_read_fails_only_who_asked_for_it(self) -> None:

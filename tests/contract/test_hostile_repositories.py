@@ -18,11 +18,11 @@ from tests.git_repositories import (
     GIT,
     SECONDS,
     Repository,
-    cloned,
-    environment,
-    made,
+    build_environ,
+    clone_repository,
+    make_repository,
     memory,
-    over_ssh,
+    route_over_ssh,
 )
 from tests.hostile_repositories import ATTACKS, Trap
 from tests.inline_worker import InlineWorker
@@ -42,7 +42,7 @@ _numbers = count()
 
 @pytest.fixture(scope="module")
 def module_trap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
-    with hostile.trapped(tmp_path_factory.mktemp("hostile") / "trap") as trap:
+    with hostile.open_trap(tmp_path_factory.mktemp("hostile") / "trap") as trap:
         yield trap
 
 
@@ -77,45 +77,45 @@ def plainly(repository: Repository) -> None:
 class TestAttacks:
     @pytest.mark.parametrize("name", ATTACKS)
     def test_nothing_is_run_and_nothing_asked_elsewhere(self, trap: Trap, name: str) -> None:
-        calls, sprung = hostile.tried(trap, name)
+        calls, sprung = hostile.try_attack(trap, name)
         assert calls == 8
         assert sprung == set()
 
     @pytest.mark.parametrize("address", ["local", "ssh", "git", "http", "ext"])
     def test_nor_by_all_of_it_at_once(self, trap: Trap, address: str) -> None:
-        repository = hostile.victim(trap, trap.folder / f"all-{address}")
-        hostile.everything(repository, trap, address)
+        repository = hostile.make_victim(trap, trap.folder / f"all-{address}")
+        hostile.attack_with_all(repository, trap, address)
         hostile.attempt(repository, repository.environ)
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
 
     @pytest.mark.parametrize("name", DANGEROUS)
     def test_the_trap_notices_plain_git(self, trap: Trap, name: str) -> None:
-        repository = hostile.victim(trap, trap.folder / f"plain-{name}-{next(_numbers)}")
+        repository = hostile.make_victim(trap, trap.folder / f"plain-{name}-{next(_numbers)}")
         ATTACKS[name](repository, trap)
         plainly(repository)
-        assert trap.sprung()
+        assert trap.list_sprung()
 
     def test_a_folder_that_is_a_bare_repository(self, trap: Trap, tmp_path: Path) -> None:
-        outer = made(tmp_path / "outer")
+        outer = make_repository(tmp_path / "outer")
         outer.git("remote", "add", "origin", str(trap.remote().folder))
-        inner = hostile.embedded(outer.folder, trap)
+        inner = hostile.make_embedded(outer.folder, trap)
         before = inner.refs()
         assert hostile.attempt(inner, inner.environ)
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
         assert inner.refs() == before
         assert "refs/notes/mem/decisions" in outer.refs()
 
     def test_nor_where_it_is_named(self, trap: Trap, tmp_path: Path) -> None:
-        inner = hostile.embedded(tmp_path, trap)
+        inner = hostile.make_embedded(tmp_path, trap)
         hostile.attempt(inner, {**inner.environ, "GIT_DIR": str(inner.folder)})
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
 
     def test_a_config_that_no_program_may_open(self, trap: Trap, tmp_path: Path) -> None:
         """Seen from below: the file is not even read by what runs here."""
-        repository = hostile.victim(trap, tmp_path / "app")
+        repository = hostile.make_victim(trap, tmp_path / "app")
         home = Path(repository.home)
         (home / "config").write_text("[broken\n")
-        ended = programs.git(
+        ended = programs.run_git(
             home,
             ["count-objects"],
             repository.environ,
@@ -142,16 +142,16 @@ class TestAttacks:
         ],
     )
     def test_no_such_address_is_used(self, tmp_path: Path, address: str) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         app.git("config", "remote.origin.url", address)
         notebook = opened(app)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         for call in (notebook.fetch, notebook.push):
             with pytest.raises(RemoteUnavailable, match="address that is not used"):
                 call("origin", app.environ)
 
     def test_links_in_the_place_of_refs_are_not_followed(self, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         mine = tmp_path / "mine"
         mine.mkdir()
         for root in (Path(app.home), Path(app.home) / "logs"):
@@ -160,16 +160,16 @@ class TestAttacks:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(mine / "made" if name.endswith("decisions") else mine)
                 with pytest.raises(GitFailed, match="is a link"):
-                    opened(app).keep([memory("x")])
+                    opened(app).write([memory("x")])
                 link.unlink()
         assert list(mine.iterdir()) == []
-        opened(app).keep([memory("x")])
+        opened(app).write([memory("x")])
 
     def test_what_is_erased_is_not_removed_behind_a_link(self, tmp_path: Path) -> None:
         """The objects of another repository, which needs them."""
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         said = memory("x", "in both")
-        opened(app).keep([said])
+        opened(app).write([said])
         mine = tmp_path / "mine"
         mine.mkdir()
         for folder in (Path(app.home) / "objects").glob("??"):
@@ -180,8 +180,8 @@ class TestAttacks:
         assert set(before) <= set(mine.rglob("*"))
 
     def test_a_log_behind_a_link_is_not_removed(self, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
-        opened(app).keep([memory("x")])
+        app = make_repository(tmp_path / "app")
+        opened(app).write([memory("x")])
         app.git("update-ref", "refs/notes/origin/mem/decisions", "refs/notes/mem/decisions")
         log = Path(app.home) / "logs/refs/notes/mem"
         log.rename(tmp_path / "mine")
@@ -192,19 +192,19 @@ class TestAttacks:
 
 
 def opened(repository: Repository, remotes: str = "data") -> GitNotebook:
-    return GitRepositories(repository.folder.parent / remotes, InlineWorker()).notebook(
+    return GitRepositories(repository.folder.parent / remotes, InlineWorker()).open_notebook(
         repository.home, DOMAIN
     )
 
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Repository:
-    return cloned(made(tmp_path / "source"), tmp_path / "remote.git", "--bare")
+    return clone_repository(make_repository(tmp_path / "source"), tmp_path / "remote.git", "--bare")
 
 
 @pytest.fixture
 def clone(remote: Repository, tmp_path: Path) -> Repository:
-    return cloned(remote, tmp_path / "clone")
+    return clone_repository(remote, tmp_path / "clone")
 
 
 class TestTheUsersOwnConfiguration:
@@ -216,20 +216,20 @@ class TestTheUsersOwnConfiguration:
     def test_conditions_mean_the_users_repository(
         self, clone: Repository, remote: Repository, tmp_path: Path, condition: str
     ) -> None:
-        ssh = over_ssh(clone, remote)["GIT_SSH_COMMAND"]
+        ssh = route_over_ssh(clone, remote)["GIT_SSH_COMMAND"]
         (tmp_path / "keys").write_text(f"[core]\nsshCommand = {ssh}\n[ssh]\nvariant = simple\n")
         wanted = condition.format(git=clone.home, folder=clone.folder)
         (tmp_path / "gitconfig").write_text(f'[includeIf "{wanted}"]\npath = {tmp_path}/keys\n')
         environ = {**clone.environ, "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")}
         notebook = opened(clone)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert notebook.push("origin", environ)
         assert "refs/notes/mem/decisions" in remote.refs()
 
     def test_what_is_not_used_is_named_where_it_may_be_missed(
         self, clone: Repository, remote: Repository, tmp_path: Path
     ) -> None:
-        over_ssh(clone, remote)
+        route_over_ssh(clone, remote)
         refusing = tmp_path / "refusing"
         refusing.write_text("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n")
         refusing.chmod(0o755)
@@ -250,17 +250,17 @@ class TestTheUsersOwnConfiguration:
     ) -> None:
         clone.git("remote", "set-url", "--push", "origin", f"file://{remote.folder}/")
         notebook = opened(clone)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert notebook.push("origin", clone.environ)
 
     def test_another_repository_is_not_pushed_to_unless_it_is_named(
         self, clone: Repository, remote: Repository, tmp_path: Path
     ) -> None:
-        fork = cloned(remote, tmp_path / "fork.git", "--bare")
+        fork = clone_repository(remote, tmp_path / "fork.git", "--bare")
         clone.git("remote", "set-url", "--push", "origin", str(fork.folder))
         clone.git("remote", "add", "fork", str(fork.folder))
         notebook = opened(clone)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         with pytest.raises(RemoteUnavailable, match=r"memory config set memories\.remote"):
             notebook.push("origin", clone.environ)
         assert "refs/notes/mem/decisions" not in {**fork.refs(), **remote.refs()}
@@ -271,7 +271,7 @@ class TestTheUsersOwnConfiguration:
     def test_a_remote_on_this_machine_may_be_of_any_kind(
         self, clone: Repository, tmp_path: Path, kind: str
     ) -> None:
-        other = cloned(clone, tmp_path / "other")
+        other = clone_repository(clone, tmp_path / "other")
         other.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
         address = {
             "worktree": other.folder,
@@ -280,10 +280,10 @@ class TestTheUsersOwnConfiguration:
         }[kind]
         clone.git("config", "remote.origin.url", str(address))
         notebook = opened(clone)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert notebook.push("origin", clone.environ)
         assert not notebook.fetch("origin", clone.environ)
-        there = Repository(address, environment(tmp_path)) if address.exists() else None
+        there = Repository(address, build_environ(tmp_path)) if address.exists() else None
         assert there is None or "refs/notes/mem/decisions" in there.refs()
 
 
@@ -298,12 +298,12 @@ class TestErasing:
         clone.git("add", "file")
         clone.commit()
         clone.git("push", "--quiet", "origin", "main")
-        outside = Repository(tmp_path, environment(tmp_path))
+        outside = Repository(tmp_path, build_environ(tmp_path))
         url = f"file://{remote.folder}"
         outside.git("clone", "--quiet", "--no-checkout", "--filter=blob:none", url, "partial")
-        partial = Repository(tmp_path / "partial", environment(tmp_path))
+        partial = Repository(tmp_path / "partial", build_environ(tmp_path))
         notebook = opened(partial)
-        notebook.keep([memory("x", "to be erased")])
+        notebook.write([memory("x", "to be erased")])
         partial.git("gc", "--quiet")
         assert notebook.erase([memory("x", "to be erased").key]) == 1
         assert not notebook.read().memories
@@ -312,7 +312,7 @@ class TestErasing:
         self, clone: Repository, tmp_path: Path
     ) -> None:
         notebook = opened(clone)
-        notebook.keep([memory("x", "held by an index"), memory("y", "held by a worktree")])
+        notebook.write([memory("x", "held by an index"), memory("y", "held by a worktree")])
         clone.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
         linked = Repository(tmp_path / "linked", clone.environ)
         clone.git("update-index", "--split-index")
@@ -334,7 +334,7 @@ class TestControlFiles:
 
     @pytest.mark.parametrize("name", ["config", "packed-refs", "commondir", "shallow"])
     def test_a_fifo_is_not_waited_for(self, tmp_path: Path, name: str) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         path = Path(app.home) / name
         path.unlink(missing_ok=True)
         os.mkfifo(path)
@@ -349,8 +349,8 @@ class TestControlFiles:
         ],
     )
     def test_nor_one_in_the_place_of_a_ref_or_its_commit(self, tmp_path: Path, name: str) -> None:
-        app = made(tmp_path / "app")
-        opened(app).keep([memory("x")])
+        app = make_repository(tmp_path / "app")
+        opened(app).write([memory("x")])
         if name == "{object of HEAD}":
             name = f"objects/{app.head[:2]}/{app.head[2:]}"
         home = Path(app.home)
@@ -364,21 +364,21 @@ class TestControlFiles:
             self.located(app)
 
     def test_mending_waits_for_none_either(self, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         home = Path(app.home)
-        opened(app).keep([memory("x")])
+        opened(app).write([memory("x")])
         commit = app.refs()["refs/notes/mem/decisions"]
         (home / "objects" / commit[:2] / commit[2:]).unlink()
         log = home / "logs/refs/notes/mem/decisions"
         log.unlink()
         os.mkfifo(log)
-        assert opened(app).mend() == 1
+        assert opened(app).repair() == 1
 
     @pytest.mark.parametrize(
         "text", ["[include]\npath = fifo\n", '[includeIf "gitdir:/"] path = "fifo"\n', "{file}"]
     )
     def test_nor_one_that_is_included(self, tmp_path: Path, text: str) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         home = Path(app.home)
         os.mkfifo(home / "fifo")
         (home / "more").write_text("[include]\n  PATH=fifo\n")
@@ -388,7 +388,7 @@ class TestControlFiles:
             self.located(app)
 
     def test_what_a_config_includes_counts(self, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         (app.folder / "shared").write_text('[remote "origin"]\nurl = https://example.org/a/b\n')
         app.git("config", "include.path", "../shared")
         located = GitRepositories(tmp_path / "data").locate(str(app.folder), {})
@@ -401,7 +401,7 @@ class TestControlFiles:
         if name == ".git":
             folder.mkdir()
         else:
-            made(folder)
+            make_repository(folder)
         with (folder / name).open("ab") as file:
             file.truncate(2 << 30)
         with pytest.raises(GitFailed, match="is longer than"):

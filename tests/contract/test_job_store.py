@@ -8,7 +8,7 @@ from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobState, Result
+from agent_memory.kernel.jobs import JobOutcome, JobState
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Batch, Put
@@ -17,7 +17,7 @@ from tests.contract.stores import OpenStore, commit, everything
 STATE = JobState(
     last_run_ms=Millis(1_769_783_400_000),
     last_duration_ms=1_234,
-    last_result=Result.FAILED,
+    last_result=JobOutcome.FAILED,
     last_error="WorkerFailed: es brännt 🔥",
     run_count=41,
     error_count=2,
@@ -41,8 +41,8 @@ def test_a_state_comes_back_as_it_was(jobs: JobStore) -> None:
     assert jobs.load("hourly-rollup") == JobState()
 
 
-@pytest.mark.parametrize("result", Result)
-def test_every_result_comes_back(jobs: JobStore, result: Result) -> None:
+@pytest.mark.parametrize("result", JobOutcome)
+def test_every_result_comes_back(jobs: JobStore, result: JobOutcome) -> None:
     jobs.save("job", JobState(last_result=result))
     assert jobs.load("job").last_result is result
 
@@ -78,7 +78,7 @@ def test_a_damaged_state_is_a_storage_failure(
 
 
 def test_so_is_a_result_that_does_not_exist(jobs: JobStore, store: OrderedStore) -> None:
-    jobs.save("job", JobState(last_result=Result.FAILED, last_error="e"))
+    jobs.save("job", JobState(last_result=JobOutcome.FAILED, last_error="e"))
     ((key, value),) = everything(store, families.CHECKPOINTS)
     assert value.startswith(codec.EMPTY + b"\x97\x00\x00\x02")
     broken = value.replace(b"\x97\x00\x00\x02", b"\x97\x00\x00\x63")

@@ -11,7 +11,7 @@ from agent_memory.features.operations.adapters import key_ring
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.ports import KeyRing
 from agent_memory.features.operations.services.access import Access
-from agent_memory.kernel.access import AccessKey, digest
+from agent_memory.kernel.access import AccessKey, hash_secret
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
@@ -63,41 +63,41 @@ def access(ring: KeyRing) -> Access:
 
 
 def key(name: str, secret: str = "secret") -> AccessKey:  # noqa: S107
-    return AccessKey(name=name, digest=digest(secret), created_ms=Millis(7))
+    return AccessKey(name=name, digest=hash_secret(secret), created_ms=Millis(7))
 
 
 class TestKeyRing:
     def test_an_empty_one_has_no_keys(self, ring: KeyRing) -> None:
-        assert list(ring.all()) == []
+        assert list(ring.list_keys()) == []
 
     def test_what_is_added_is_there_as_it_was(self, ring: KeyRing) -> None:
         keys = [key(name, name) for name in ("b", "a", "a.b", "Z" * 64)]
         assert [ring.add(each) for each in keys] == [True] * 4
-        assert sorted(ring.all(), key=lambda k: k.name) == sorted(keys, key=lambda k: k.name)
+        assert sorted(ring.list_keys(), key=lambda k: k.name) == sorted(keys, key=lambda k: k.name)
 
     def test_a_second_of_the_same_name_is_refused_and_the_first_stands(self, ring: KeyRing) -> None:
         assert ring.add(key("name", "first"))
         assert not ring.add(key("name", "second"))
-        assert list(ring.all()) == [key("name", "first")]
+        assert list(ring.list_keys()) == [key("name", "first")]
 
     def test_what_is_removed_is_gone_and_the_rest_is_not(self, ring: KeyRing) -> None:
         for name in ("a", "ab", "b"):
             ring.add(key(name))
         assert ring.remove("a")
-        assert {each.name for each in ring.all()} == {"ab", "b"}
+        assert {each.name for each in ring.list_keys()} == {"ab", "b"}
 
     @pytest.mark.parametrize("name", ["missing", "", "a b", "é", "\udcff"], ids=ascii)
     def test_what_is_not_there_cannot_be_removed(self, ring: KeyRing, name: str) -> None:
         ring.add(key("there"))
         assert not ring.remove(name)
-        assert list(ring.all()) == [key("there")]
+        assert list(ring.list_keys()) == [key("there")]
 
     def test_a_name_is_free_again_after_its_removal(self, ring: KeyRing) -> None:
         ring.add(key("name", "first"))
         assert ring.remove("name")
         assert not ring.remove("name")
         assert ring.add(key("name", "second"))
-        assert list(ring.all()) == [key("name", "second")]
+        assert list(ring.list_keys()) == [key("name", "second")]
 
     def test_more_than_can_be_listed_are_refused(self, ring: KeyRing, store: OrderedStore) -> None:
         value = key_ring.encode_access_key(key("any"))
@@ -107,17 +107,17 @@ class TestKeyRing:
             ring.add(key("one-more"))
         assert ring.remove("00000")
         assert ring.add(key("one-more"))
-        assert len(ring.all()) == 10_000
+        assert len(ring.list_keys()) == 10_000
 
     def test_it_follows_itself_and_finds_all_again_when_opened_anew(
         self, ring: KeyRing, store: OrderedStore
     ) -> None:
-        ring.all()
+        ring.list_keys()
         for name in ("a", "b", "c"):
             ring.add(key(name, name))
         ring.remove("b")
         again = StoredKeyRing(store)
-        assert set(ring.all()) == set(again.all()) == {key("a", "a"), key("c", "c")}
+        assert set(ring.list_keys()) == set(again.list_keys()) == {key("a", "a"), key("c", "c")}
 
     def test_many_hands_at_once_lose_nothing(self, ring: KeyRing, store: OrderedStore) -> None:
         def change(hand: int) -> None:
@@ -128,8 +128,8 @@ class TestKeyRing:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(change, range(4)))
         wanted = {f"{hand}-{number}" for hand in range(4) for number in range(1, 5)}
-        assert {each.name for each in ring.all()} == wanted
-        assert {each.name for each in StoredKeyRing(store).all()} == wanted
+        assert {each.name for each in ring.list_keys()} == wanted
+        assert {each.name for each in StoredKeyRing(store).list_keys()} == wanted
 
 
 class TestAccess:

@@ -13,10 +13,10 @@ from agent_memory.features.knowledge.model import facts, procedures, run_session
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.facts import Claim, Fact, Former
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
-from agent_memory.features.knowledge.model.run_sessions import Known, Run, RunSession
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession, SessionKnowledge
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.knowledge.ports import KnowledgeChange, Record
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeRecord
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.outbox import FactChanged
 from agent_memory.kernel.errors import StorageFailed
@@ -25,45 +25,47 @@ from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.stores import commit, everything, memory
-from tests.runs_kept import RESIZED, events_of
-from tests.sessions_told import THUMBNAILS, told
+from tests.runs_kept import RESIZED, build_events
+from tests.sessions_told import THUMBNAILS, build_session
 
 NOW = Millis(1_767_600_000_000)
 
 
 def fact(key: str, value: str = "v", *, at: int = 0, **fields: str) -> Fact:
-    return facts.heard(None, Claim(key=key, value=value, **fields), Millis(NOW + at))[0]  # type: ignore[arg-type]
+    return facts.apply_claim(None, Claim(key=key, value=value, **fields), Millis(NOW + at))[0]  # type: ignore[arg-type]
 
 
 def session(name: str = "s") -> Session:
     found: Session | None = None
-    for event in told(name, THUMBNAILS):
-        found = sessions.continued(found, event, "local:ann")
+    for event in build_session(name, THUMBNAILS):
+        found = sessions.add_event(found, event, "local:ann")
     assert found is not None
     return found
 
 
-def ran() -> list[Record]:
-    known = run_sessions.continued(Known(), events_of("s", "r1", RESIZED), "local:ann")
+def ran() -> list[KnowledgeRecord]:
+    known = run_sessions.add_events(
+        SessionKnowledge(), build_events("s", "r1", RESIZED), "local:ann"
+    )
     assert known.whole is not None
     return [known.runs["r1"], known.whole]
 
 
-def one_of_each() -> list[Record]:
+def one_of_each() -> list[KnowledgeRecord]:
     met = session()
     chain = Chain(
-        id=procedures.chain_id("a", ("x", "y")),
+        id=procedures.derive_chain_id("a", ("x", "y")),
         agent_id="a",
         steps=("x", "y"),
         used=3,
         succeeded=2,
         created_ms=NOW,
     )
-    procedure = procedures.learned(chain, None)
+    procedure = procedures.derive_procedure(chain, None)
     assert procedure is not None
-    claimed, former = facts.heard(fact("k"), Claim(key="k", value="w"), NOW)
+    claimed, former = facts.apply_claim(fact("k"), Claim(key="k", value="w"), NOW)
     assert former is not None
-    episode = sessions.episode(met, None, NOW)
+    episode = sessions.build_episode(met, None, NOW)
     assert episode is not None
     return [
         claimed,
@@ -73,18 +75,18 @@ def one_of_each() -> list[Record]:
         *ran(),
         chain,
         procedure,
-        replace(users.met("email:ann@example.org", NOW), display_name="Ann"),
+        replace(users.create_user("email:ann@example.org", NOW), display_name="Ann"),
     ]
 
 
-def add(store: OrderedStore, *records: Record) -> StoredKnowledge:
+def add(store: OrderedStore, *records: KnowledgeRecord) -> StoredKnowledge:
     knowledge = StoredKnowledge(store)
     assert knowledge.commit([KnowledgeChange(None, record) for record in records])
     return knowledge
 
 
 def listed(knowledge: StoredKnowledge, **wanted: str | None) -> tuple[list[str], int]:
-    found, total = knowledge.page(Fact, limit=100, offset=0, **wanted)
+    found, total = knowledge.list_page(Fact, limit=100, offset=0, **wanted)
     return [each.key for each in found], total
 
 
@@ -94,8 +96,8 @@ class TestRecords:
         knowledge = add(store, *records)
         for record in records:
             assert knowledge.get(type(record), [record.id, "unknown"]) == [record, None]
-            assert knowledge.after(type(record), "", limit=9) == [record]
-            assert knowledge.after(type(record), record.id, limit=9) == []
+            assert knowledge.list_after(type(record), "", limit=9) == [record]
+            assert knowledge.list_after(type(record), record.id, limit=9) == []
 
     def test_it_is_the_same_after_opening_again(self, store: OrderedStore) -> None:
         records = one_of_each()
@@ -132,13 +134,13 @@ class TestRecords:
     def test_what_was_learned_and_is_damaged_is_as_if_it_were_not(
         self, store: OrderedStore
     ) -> None:
-        met = users.met("local:ann", NOW)
+        met = users.create_user("local:ann", NOW)
         knowledge = add(store, met)
         key = b"user:" + met.id.encode()
         commit(store, Batch((Put(families.KNOWLEDGE, key, b"\x01\x93"),)))
         assert knowledge.get(User, [met.id]) == [None]
-        assert knowledge.page(User, limit=9, offset=0)[0] == []
-        assert knowledge.after(User, "", limit=9) == []
+        assert knowledge.list_page(User, limit=9, offset=0)[0] == []
+        assert knowledge.list_after(User, "", limit=9) == []
         assert knowledge.commit([KnowledgeChange(None, met)])
         assert knowledge.get(User, [met.id]) == [met]
 
@@ -146,7 +148,7 @@ class TestRecords:
         self, store: OrderedStore
     ) -> None:
         """It was written without a field that has a default today."""
-        met = users.met("local:ann", NOW)
+        met = users.create_user("local:ann", NOW)
         knowledge = add(store, met)
         key = b"user:" + met.id.encode()
         stored = store.get(families.KNOWLEDGE, key)
@@ -170,9 +172,9 @@ class TestPages:
     def test_the_newest_first_and_how_many_there_are(self, store: OrderedStore) -> None:
         knowledge = add(store, *(fact(f"k{n}", at=n) for n in range(5)))
         assert listed(knowledge) == (["k4", "k3", "k2", "k1", "k0"], 5)
-        found, total = knowledge.page(Fact, limit=2, offset=3)
+        found, total = knowledge.list_page(Fact, limit=2, offset=3)
         assert ([each.key for each in found], total) == (["k1", "k0"], 5)
-        assert knowledge.page(Fact, limit=2, offset=9) == ([], 5)
+        assert knowledge.list_page(Fact, limit=2, offset=9) == ([], 5)
 
     def test_by_any_of_what_they_are_filtered_by(self, store: OrderedStore) -> None:
         knowledge = add(
@@ -222,7 +224,9 @@ class TestPages:
         )
         found: list[Fact] = []
         for offset in range(0, 14, 3):
-            page, total = knowledge.page(Fact, limit=3, offset=offset, scope=scope, fact_type=kind)
+            page, total = knowledge.list_page(
+                Fact, limit=3, offset=offset, scope=scope, fact_type=kind
+            )
             assert total == len(wanted)
             found += page
         assert found == wanted
@@ -231,7 +235,7 @@ class TestPages:
 class TestOutbox:
     def test_other_words_are_told_and_a_mere_count_is_not(self, store: OrderedStore) -> None:
         first = fact("k")
-        knowledge = add(store, first, users.met("local:ann", NOW))
+        knowledge = add(store, first, users.create_user("local:ann", NOW))
         read = replace(first, access_count=1)
         surer = replace(read, confidence=0.9, times_confirmed=2, updated_ms=Millis(NOW + 9))
         other = replace(surer, value="other")
@@ -243,7 +247,7 @@ class TestOutbox:
 
 def test_kinds_of_records_do_not_meet(store: OrderedStore) -> None:
     met = session()
-    episode = sessions.episode(met, None, NOW)
+    episode = sessions.build_episode(met, None, NOW)
     assert episode is not None
     knowledge = add(store, met, episode)
     assert knowledge.get(Session, [met.id]) == [met]

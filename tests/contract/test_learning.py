@@ -13,16 +13,16 @@ from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.knowledge.services.knowledge import Shelf
+from agent_memory.features.knowledge.services.knowledge import RecordService
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
-from agent_memory.features.log.model.events import Event, Place
+from agent_memory.features.log.model.events import Event, SessionPosition
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.ids import Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import memory
-from tests.sessions_told import START, THUMBNAILS, told
+from tests.sessions_told import START, THUMBNAILS, build_session
 
 DAY = 86_400_000
 HABIT = ("Read", "Edit", "Bash pytest")
@@ -44,23 +44,23 @@ class Learner:
         self.learning.keep_up(lambda: None)
 
     def forgets(self, *events: Event) -> None:
-        self.log.remove([Place(event.session_id, event.position) for event in events])
+        self.log.remove([SessionPosition(event.session_id, event.position) for event in events])
         self.learning.relearn({event.session_id for event in events})
 
     def knows(self) -> dict[type, list[object]]:
         kinds = (Session, Episode, Chain, Procedure, User)
-        return {kind: list(self.knowledge.after(kind, "", limit=1_000)) for kind in kinds}
+        return {kind: list(self.knowledge.list_after(kind, "", limit=1_000)) for kind in kinds}
 
     def procedures(self) -> dict[tuple[str, ...], tuple[int, int]]:
-        found = self.knowledge.page(Procedure, limit=100, offset=0)[0]
+        found = self.knowledge.list_page(Procedure, limit=100, offset=0)[0]
         return {each.steps: (each.times_used, each.times_succeeded) for each in found}
 
     def users(self) -> dict[str, int]:
-        found = self.knowledge.page(User, limit=100, offset=0)[0]
+        found = self.knowledge.list_page(User, limit=100, offset=0)[0]
         return {each.canonical_id: each.total_conversations for each in found}
 
     def episodes(self) -> list[Episode]:
-        return self.knowledge.page(Episode, limit=100, offset=0)[0]
+        return self.knowledge.list_page(Episode, limit=100, offset=0)[0]
 
 
 def learner(store: OrderedStore) -> Learner:
@@ -81,7 +81,7 @@ def ann(store: OrderedStore) -> Learner:
 
 
 def mornings(count: int) -> list[list[Event]]:
-    return [told(f"morning-{n}", THUMBNAILS, start=START + n * DAY) for n in range(count)]
+    return [build_session(f"morning-{n}", THUMBNAILS, start=START + n * DAY) for n in range(count)]
 
 
 class TestLearning:
@@ -109,18 +109,20 @@ class TestLearning:
     def test_users_are_counted_by_their_conversations(self, ann: Learner) -> None:
         for events in mornings(2):
             ann.hears(events)
-        ann.hears(told("bot", [("user", "Hi")], agent="", user_id="telegram:7", speaker="Bo"))
-        ann.hears(told("nobody", [("user", "Hi")], agent=""))
+        ann.hears(
+            build_session("bot", [("user", "Hi")], agent="", user_id="telegram:7", speaker="Bo")
+        )
+        ann.hears(build_session("nobody", [("user", "Hi")], agent=""))
         assert ann.users() == {"local:ann": 2, "telegram:7": 1}
-        found = ann.knowledge.page(User, limit=9, offset=0)[0]
+        found = ann.knowledge.list_page(User, limit=9, offset=0)[0]
         assert {each.display_name for each in found} == {None, "Bo"}
 
     def test_agents_have_procedures_of_their_own(self, ann: Learner) -> None:
         for n in range(3):
-            ann.hears(told(f"c{n}", THUMBNAILS, agent="codex"))
-            ann.hears(told(f"g{n}", THUMBNAILS, agent="gemini"))
-        assert len(ann.knowledge.page(Procedure, limit=9, offset=0)[0]) == 4
-        assert ann.knowledge.page(Procedure, limit=9, offset=0, agent_id="codex")[1] == 2
+            ann.hears(build_session(f"c{n}", THUMBNAILS, agent="codex"))
+            ann.hears(build_session(f"g{n}", THUMBNAILS, agent="gemini"))
+        assert len(ann.knowledge.list_page(Procedure, limit=9, offset=0)[0]) == 4
+        assert ann.knowledge.list_page(Procedure, limit=9, offset=0, agent_id="codex")[1] == 2
 
     @pytest.mark.parametrize("seed", range(6))
     def test_the_order_in_which_events_come_changes_nothing(self, ann: Learner, seed: int) -> None:
@@ -176,7 +178,7 @@ class TestForgetting:
         ann.forgets(events[1])
         (left,) = ann.episodes()
         assert left.summary == "Good. Commit it."
-        (session,) = ann.knowledge.get(Session, [sessions.id_of(SessionId("morning-0"))])
+        (session,) = ann.knowledge.get(Session, [sessions.derive_id(SessionId("morning-0"))])
         assert session is not None
         assert "thumbnail" not in str(session)
 
@@ -191,8 +193,8 @@ class TestDeleting:
     def test_a_deleted_procedure_is_back_only_when_it_is_a_habit_again(self, ann: Learner) -> None:
         for events in mornings(3):
             ann.hears(events)
-        shelf = Shelf(Procedure, ann.knowledge, PassThrough())
-        shelf.remove([procedures.chain_id("claude-code", HABIT), "unknown"])
+        shelf = RecordService(Procedure, ann.knowledge, PassThrough())
+        shelf.remove([procedures.derive_chain_id("claude-code", HABIT), "unknown"])
         assert list(ann.procedures()) == [("Grep", *HABIT)]
         for events in mornings(5)[3:]:
             ann.hears(events)
@@ -205,8 +207,8 @@ class TestDeleting:
     ) -> None:
         for events in mornings(3):
             ann.hears(events)
-        habit = procedures.chain_id("claude-code", HABIT)
-        Shelf(Procedure, ann.knowledge, PassThrough()).remove([habit])
+        habit = procedures.derive_chain_id("claude-code", HABIT)
+        RecordService(Procedure, ann.knowledge, PassThrough()).remove([habit])
         for events in mornings(6)[3:]:
             ann.hears(events)
         assert ann.procedures()[HABIT] == (3, 3)
@@ -216,8 +218,8 @@ class TestDeleting:
     def test_what_was_set_by_hand_stays(self, ann: Learner) -> None:
         for events in mornings(3):
             ann.hears(events)
-        shelf = Shelf(Procedure, ann.knowledge, PassThrough())
-        shelf.change(procedures.chain_id("claude-code", HABIT), {"name": "edit_and_test"})
+        shelf = RecordService(Procedure, ann.knowledge, PassThrough())
+        shelf.change(procedures.derive_chain_id("claude-code", HABIT), {"name": "edit_and_test"})
         ann.hears(mornings(4)[3])
-        found = shelf.read(procedures.chain_id("claude-code", HABIT))
+        found = shelf.read(procedures.derive_chain_id("claude-code", HABIT))
         assert (found.name, found.times_used) == ("edit_and_test", 4)

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.index.adapters.lexical import TantivyIndex
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Found, Scope
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis
@@ -74,19 +74,19 @@ def put(index: TantivyIndex, *documents: Document, cursor: int | None = None) ->
     index.replace(by_owner(documents), cursor=cursor)
 
 
-def names(found: Sequence[Found]) -> list[str]:
+def names(found: Sequence[IndexHit]) -> list[str]:
     return [each.id for each in found]
 
 
 def everything(index: TantivyIndex) -> set[str]:
-    found, total = index.newest(ANYTHING, limit=MANY)
+    found, total = index.find_newest(ANYTHING, limit=MANY)
     assert len(found) == total
     assert len(set(names(found))) == total
     return set(names(found))
 
 
-def found(index: TantivyIndex, text: str, scope: Scope = ANYTHING) -> set[str]:
-    return set(names(index.find(analysis.terms(text), scope, limit=MANY)))
+def found(index: TantivyIndex, text: str, scope: SearchScope = ANYTHING) -> set[str]:
+    return set(names(index.find(analysis.extract_terms(text), scope, limit=MANY)))
 
 
 class TestReplacing:
@@ -97,9 +97,9 @@ class TestReplacing:
         assert found(index, "dinner") == set()
 
     def test_a_find_tells_what_it_knows(self, index: TantivyIndex) -> None:
-        put(index, document("a:b c", kind=Kind.GRIP, session="s:1 %", at_ms=Millis(77)))
-        (hit,) = index.find([COMMON_TERM], Scope(), limit=9)
-        assert hit[:4] == (Kind.GRIP, "a:b c", 77, "s:1 %")
+        put(index, document("a:b c", kind=DocumentKind.GRIP, session="s:1 %", at_ms=Millis(77)))
+        (hit,) = index.find([COMMON_TERM], SearchScope(), limit=9)
+        assert hit[:4] == (DocumentKind.GRIP, "a:b c", 77, "s:1 %")
         assert hit.score > 0
 
     def test_the_same_batch_again_changes_nothing(self, index: TantivyIndex) -> None:
@@ -110,11 +110,11 @@ class TestReplacing:
             assert index.stats().documents == 2
 
     def test_an_owner_has_only_the_documents_it_was_given_last(self, index: TantivyIndex) -> None:
-        grips = [document(name, kind=Kind.GRIP, owner=SEGMENT) for name in "abc"]
+        grips = [document(name, kind=DocumentKind.GRIP, owner=SEGMENT) for name in "abc"]
         put(index, document("mine"), *grips)
         index.replace({SEGMENT: grips[:1]})
         assert everything(index) == {"mine", "a"}
-        index.replace({SEGMENT: [document("d", kind=Kind.GRIP, owner=SEGMENT)]})
+        index.replace({SEGMENT: [document("d", kind=DocumentKind.GRIP, owner=SEGMENT)]})
         assert everything(index) == {"mine", "d"}
         index.replace({SEGMENT: []})
         assert everything(index) == {"mine"}
@@ -143,23 +143,23 @@ class TestFinding:
             document("once", "a cat in a long text about very many other things of this world"),
             document("often", "cat cat cat"),
         )
-        assert names(index.find(["cat"], Scope(), limit=9)) == ["often", "once"]
+        assert names(index.find(["cat"], SearchScope(), limit=9)) == ["often", "once"]
 
     def test_no_more_than_asked(self, index: TantivyIndex) -> None:
         put(index, *(document(name) for name in "abcde"))
-        assert len(index.find([COMMON_TERM], Scope(), limit=3)) == 3
-        assert index.find([COMMON_TERM], Scope(), limit=0) == []
-        assert index.find([], Scope(), limit=9) == []
+        assert len(index.find([COMMON_TERM], SearchScope(), limit=3)) == 3
+        assert index.find([COMMON_TERM], SearchScope(), limit=0) == []
+        assert index.find([], SearchScope(), limit=9) == []
 
     def test_the_same_question_has_the_same_answer(self, index: TantivyIndex) -> None:
         put(index, *(document(str(number)) for number in range(30)))
-        first = index.find([COMMON_TERM], Scope(), limit=7)
-        assert all(index.find([COMMON_TERM], Scope(), limit=7) == first for _ in range(5))
+        first = index.find([COMMON_TERM], SearchScope(), limit=7)
+        assert all(index.find([COMMON_TERM], SearchScope(), limit=7) == first for _ in range(5))
 
     def test_a_filter_does_not_change_a_score(self, index: TantivyIndex) -> None:
         put(index, document("a", project="p"), document("b", project="q"))
-        free = {hit.id: hit.score for hit in index.find([COMMON_TERM], Scope(), limit=9)}
-        (bound,) = index.find([COMMON_TERM], Scope(project="p"), limit=9)
+        free = {hit.id: hit.score for hit in index.find([COMMON_TERM], SearchScope(), limit=9)}
+        (bound,) = index.find([COMMON_TERM], SearchScope(project="p"), limit=9)
         assert bound.score == pytest.approx(free["a"])
 
     def test_a_title_is_found_like_a_text(self, index: TantivyIndex) -> None:
@@ -168,21 +168,21 @@ class TestFinding:
 
     def test_an_empty_index_finds_nothing(self, index: TantivyIndex) -> None:
         assert found(index, COMMON) == set()
-        assert index.newest(Scope(), limit=9) == ([], 0)
+        assert index.find_newest(SearchScope(), limit=9) == ([], 0)
 
 
 class TestNewest:
     def test_by_time_with_how_many_there_are(self, index: TantivyIndex) -> None:
         put(index, *(document(f"{at}", at_ms=Millis(at)) for at in (5, 3, 9, 1, 7)))
-        first, total = index.newest(Scope(), limit=2)
+        first, total = index.find_newest(SearchScope(), limit=2)
         assert (names(first), total) == (["9", "7"], 5)
-        assert names(index.newest(Scope(), limit=9)[0]) == ["9", "7", "5", "3", "1"]
-        assert index.newest(Scope(), limit=0) == ([], 5)
+        assert names(index.find_newest(SearchScope(), limit=9)[0]) == ["9", "7", "5", "3", "1"]
+        assert index.find_newest(SearchScope(), limit=0) == ([], 5)
 
     def test_the_total_counts_what_is_in_scope(self, index: TantivyIndex) -> None:
         put(index, document("a", project="p"), document("b"), document("c", status="archived"))
-        assert index.newest(Scope(), limit=1)[1] == 2
-        assert index.newest(Scope(project="p"), limit=1)[1] == 1
+        assert index.find_newest(SearchScope(), limit=1)[1] == 2
+        assert index.find_newest(SearchScope(project="p"), limit=1)[1] == 1
 
 
 class Shelf:
@@ -211,14 +211,14 @@ class TestFilters:
     @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.integers(1, 5))
     def test_just_what_a_scope_admits_is_found_before_the_cut(
-        self, shelf: Shelf, given: tuple[list[Document], Scope], few: int
+        self, shelf: Shelf, given: tuple[list[Document], SearchScope], few: int
     ) -> None:
         documents, scope = given
         shelf.hold(documents)
         admitted = {each.key for each in documents if scope.admits(each)}
         hits = shelf.index.find([COMMON_TERM], scope, limit=MANY)
         assert sorted(hit.key for hit in hits) == sorted(admitted)
-        listed, total = shelf.index.newest(scope, limit=MANY)
+        listed, total = shelf.index.find_newest(scope, limit=MANY)
         assert sorted(hit.key for hit in listed) == sorted(admitted)
         assert total == len(admitted)
         assert [hit.at_ms for hit in listed] == sorted((h.at_ms for h in listed), reverse=True)
@@ -230,9 +230,9 @@ class TestFilters:
         sessions = {"short": "s", "long": LONG, "longer": LONG + "x", "wide": "\u00fc" * 1_001}
         put(index, *(document(name, session=s, project=s) for name, s in sessions.items()))
         for name, session in sessions.items():
-            assert found(index, COMMON, Scope(session=session)) == {name}
-            assert found(index, COMMON, Scope(project=session)) == {name}
-        assert found(index, COMMON, Scope(session="n")) == set()
+            assert found(index, COMMON, SearchScope(session=session)) == {name}
+            assert found(index, COMMON, SearchScope(project=session)) == {name}
+        assert found(index, COMMON, SearchScope(session="n")) == set()
 
     def test_the_cursor_is_no_document(self, index: TantivyIndex) -> None:
         put(index, document("a"), cursor=3)
@@ -246,7 +246,7 @@ class TestFilters:
             *(document(f"{number}", f"{COMMON} {COMMON}") for number in range(2_000)),
             document("needle", f"{COMMON} in a much longer text than all others", project="p"),
         )
-        assert names(index.find([COMMON_TERM], Scope(project="p"), limit=1)) == ["needle"]
+        assert names(index.find([COMMON_TERM], SearchScope(project="p"), limit=1)) == ["needle"]
 
 
 class TestStatistics:
@@ -257,15 +257,15 @@ class TestStatistics:
             document("b", "red blue red", role="user"),
             cursor=1,
         )
-        asked = ["red", "green", "pink", *analysis.terms("Caroline")]
-        told = index.statistics(asked)
+        asked = ["red", "green", "pink", *analysis.extract_terms("Caroline")]
+        told = index.get_statistics(asked)
         assert told.documents == 2
         assert told.frequencies == dict(zip(asked, (2, 1, 0, 0), strict=True))
         assert told.average_length == pytest.approx(2.5)
-        assert told.speakers == frozenset(analysis.terms("Caroline"))
+        assert told.speakers == frozenset(analysis.extract_terms("Caroline"))
 
     def test_of_an_empty_index(self, index: TantivyIndex) -> None:
-        told = index.statistics(["red"])
+        told = index.get_statistics(["red"])
         assert (told.documents, told.frequencies, told.speakers) == (0, {"red": 0}, frozenset())
         assert told.average_length >= 1
 
@@ -291,7 +291,7 @@ class TestCursor:
         put(opened.index, document("a"), document("b", project=LONG), cursor=5)
         again = opened.again()
         assert everything(again) == {"a", "b"}
-        assert found(again, COMMON, Scope(project=LONG)) == {"b"}
+        assert found(again, COMMON, SearchScope(project=LONG)) == {"b"}
         put(again, document("c"), cursor=6)
         assert everything(again) == {"a", "b", "c"}
 
@@ -421,8 +421,8 @@ class TestOddTexts:
     def test_every_term_of_a_text_finds_it(self, shelf: Shelf, text: str, title: str) -> None:
         text, title = (each.encode(errors="replace").decode() for each in (text, title))
         shelf.hold([document("a", text, title=title)])
-        for term in analysis.terms(text) + analysis.terms(title):
-            assert names(shelf.index.find([term], Scope(), limit=9)) == ["a"]
+        for term in analysis.extract_terms(text) + analysis.extract_terms(title):
+            assert names(shelf.index.find([term], SearchScope(), limit=9)) == ["a"]
 
 
 @contextmanager
@@ -483,7 +483,9 @@ class TestReaders:
 
         def batch(number: int) -> list[Document]:
             return [
-                document(f"{number}-{part}", kind=Kind.GRIP, owner=SEGMENT, at_ms=Millis(number))
+                document(
+                    f"{number}-{part}", kind=DocumentKind.GRIP, owner=SEGMENT, at_ms=Millis(number)
+                )
                 for part in range(number % 5 + 1)
             ]
 
@@ -498,7 +500,7 @@ class TestReaders:
             last = 0
             while True:
                 ending = done.is_set()
-                hits = index.find([COMMON_TERM], Scope(), limit=MANY)
+                hits = index.find([COMMON_TERM], SearchScope(), limit=MANY)
                 (number,) = {hit.at_ms for hit in hits}
                 assert {hit.id for hit in hits} == {each.id for each in batch(number)}
                 assert number >= last, "a reader went back in time"
@@ -646,9 +648,9 @@ class TestDamage:
         path.write_bytes(content)
         index = TantivyIndex(folder)
         uses: list[Callable[[], object]] = [
-            lambda: index.find([COMMON_TERM], Scope(), limit=MANY),
-            lambda: index.newest(Scope(), limit=MANY),
-            lambda: index.statistics([COMMON_TERM]),
+            lambda: index.find([COMMON_TERM], SearchScope(), limit=MANY),
+            lambda: index.find_newest(SearchScope(), limit=MANY),
+            lambda: index.get_statistics([COMMON_TERM]),
         ]
         for use in uses:
             try:

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, FeatureUnavailable, LlmFailed
 from agent_memory.kernel.status import ModelStatus
 from agent_memory.platform.llm.external import ExternalServer
 from agent_memory.platform.llm.health import KEPT_SECONDS
 from agent_memory.platform.llm.leases import Lease
-from agent_memory.platform.llm.llama import MAX_RESTARTS, STEADY_SECONDS, LlamaServer, Setup
+from agent_memory.platform.llm.llama import MAX_RESTARTS, STEADY_SECONDS, LlamaOptions, LlamaServer
 from agent_memory.platform.ports import ModelServer
 from tests.processes import LONG, is_running, wait_for_end, wait_until
 
@@ -115,7 +115,7 @@ class Stand:
     """A LlamaServer, and all that it touches."""
 
     folder: Path
-    setup: Setup
+    setup: LlamaOptions
     agenda: Agenda = field(default_factory=Agenda)
     clock: Clock = field(default_factory=Clock)
     environ: dict[str, str] = field(default_factory=dict)
@@ -138,8 +138,8 @@ class Stand:
         return [json.loads(each.read_text()) for each in sorted(self.folder.glob("*.json"))]
 
     @contextmanager
-    def lease(self, halt: Halt | None = None) -> Iterator[Lease]:
-        halt = halt or Halt()
+    def lease(self, halt: CancelToken | None = None) -> Iterator[Lease]:
+        halt = halt or CancelToken()
         given_up = threading.Timer(LONG, halt.set)
         given_up.start()
         try:
@@ -148,7 +148,7 @@ class Stand:
         finally:
             given_up.cancel()
 
-    def used(self, halt: Halt | None = None) -> Lease:
+    def used(self, halt: CancelToken | None = None) -> Lease:
         """Leased and returned."""
         with self.lease(halt) as lease:
             return lease
@@ -172,7 +172,7 @@ class Stand:
         assert pid
         lease = self.used()
         os.kill(pid, signal.SIGKILL)
-        assert lease.ended()
+        assert lease.get_exit_reason()
         return pid
 
     def wait_until_starting(self) -> ModelStatus:
@@ -193,7 +193,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     (models / "tiny.gguf").touch()
     made = Stand(
         folder,
-        Setup(
+        LlamaOptions(
             server=str(program),
             model_dir=models,
             args=("--notes", str(folder)),
@@ -208,11 +208,11 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
 
 
 def changed(stand: Stand, **settings: Any) -> None:
-    given = {name: getattr(stand.setup, name) for name in Setup.__dataclass_fields__}
-    stand.setup = Setup(**given | settings)
+    given = {name: getattr(stand.setup, name) for name in LlamaOptions.__dataclass_fields__}
+    stand.setup = LlamaOptions(**given | settings)
 
 
-class Watched(Halt):
+class Watched(CancelToken):
     """Who has looked at it once waits, if there is something to wait for."""
 
     def __init__(self) -> None:
@@ -420,7 +420,7 @@ def result(future: "Future[Lease]") -> Lease:
 
 class TestHalting:
     def test_before_it_was_needed_nothing_is_started(self, stand: Stand) -> None:
-        halt = Halt()
+        halt = CancelToken()
         halt.set()
         with pytest.raises(Cancelled), stand.lease(halt):
             pass
@@ -500,10 +500,12 @@ class TestDying:
     def test_who_leased_it_is_told_how_it_ended_and_its_last_line(self, stand: Stand) -> None:
         with stand.lease() as lease:
             os.kill(stand.pid(), signal.SIGKILL)
-            assert lease.ended() == "llama-server ended (killed by signal 9): cannot go on"
+            assert (
+                lease.get_exit_reason() == "llama-server ended (killed by signal 9): cannot go on"
+            )
         with stand.lease() as lease:
             get(lease.url, "/crash")
-            assert lease.ended() == "llama-server ended (exit code 7): a crash é"
+            assert lease.get_exit_reason() == "llama-server ended (exit code 7): a crash é"
 
     def test_it_is_started_again_after_longer_and_longer_pauses_and_then_left_alone(
         self, stand: Stand
@@ -568,7 +570,7 @@ class TestDying:
 
     def test_one_that_still_runs_has_not_ended(self, stand: Stand) -> None:
         with stand.lease() as lease:
-            assert lease.ended() is None
+            assert lease.get_exit_reason() is None
 
 
 class TestIdleness:
@@ -579,7 +581,7 @@ class TestIdleness:
         stand.clock.at += IDLE_SECONDS
         stand.agenda.next().call()
         assert not is_running(pid)
-        assert lease.ended() == "llama-server was stopped"
+        assert lease.get_exit_reason() == "llama-server was stopped"
         assert stand.server.status() == stand.off()
         assert stand.agenda.all == [], "it was no death"
         stand.used()
@@ -655,7 +657,7 @@ class TestClosing:
             pid = stand.pid()
             stand.server.close()
             assert not is_running(pid)
-            assert lease.ended() == "llama-server was stopped"
+            assert lease.get_exit_reason() == "llama-server was stopped"
         assert stand.server.status() == stand.off()
         assert stand.agenda.open() == []
         failed = stand.failure()
@@ -851,9 +853,9 @@ class TestAnExternalServer:
 
     def test_who_leases_it_gets_its_address_and_key(self, site: Site) -> None:
         server = ExternalServer(endpoint=" http://x/v1 ", api_key=" hush\n", model_dir="")
-        with server.lease(Halt()) as lease:
-            assert (lease.url, lease.key, lease.ended()) == ("http://x/v1", "hush", None)
-        halt = Halt()
+        with server.lease(CancelToken()) as lease:
+            assert (lease.url, lease.key, lease.get_exit_reason()) == ("http://x/v1", "hush", None)
+        halt = CancelToken()
         halt.set()
         with pytest.raises(Cancelled), server.lease(halt):
             pass

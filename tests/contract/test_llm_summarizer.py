@@ -15,20 +15,20 @@ from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummar
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.segments import estimate_tokens
-from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue, Utterance
+from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Dialogue, Utterance
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import ConfigError, StorageFailed, WorkerFailed
 from agent_memory.kernel.ids import EventId, Millis
-from agent_memory.platform.llm.budget import ForgetfulTokenBudget, TokenBudget
+from agent_memory.platform.llm.budget import InMemoryTokenBudget, TokenBudget
 from agent_memory.platform.llm.chat import (
     AnthropicChat,
     Chat,
+    ChatQuestion,
     ChatRefused,
     ChatTooLong,
     ChatUnavailable,
     ChatUnusable,
     OpenAiChat,
-    Question,
 )
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.scripted_llm import (
@@ -78,7 +78,7 @@ GOOD: dict[str, Any] = {
     ],
     "keywords": ["SKIP LOCKED", "nightly import", "SKIP LOCKED"],
 }
-CHILD = Child(
+CHILD = ChildSummary(
     title="Rows lost",
     text="",
     bullets=(ChildBullet(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
@@ -104,7 +104,7 @@ class Broken:
 class Unreadable:
     """A budget on a broken disk."""
 
-    def spent(self, day: str, /) -> int:
+    def get_spent(self, day: str, /) -> int:
         raise StorageFailed(day)
 
     def add(self, day: str, tokens: int, /) -> None:
@@ -125,7 +125,7 @@ class Bench:
 
     llm: ScriptedLlm
     chat: Chat
-    budget: TokenBudget = field(default_factory=ForgetfulTokenBudget)
+    budget: TokenBudget = field(default_factory=InMemoryTokenBudget)
     clock: Clock = field(default_factory=Clock)
     paused: list[float] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
@@ -501,30 +501,30 @@ class TestBudget:
         bench.summarizer.summarize([DIALOGUE])
         bench.clock.at = Millis(NOON + 86_400_000)
         bench.summarizer.summarize([DIALOGUE])
-        assert bench.budget.spent(TODAY) == 120
-        assert bench.budget.spent("2023-11-15") == 12
+        assert bench.budget.get_spent(TODAY) == 120
+        assert bench.budget.get_spent("2023-11-15") == 12
 
     def test_without_usage_it_is_estimated(self, start: Start) -> None:
         bench = start(completion(GOOD, usage=None))
         bench.summarizer.summarize([DIALOGUE])
         texts = [each["content"] for each in bench.llm.received[0].payload["messages"]]
-        assert bench.budget.spent(TODAY) > sum(map(estimate_tokens, texts))
+        assert bench.budget.get_spent(TODAY) > sum(map(estimate_tokens, texts))
 
     @pytest.mark.parametrize("bad", ["garbage", "no HTTP JSON", "truncated"])
     def test_answers_that_are_no_good_cost_as_well(self, start: Start, bad: str) -> None:
         bench = start(UNUSABLE[bad], UNUSABLE[bad])
         bench.summarizer.summarize([DIALOGUE])
-        assert bench.budget.spent(TODAY) >= 240
+        assert bench.budget.get_spent(TODAY) >= 240
 
     def test_so_may_a_question_whose_answer_was_lost(self, start: Start) -> None:
         bench = start(Hang(), limits=Limits(tries=1, request_seconds=SHORT))
         bench.summarizer.summarize([DIALOGUE])
-        assert bench.budget.spent(TODAY) > 0
+        assert bench.budget.get_spent(TODAY) > 0
 
     def test_what_was_turned_away_does_not(self, start: Start) -> None:
         bench = start(*[error(429)] * 3)
         bench.summarizer.summarize([DIALOGUE])
-        assert bench.budget.spent(TODAY) == 0
+        assert bench.budget.get_spent(TODAY) == 0
 
     def test_over_budget_nobody_is_asked_until_the_next_day(self, start: Start) -> None:
         bench = start(completion(GOOD), limits=Limits(daily_tokens=10_000))
@@ -579,7 +579,7 @@ class TestDigest:
 
     def test_a_period_without_bullets_needs_no_model(self, start: Start) -> None:
         bench = start()
-        empty = Child(title="x", text="", bullets=(), keywords=())
+        empty = ChildSummary(title="x", text="", bullets=(), keywords=())
         assert bench.summarizer.digest([[], [empty]]) == [
             extracting.digest([]),
             extracting.digest([empty]),
@@ -644,7 +644,7 @@ class TestDiscretion:
             OpenAiChat(base_url=url)
 
 
-QUESTION = Question(system="be brief", text="well?", name="reply", schema={}, max_tokens=10)
+QUESTION = ChatQuestion(system="be brief", text="well?", name="reply", schema={}, max_tokens=10)
 
 
 class TestAnthropic:
@@ -673,7 +673,7 @@ class TestAnthropic:
         (summary,) = bench.summarizer.summarize([DIALOGUE])
         assert summary.source == "openai"  # the name it was given
         assert len(summary.points) == 2
-        assert bench.budget.spent(TODAY) == 120
+        assert bench.budget.get_spent(TODAY) == 120
         (received,) = llm.received
         assert received.path == "/v1/messages"
         assert received.headers["x-api-key"] == KEY
@@ -751,19 +751,19 @@ class TestOpenAiAddresses:
 class TestTokenBudget:
     @pytest.fixture(params=["stored", "forgetful"])
     def budget(self, request: pytest.FixtureRequest, store: OrderedStore) -> TokenBudget:
-        return StoredTokenBudget(store) if request.param == "stored" else ForgetfulTokenBudget()
+        return StoredTokenBudget(store) if request.param == "stored" else InMemoryTokenBudget()
 
     def test_days_are_counted_apart(self, budget: TokenBudget) -> None:
-        assert budget.spent(TODAY) == 0
+        assert budget.get_spent(TODAY) == 0
         budget.add(TODAY, 5)
         budget.add(TODAY, 7)
         budget.add("2023-11-15", 1)
-        assert (budget.spent(TODAY), budget.spent("2023-11-15")) == (12, 1)
+        assert (budget.get_spent(TODAY), budget.get_spent("2023-11-15")) == (12, 1)
 
     def test_nothing_is_lost_between_threads(self, budget: TokenBudget) -> None:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(lambda _: budget.add(TODAY, 1), range(200)))
-        assert budget.spent(TODAY) == 200
+        assert budget.get_spent(TODAY) == 200
 
 
 def extractive() -> Any:

@@ -18,10 +18,10 @@ from agent_memory.features.memories.adapters.memory_store import (
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories as rules
-from agent_memory.features.memories.model.consolidations import Run, Undo
-from agent_memory.features.memories.model.memories import Home, Memory, Status
-from agent_memory.features.memories.model.projects import Project, Seen
-from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.model.consolidations import ConsolidationRun, Undo
+from agent_memory.features.memories.model.memories import Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import Project, SyncState
+from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import USER, Digest, Domain, MemoryKey, Millis
@@ -50,19 +50,19 @@ class TestMemories:
         made = memory("Use PostgreSQL", "---\nbecause\r\n", tags=frozenset({"db"}))
         found = kept(store, made)
         assert found.get(made.key) == made
-        assert found.named(made.domain, made.namespace, made.digest[:4]) == [made]
-        assert found.named(made.domain, made.namespace, made.digest) == [made]
-        assert found.of_domain(made.domain, after=None, limit=10) == [made]
-        assert found.domains() == [made.domain]
+        assert found.find_by_digest(made.domain, made.namespace, made.digest[:4]) == [made]
+        assert found.find_by_digest(made.domain, made.namespace, made.digest) == [made]
+        assert found.list_domain(made.domain, after=None, limit=10) == [made]
+        assert found.list_domains() == [made.domain]
 
     def test_what_is_not_there_is_not_found(self, store: OrderedStore) -> None:
         made = memory()
         found = kept(store, made)
         assert found.get(memory("another").key) is None
         assert found.get(made.key._replace(domain=USER)) is None
-        assert found.named(made.domain, "learnings", made.digest[:4]) == []
-        assert found.named(made.domain, "nonsense", made.digest[:4]) == []
-        assert found.of_domain(USER, after=None, limit=10) == []
+        assert found.find_by_digest(made.domain, "learnings", made.digest[:4]) == []
+        assert found.find_by_digest(made.domain, "nonsense", made.digest[:4]) == []
+        assert found.list_domain(USER, after=None, limit=10) == []
 
     def test_a_second_memory_of_the_same_key_is_refused(self, store: OrderedStore) -> None:
         made = memory()
@@ -73,9 +73,9 @@ class TestMemories:
     def test_a_change_of_what_is_no_longer_so_is_refused(self, store: OrderedStore) -> None:
         made = memory()
         found = kept(store, made)
-        resolved = rules.moved(made, Status.RESOLVED, Millis(made.updated_ms + 1))
+        resolved = rules.change_status(made, MemoryStatus.RESOLVED, Millis(made.updated_ms + 1))
         assert found.write([MemoryChange(made, resolved, HOME)]) == [True]
-        archived = rules.moved(made, Status.ARCHIVED, Millis(made.updated_ms + 2))
+        archived = rules.change_status(made, MemoryStatus.ARCHIVED, Millis(made.updated_ms + 2))
         assert found.write([MemoryChange(made, archived, HOME)]) == [False]
         assert found.get(made.key) == resolved
 
@@ -84,19 +84,21 @@ class TestMemories:
     ) -> None:
         start = "0123456789ab"
         alike = [
-            rules.tombstone(replace_digest(start + tail * 52), Millis(5))
+            rules.build_tombstone(replace_digest(start + tail * 52), Millis(5))
             for tail in ("0", "7", "f")
         ]
         found = kept(store, *alike)
-        assert [each.index for each in found.named(alike[0].domain, "decisions", start)] == [
+        assert [
+            each.index for each in found.find_by_digest(alike[0].domain, "decisions", start)
+        ] == [
             0,
             1,
             2,
         ]
-        assert [each.id for each in found.of_domain(alike[0].domain, after=None, limit=9)] == [
+        assert [each.id for each in found.list_domain(alike[0].domain, after=None, limit=9)] == [
             f"decisions:{start}:{n}" for n in range(3)
         ]
-        rest = found.of_domain(alike[0].domain, after=alike[0].key, limit=9)
+        rest = found.list_domain(alike[0].domain, after=alike[0].key, limit=9)
         assert [each.index for each in rest] == [1, 2]
         assert found.get(alike[2].key) == replace(alike[2], index=2)
 
@@ -110,17 +112,17 @@ class TestMemories:
         found = kept(store, *mine, *near)
         read: list[Memory] = []
         last: MemoryKey | None = None
-        while page := found.of_domain(mine[0].domain, after=last, limit=2):
+        while page := found.list_domain(mine[0].domain, after=last, limit=2):
             read += page
             last = page[-1].key
         assert sorted(each.summary for each in read) == [f"number {n}" for n in range(7)]
-        assert set(found.domains()) == {each.domain for each in (*mine, *near)}
-        assert len(found.domains()) == 4
+        assert set(found.list_domains()) == {each.domain for each in (*mine, *near)}
+        assert len(found.list_domains()) == 4
 
     def test_every_change_is_in_the_outbox(self, store: OrderedStore) -> None:
         made = memory()
         found = kept(store, made)
-        forgotten = rules.tombstone(made, Millis(made.updated_ms + 1))
+        forgotten = rules.build_tombstone(made, Millis(made.updated_ms + 1))
         found.write([MemoryChange(made, forgotten, None)])
         entries = [entry for _, entry in StoredOutbox(store).read(0, limit=10)]
         assert entries == [MemoryChanged(key=made.key)] * 2
@@ -156,7 +158,7 @@ def replace_digest(digest: str) -> Memory:
         summary="",
         created_ms=Millis(1),
         updated_ms=Millis(1),
-        status=Status.TOMBSTONE,
+        status=MemoryStatus.TOMBSTONE,
     )
 
 
@@ -166,26 +168,26 @@ class TestNoteQueue:
         kept(store, one, two)
         kept(store, three, home=OTHER)
         queue = StoredNoteQueue(store)
-        assert sorted(queue.homes()) == sorted([HOME, OTHER])
-        assert [key for _, key in queue.waiting(HOME, limit=10)] == [one.key, two.key]
-        assert [key for _, key in queue.waiting(HOME, limit=1)] == [one.key]
-        assert [key for _, key in queue.waiting(OTHER, limit=10)] == [three.key]
+        assert sorted(queue.list_homes()) == sorted([HOME, OTHER])
+        assert [key for _, key in queue.list_pending(HOME, limit=10)] == [one.key, two.key]
+        assert [key for _, key in queue.list_pending(HOME, limit=1)] == [one.key]
+        assert [key for _, key in queue.list_pending(OTHER, limit=10)] == [three.key]
 
     def test_what_is_done_is_gone_and_what_came_meanwhile_stays(self, store: OrderedStore) -> None:
         one, two = memory("one"), memory("two")
         kept(store, one)
         queue = StoredNoteQueue(store)
-        taken = queue.waiting(HOME, limit=10)
+        taken = queue.list_pending(HOME, limit=10)
         kept(store, two)
-        queue.done([ticket for ticket, _ in taken])
-        assert [key for _, key in queue.waiting(HOME, limit=10)] == [two.key]
-        queue.done([ticket for ticket, _ in queue.waiting(HOME, limit=10)])
-        assert queue.homes() == []
-        queue.done([])
+        queue.mark_done([ticket for ticket, _ in taken])
+        assert [key for _, key in queue.list_pending(HOME, limit=10)] == [two.key]
+        queue.mark_done([ticket for ticket, _ in queue.list_pending(HOME, limit=10)])
+        assert queue.list_homes() == []
+        queue.mark_done([])
 
     def test_a_change_without_a_home_waits_for_no_note(self, store: OrderedStore) -> None:
         kept(store, memory(), home=None)
-        assert StoredNoteQueue(store).homes() == []
+        assert StoredNoteQueue(store).list_homes() == []
 
     def test_it_survives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "db")
@@ -193,7 +195,7 @@ class TestNoteQueue:
         store.close()
         again = open_durable(tmp_path / "db")
         try:
-            assert [key for _, key in StoredNoteQueue(again).waiting(HOME, limit=9)] == [
+            assert [key for _, key in StoredNoteQueue(again).list_pending(HOME, limit=9)] == [
                 memory().key
             ]
         finally:
@@ -203,22 +205,25 @@ class TestNoteQueue:
 class TestUses:
     def test_uses_are_counted_and_the_last_one_kept(self, store: OrderedStore) -> None:
         uses, key = StoredUses(store), memory().key
-        assert uses.of([key]) == [Use()]
+        assert uses.get_many([key]) == [MemoryUse()]
         uses.add([key], Millis(5))
         commit(store)
         uses.add([key], Millis(3))
         commit(store)
-        assert uses.of([key, memory("x").key]) == [Use(count=2, last_ms=Millis(5)), Use()]
+        assert uses.get_many([key, memory("x").key]) == [
+            MemoryUse(count=2, last_ms=Millis(5)),
+            MemoryUse(),
+        ]
 
     def test_a_tier_is_settled_beside_the_count(self, store: OrderedStore) -> None:
         uses, key = StoredUses(store), memory().key
         uses.add([key], Millis(5))
         commit(store)
-        uses.settle({key: Tier.WARM})
+        uses.set_tiers({key: Tier.WARM})
         commit(store)
-        assert uses.of([key]) == [Use(count=1, last_ms=Millis(5), tier=Tier.WARM)]
+        assert uses.get_many([key]) == [MemoryUse(count=1, last_ms=Millis(5), tier=Tier.WARM)]
         uses.forget(key)
-        assert uses.of([key]) == [Use()]
+        assert uses.get_many([key]) == [MemoryUse()]
 
 
 class TestProjects:
@@ -227,87 +232,94 @@ class TestProjects:
         shop = Project(id="shop", origin="host/team/shop", homes=(HOME, OTHER))
         projects.save(shop)
         projects.save(Project(id="another", origin="", homes=()))
-        assert projects.get("shop") == projects.of_home(HOME) == projects.of_home(OTHER) == shop
-        assert projects.get("none") is projects.of_home(Home("/elsewhere")) is None
-        assert [each.id for each in projects.all()] == ["another", "shop"]
+        assert (
+            projects.get("shop")
+            == projects.find_by_home(HOME)
+            == projects.find_by_home(OTHER)
+            == shop
+        )
+        assert projects.get("none") is projects.find_by_home(Home("/elsewhere")) is None
+        assert [each.id for each in projects.list_all()] == ["another", "shop"]
 
     def test_paths_need_not_be_text(self, store: OrderedStore) -> None:
         odd = Home("/code/\udcff:%/.git")
         projects = StoredProjects(store)
         projects.save(Project(id="odd", origin="", homes=(odd,)))
-        found = projects.of_home(odd)
+        found = projects.find_by_home(odd)
         assert found is not None
         assert found.homes == (odd,)
 
     def test_what_was_seen_is_remembered_per_home(self, store: OrderedStore) -> None:
         projects = StoredProjects(store)
-        assert projects.seen(HOME) == Seen()
-        projects.saw(HOME, Seen(state="abc", at_ms=Millis(7)))
-        assert projects.seen(HOME) == Seen(state="abc", at_ms=Millis(7))
-        assert projects.seen(OTHER) == Seen()
+        assert projects.get_sync_state(HOME) == SyncState()
+        projects.set_sync_state(HOME, SyncState(state="abc", at_ms=Millis(7)))
+        assert projects.get_sync_state(HOME) == SyncState(state="abc", at_ms=Millis(7))
+        assert projects.get_sync_state(OTHER) == SyncState()
 
 
 class TestJournal:
-    def run(self, at: int, *made: Memory) -> Run:
+    def run(self, at: int, *made: Memory) -> ConsolidationRun:
         undo = Undo(
             key=memory().key,
-            status=Status.RESOLVED,
+            status=MemoryStatus.RESOLVED,
             superseded_by="decisions:0123456789ab:0",
             changed_ms=Millis(9),
         )
-        return Run(at_ms=Millis(at), changes=(undo,), made=tuple(each.key for each in made))
+        return ConsolidationRun(
+            at_ms=Millis(at), changes=(undo,), made=tuple(each.key for each in made)
+        )
 
     def test_the_last_run_is_read_and_after_it_the_one_before(self, store: OrderedStore) -> None:
         journal = StoredJournal(store)
-        assert journal.last() is None
+        assert journal.get_last() is None
         first, second = self.run(2), self.run(1, memory("new"))
         for each in (first, second):
             journal.add(each)
         for each in (second, first):
-            last = journal.last()
+            last = journal.get_last()
             assert last is not None
             assert replace(last, number=0) == each
             journal.remove(last)
-        assert journal.last() is None
+        assert journal.get_last() is None
         journal.add(first)
-        assert journal.last() is not None
+        assert journal.get_last() is not None
 
     def test_it_does_not_grow_without_end(self, store: OrderedStore) -> None:
         journal = StoredJournal(store)
         for n in range(30):
             journal.add(self.run(n))
         assert len(everything(store, families.JOURNAL)) <= 21
-        last = journal.last()
+        last = journal.get_last()
         assert last is not None
         assert last.at_ms == 29
 
     def test_it_knows_when_each_domain_was_looked_at(self, store: OrderedStore) -> None:
         journal = StoredJournal(store)
-        assert journal.looked() == {}
+        assert journal.get_review_times() == {}
         app = Domain("project:app")
-        journal.look([USER, app], Millis(5))
-        journal.look([], Millis(6))
-        journal.look([app], Millis(7))
-        assert journal.looked() == {USER: 5, app: 7}
-        assert journal.last() is None
+        journal.set_review_time([USER, app], Millis(5))
+        journal.set_review_time([], Millis(6))
+        journal.set_review_time([app], Millis(7))
+        assert journal.get_review_times() == {USER: 5, app: 7}
+        assert journal.get_last() is None
 
     def test_what_was_forgotten_is_in_no_run(self, store: OrderedStore) -> None:
         journal = StoredJournal(store)
         for each in (self.run(1, memory("new")), self.run(2, memory("old"), memory("new"))):
             journal.add(each)
         journal.forget({memory().key, memory("new").key})
-        last = journal.last()
+        last = journal.get_last()
         assert last is not None
         assert (last.changes, last.made) == ((), (memory("old").key,))
         journal.remove(last)
-        last = journal.last()
+        last = journal.get_last()
         assert last is not None
         assert (last.at_ms, last.changes, last.made) == (1, (), ())
 
 
 @given(records())
 def test_the_key_of_a_memory_comes_back(made: Memory) -> None:
-    assert keys.memory_of(keys.memory(made.key)) == made.key
+    assert keys.parse_memory(keys.memory(made.key)) == made.key
 
 
 def test_a_use_that_could_not_be_counted_hinders_no_later_one() -> None:
@@ -322,7 +334,7 @@ def test_a_use_that_could_not_be_counted_hinders_no_later_one() -> None:
             pass
         uses.add([key], Millis(2))
         uses.add([key], Millis(3))
-        uses.settle({key: Tier.HOT})
-        assert uses.of([key]) == [Use(count=2, last_ms=Millis(3), tier=Tier.HOT)]
+        uses.set_tiers({key: Tier.HOT})
+        assert uses.get_many([key]) == [MemoryUse(count=2, last_ms=Millis(3), tier=Tier.HOT)]
     finally:
         store.close()

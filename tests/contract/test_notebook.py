@@ -23,7 +23,7 @@ from agent_memory.features.memories.adapters.git import note_edits, records, tre
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.features.memories.ports import Notebook, SharedNotebook
 from agent_memory.kernel.errors import GitFailed, InvalidInput, RemoteUnavailable
 from agent_memory.kernel.ids import USER, Domain, Millis
@@ -32,11 +32,11 @@ from tests.git_repositories import (
     AT,
     DOMAIN,
     Repository,
-    cloned,
-    environment,
-    made,
+    build_environ,
+    clone_repository,
+    make_repository,
     memory,
-    over_ssh,
+    route_over_ssh,
 )
 from tests.inline_worker import InlineWorker
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 def opened(repository: Repository, domain: Domain = DOMAIN) -> GitNotebook:
     """As another process would: it knows nothing yet."""
-    return GitRepositories(repository.folder.parent / "data", InlineWorker()).notebook(
+    return GitRepositories(repository.folder.parent / "data", InlineWorker()).open_notebook(
         repository.home, domain
     )
 
@@ -80,7 +80,7 @@ def pointed(repository: Repository, entries: dict[str, bytes], ref: str = REF) -
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    return made(tmp_path / "app")
+    return make_repository(tmp_path / "app")
 
 
 @pytest.fixture
@@ -98,14 +98,14 @@ class TestKeeping:
                 spec="s",
             ),
             relates_to=("decisions:0123456789ab:0",),
-            status=Status.RESOLVED,
+            status=MemoryStatus.RESOLVED,
             updated_ms=LATER,
             superseded_by="decisions:ba9876543210:0",
             event_id="e-1",
             session_id="s 1: '",
             commit="c" * 40,
         )
-        notebook.keep([full, memory("empty", "")])
+        notebook.write([full, memory("empty", "")])
         assert kept(notebook) == {each.digest: each for each in (full, memory("empty", ""))}
         assert notebook.read().problems == ()
 
@@ -114,7 +114,7 @@ class TestKeeping:
     ) -> None:
         first = repository.head
         second = repository.commit()
-        notebook.keep([memory("at first", commit=first), memory("at second", commit=second)])
+        notebook.write([memory("at first", commit=first), memory("at second", commit=second)])
         assert b"at first" in repository.note(commit=first)
         assert b"at second" in repository.note(commit=second)
 
@@ -122,38 +122,40 @@ class TestKeeping:
     def test_without_that_commit_it_stands_on_the_present_one(
         self, repository: Repository, notebook: GitNotebook, commit: str
     ) -> None:
-        notebook.keep([memory("somewhere", commit=commit)])
+        notebook.write([memory("somewhere", commit=commit)])
         assert b"somewhere" in repository.note()
 
     def test_something_that_is_no_commit_gets_no_note(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         tree = repository.git("rev-parse", "HEAD^{tree}")
-        notebook.keep([memory("on a tree", commit=tree)])
+        notebook.write([memory("on a tree", commit=tree)])
         assert b"on a tree" in repository.note()
 
     def test_each_namespace_has_its_ref(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("a"), memory("b", namespace="learnings")])
+        notebook.write([memory("a"), memory("b", namespace="learnings")])
         assert b"summary: a" in repository.note("decisions")
         assert b"summary: b" in repository.note("learnings")
 
     def test_the_same_twice_is_one_and_writes_nothing(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("once"), memory("once")])
+        notebook.write([memory("once"), memory("once")])
         before = repository.refs()
-        notebook.keep([memory("once")])
-        opened(repository).keep([memory("once")])
+        notebook.write([memory("once")])
+        opened(repository).write([memory("once")])
         assert repository.refs() == before
         assert len(notebook.read().memories) == 1
 
     def test_each_write_is_one_commit_on_the_one_before(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep(many(3))
-        notebook.keep([memories.changed(many(1)[0], LATER, status=Status.ARCHIVED), memory("new")])
+        notebook.write(many(3))
+        notebook.write(
+            [memories.update_fields(many(1)[0], LATER, status=MemoryStatus.ARCHIVED), memory("new")]
+        )
         assert repository.git("log", "--format=%s", REF).splitlines() == [
             "memory: 1 captured, 1 updated",
             "memory: 3 captured",
@@ -164,7 +166,7 @@ class TestKeeping:
     ) -> None:
         repository.git("config", "user.name", "Grace")
         repository.git("config", "user.email", "grace@example.org")
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert repository.git("log", "--format=%an <%ae> %cn", REF) == (
             "Grace <grace@example.org> Grace"
         )
@@ -173,20 +175,20 @@ class TestKeeping:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         first = memory("x", tags=frozenset({"one"}))
-        notebook.keep([first])
-        newer = memories.changed(first, LATER, status=Status.RESOLVED)
-        opened(repository).keep([newer])
-        notebook.keep([replace(first, tags=frozenset({"two"}))])
+        notebook.write([first])
+        newer = memories.update_fields(first, LATER, status=MemoryStatus.RESOLVED)
+        opened(repository).write([newer])
+        notebook.write([replace(first, tags=frozenset({"two"}))])
         assert kept(notebook)[first.digest] == replace(newer, tags=frozenset({"one", "two"}))
 
     def test_a_tombstone_leaves_nothing_of_what_was_said(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("the summary", "the content", tags=frozenset({"tagged"}), spec="specced")
-        notebook.keep([said, memory("other")])
-        gone = memories.tombstone(said, LATER)
-        notebook.keep([gone])
-        notebook.keep([said])
+        notebook.write([said, memory("other")])
+        gone = memories.build_tombstone(said, LATER)
+        notebook.write([gone])
+        notebook.write([said])
         assert kept(notebook)[said.digest] == gone
         assert not any(
             word in repository.note()
@@ -203,7 +205,7 @@ class TestKeeping:
         index = (repository.folder / ".git/index").read_bytes()
         before = repository.refs()
         status = repository.git("status", "--short")
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert (repository.folder / ".git/config").read_bytes() == config
         assert (repository.folder / ".git/index").read_bytes() == index
         assert repository.git("status", "--short") == status
@@ -213,26 +215,26 @@ class TestKeeping:
 
     def test_a_memory_of_another_domain_is_refused(self, notebook: GitNotebook) -> None:
         with pytest.raises(InvalidInput, match="user"):
-            notebook.keep([memory("x", domain=USER)])
+            notebook.write([memory("x", domain=USER)])
 
     def test_before_the_first_commit_there_is_nothing_to_write_on(self, tmp_path: Path) -> None:
-        empty = made(tmp_path / "empty", commits=0)
+        empty = make_repository(tmp_path / "empty", commits=0)
         with pytest.raises(GitFailed, match="no commit"):
-            opened(empty).keep([memory("x")])
+            opened(empty).write([memory("x")])
         assert opened(empty).read().memories == ()
         assert opened(empty).rehome() == 0
 
     def test_the_state_changes_with_the_notes_and_only_then(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        states = [notebook.state()]
-        notebook.keep([memory("a")])
-        states.append(notebook.state())
-        notebook.keep([memory("b", namespace="learnings")])
-        states.append(notebook.state())
+        states = [notebook.read_state()]
+        notebook.write([memory("a")])
+        states.append(notebook.read_state())
+        notebook.write([memory("b", namespace="learnings")])
+        states.append(notebook.read_state())
         repository.commit()
         assert len(set(states)) == 3
-        assert opened(repository).state() == states[-1]
+        assert opened(repository).read_state() == states[-1]
 
 
 class TestPages:
@@ -241,7 +243,7 @@ class TestPages:
     ) -> None:
         everything = many(3 * note_edits.MAX_RECORDS + 5)
         for start in range(0, len(everything), 7):
-            notebook.keep(everything[start : start + 7])
+            notebook.write(everything[start : start + 7])
         assert kept(notebook) == {each.digest: each for each in everything}
         note = repository.note()
         assert note.count(b"\nlength: ") <= note_edits.MAX_RECORDS
@@ -250,7 +252,7 @@ class TestPages:
 
     def test_all_at_once_is_the_same(self, repository: Repository, notebook: GitNotebook) -> None:
         everything = many(2 * note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
+        notebook.write(everything)
         assert kept(opened(repository)) == {each.digest: each for each in everything}
         assert repository.note().count(b"\nlength: ") == 1
 
@@ -258,7 +260,7 @@ class TestPages:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         large = [memory(f"large {number}", "x" * 100_000 + str(number)) for number in range(5)]
-        notebook.keep(large)
+        notebook.write(large)
         sizes = repository.git("ls-tree", "-r", "--format=%(objectsize)", REF).split()
         assert max(map(int, sizes)) <= note_edits.MAX_BYTES
         assert kept(notebook) == {each.digest: each for each in large}
@@ -267,9 +269,9 @@ class TestPages:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         everything = many(2 * note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
-        changed = memories.changed(everything[0], LATER, status=Status.ARCHIVED)
-        notebook.keep([changed])
+        notebook.write(everything)
+        changed = memories.update_fields(everything[0], LATER, status=MemoryStatus.ARCHIVED)
+        notebook.write([changed])
         touched = repository.git("diff-tree", "-r", "--name-only", f"{REF}~1", REF).splitlines()
         assert touched == [f"more/{repository.head}/000001"]
         assert kept(notebook)[changed.digest] == changed
@@ -278,17 +280,17 @@ class TestPages:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         everything = many(note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
-        changed = memories.changed(everything[0], LATER, status=Status.ARCHIVED)
-        opened(repository).keep([changed])
+        notebook.write(everything)
+        changed = memories.update_fields(everything[0], LATER, status=MemoryStatus.ARCHIVED)
+        opened(repository).write([changed])
         assert kept(notebook) == {each.digest: each for each in (changed, *everything[1:])}
 
     def test_what_a_person_wrote_stays_on_the_note(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep(many(note_edits.MAX_RECORDS))
+        notebook.write(many(note_edits.MAX_RECORDS))
         repository.git("notes", "--ref=mem/decisions", "append", "-m", "by hand")
-        notebook.keep([memory("one more")])
+        notebook.write([memory("one more")])
         assert repository.note().count(b"\nby hand\n") == 1
         assert repository.note().count(b"\nlength: ") == 1
         assert len(notebook.read().memories) == note_edits.MAX_RECORDS + 1
@@ -308,11 +310,11 @@ class TestPages:
     ) -> None:
         repository.commit()
         everything = many(note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
+        notebook.write(everything)
         before = repository.git("ls-tree", "-r", f"{REF}:more")
         repository.git("notes", "--ref=mem/decisions", *command)
         assert repository.git("ls-tree", "-r", f"{REF}:more") == before
-        notebook.keep(everything)
+        notebook.write(everything)
         assert kept(notebook) == {each.digest: each for each in everything}
 
     @pytest.mark.parametrize("number", [trees.MAX_PAGE, 2])
@@ -325,7 +327,7 @@ class TestPages:
             {trees.page_path(repository.head, number): records.render(theirs)},
         )
         everything = many(2 * note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
+        notebook.write(everything)
         assert set(kept(opened(repository)).values()) == {theirs, *everything}
 
     def test_what_is_no_page_of_ours_is_kept_and_merged(
@@ -334,9 +336,9 @@ class TestPages:
         head = repository.head
         odd = {f"more/{head}/1000000": b"a", f"more/{head}/000000": b"b", "more/x": b"c"}
         pointed(repository, odd | {f"{head[:2]}/odd": b"d"})
-        other = cloned(repository, tmp_path / "other")
+        other = clone_repository(repository, tmp_path / "other")
         theirs = opened(other)
-        theirs.keep(many(note_edits.MAX_RECORDS + 1))
+        theirs.write(many(note_edits.MAX_RECORDS + 1))
         theirs.fetch("origin", other.environ)
         for path, text in (odd | {f"{head[:2]}/odd": b"d"}).items():
             assert other.raw("show", f"{REF}:{path}") == text
@@ -347,10 +349,10 @@ class TestPages:
         self, repository: Repository, tmp_path: Path, name: str
     ) -> None:
         """A file where we have a folder."""
-        other = cloned(repository, tmp_path / "other")
+        other = clone_repository(repository, tmp_path / "other")
         everything = many(note_edits.MAX_RECORDS + 1)
         notebook = opened(other)
-        notebook.keep(everything)
+        notebook.write(everything)
         pointed(repository, {name.format(head=repository.head[:2]): b"in the way"})
         assert notebook.fetch("origin", other.environ)
         assert set(kept(opened(other)).values()) == set(everything)
@@ -360,9 +362,9 @@ class TestWhatOthersWrite:
     def test_text_by_hand_is_kept_and_told_of(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("one", "body")])
+        notebook.write([memory("one", "body")])
         repository.git("notes", "--ref=mem/decisions", "append", "-m", "by hand\n\n---\nsecret")
-        notebook.keep([memory("two", "body")])
+        notebook.write([memory("two", "body")])
         reading = notebook.read()
         assert {each.summary: each.content for each in reading.memories} == {
             "one": "body",
@@ -387,8 +389,8 @@ class TestWhatOthersWrite:
     ) -> None:
         blob = repository.git("hash-object", "-w", "--stdin", given=b"no end")
         repository.git("notes", "--ref=mem/decisions", "add", "-C", blob)
-        notebook.keep([memory("x")])
-        notebook.keep([memory("y")])
+        notebook.write([memory("x")])
+        notebook.write([memory("y")])
         assert len(notebook.read().memories) == 2
         assert repository.note().endswith(b"\nno end")
 
@@ -405,7 +407,7 @@ class TestWhatOthersWrite:
         apart.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
         commit = apart.git("commit-tree", "-m", "notes", apart.git("write-tree"))
         repository.git("update-ref", REF, commit)
-        notebook.keep([memory("added")])
+        notebook.write([memory("added")])
         assert {each.summary for each in notebook.read().memories} == {"found", "added"}
         assert repository.note().count(b"\nsummary: ") == 2
 
@@ -415,31 +417,31 @@ class TestWhatOthersWrite:
         blob = repository.git("hash-object", "-w", "--stdin", given=b"theirs")
         tree = repository.git("mktree", given=f"100644 blob {blob}\tREADME\n".encode())
         repository.git("update-ref", REF, repository.git("commit-tree", "-m", "x", tree))
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         assert repository.git("show", f"{REF}:README") == "theirs"
 
     def test_copies_that_git_made_are_one_and_change_as_one(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("copied", "the content")
-        notebook.keep([said])
+        notebook.write([said])
         before = repository.head
         repository.commit()
         repository.git("notes", "--ref=mem/decisions", "copy", before, "HEAD")
         assert len(notebook.read().memories) == 1
-        notebook.keep([memories.tombstone(said, LATER)])
+        notebook.write([memories.build_tombstone(said, LATER)])
         tip = Repository(repository.folder, repository.environ).git("ls-tree", "-r", REF)
         texts = [repository.raw("cat-file", "blob", line.split()[2]) for line in tip.splitlines()]
         assert not any(b"the content" in text for text in texts)
-        assert kept(notebook)[said.digest].status is Status.TOMBSTONE
+        assert kept(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
 
     def test_the_records_of_two_domains_may_share_a_repository(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         org = Domain("org:acme")
         theirs = opened(repository, org)
-        notebook.keep([memory("same words")])
-        theirs.keep([memory("same words", domain=org)])
+        notebook.write([memory("same words")])
+        theirs.write([memory("same words", domain=org)])
         assert [each.domain for each in notebook.read().memories] == [DOMAIN]
         assert [each.domain for each in theirs.read().memories] == [org]
 
@@ -448,7 +450,7 @@ class TestWhatOthersWrite:
     ) -> None:
         repository.git("update-ref", "refs/notes/mem", "HEAD")
         with pytest.raises(GitFailed, match="refs/notes/mem of another tool"):
-            notebook.keep([memory("x")])
+            notebook.write([memory("x")])
 
     def test_a_ref_that_leads_to_no_commit_is_named(
         self, repository: Repository, notebook: GitNotebook
@@ -459,7 +461,7 @@ class TestWhatOthersWrite:
             notebook.read()
 
     def test_a_missing_object_is_told(self, repository: Repository, notebook: GitNotebook) -> None:
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         blob = repository.git("rev-parse", f"{REF}:{repository.head[:2]}/{repository.head[2:]}")
         (repository.folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
         with pytest.raises(GitFailed, match=blob):
@@ -480,7 +482,7 @@ class TestWritersAtOnce:
 
         def write(number: int) -> None:
             for each in many(5, start=number * 5):
-                repositories.notebook(home, DOMAIN).keep([each])
+                repositories.open_notebook(home, DOMAIN).write([each])
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
         for each in threads:
@@ -528,22 +530,22 @@ class TestWritersAtOnce:
     def test_a_ref_that_someone_holds_is_waited_for(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("first")])
+        notebook.write([memory("first")])
         lock = repository.folder / ".git" / f"{REF}.lock"
         lock.touch()
         releasing = threading.Timer(0.3, lock.unlink)
         releasing.start()
-        notebook.keep([memory("second")])
+        notebook.write([memory("second")])
         releasing.join()
         assert len(kept(notebook)) == 2
 
     def test_what_git_writes_meanwhile_is_not_overwritten(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("first")])
+        notebook.write([memory("first")])
         repository.git("notes", "--ref=mem/decisions", "append", "-m", "by hand")
         repository.git("pack-refs", "--all")
-        notebook.keep([memory("second")])
+        notebook.write([memory("second")])
         assert b"by hand" in repository.note()
         assert len(kept(notebook)) == 2
 
@@ -554,7 +556,7 @@ class TestRehoming:
     ) -> None:
         old = repository.commit()
         said = memory("x", commit=old)
-        notebook.keep([said])
+        notebook.write([said])
         repository.git("commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
         assert notebook.rehome() == 1
         assert b"summary: x" in repository.note()
@@ -565,9 +567,9 @@ class TestRehoming:
     def test_pages_move_as_they_are(self, repository: Repository, notebook: GitNotebook) -> None:
         old = repository.commit()
         everything = many(2 * note_edits.MAX_RECORDS + 1, commit=old)
-        notebook.keep(everything)
+        notebook.write(everything)
         repository.git("reset", "--quiet", "--hard", "HEAD~1")
-        notebook.keep([memory("present")])
+        notebook.write([memory("present")])
         repository.git("reflog", "expire", "--expire=now", "--all")
         repository.git("gc", "--quiet", "--prune=now")
         assert not repository.succeeds("cat-file", "-e", old)
@@ -583,7 +585,7 @@ class TestRehoming:
     ) -> None:
         old = repository.commit()
         everything = many(note_edits.MAX_RECORDS + 1, commit=old)
-        notebook.keep(everything)
+        notebook.write(everything)
         repository.git("config", "notes.rewriteRef", "refs/notes/mem/*")
         repository.git("config", "notes.rewriteMode", "overwrite")
         repository.git("commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
@@ -599,7 +601,7 @@ class TestRehoming:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         old = repository.commit()
-        notebook.keep([memory("x", commit=old)])
+        notebook.write([memory("x", commit=old)])
         repository.git("notes", "--ref=mem/decisions", "append", "-m", "by hand", old)
         repository.git("reset", "--quiet", "--hard", "HEAD~1")
         assert notebook.rehome() == 1
@@ -625,20 +627,20 @@ class TestRehoming:
                 case "stash":
                     repository.git("update-ref", "refs/stash", commit)
         repository.git("checkout", "--quiet", "main")
-        notebook.keep([memory(each, commit=each) for each in leads])
+        notebook.write([memory(each, commit=each) for each in leads])
         assert notebook.rehome() == 0
 
     def test_notes_on_commits_of_another_clone_stay_where_the_remote_has_them(
         self, tmp_path: Path
     ) -> None:
-        remote = made(tmp_path / "remote.git", bare=True)
-        first = made(tmp_path / "first")
+        remote = make_repository(tmp_path / "remote.git", bare=True)
+        first = make_repository(tmp_path / "first")
         first.git("remote", "add", "origin", str(remote.folder))
         first.git("push", "--quiet", "origin", "main")
-        second = cloned(remote, tmp_path / "second")
+        second = clone_repository(remote, tmp_path / "second")
         only_there = first.commit("not pushed")
         one, two = opened(first), opened(second)
-        one.keep([memory("x", commit=only_there)])
+        one.write([memory("x", commit=only_there)])
         assert one.push("origin", first.environ)
         assert two.fetch("origin", second.environ)
         second.commit()
@@ -646,14 +648,14 @@ class TestRehoming:
         assert b"summary: x" in first.note(commit=only_there)
 
     def test_beyond_the_edge_of_a_shallow_clone_nothing_is_lost(self, tmp_path: Path) -> None:
-        source = made(tmp_path / "source", commits=3)
+        source = make_repository(tmp_path / "source", commits=3)
         old = source.git("rev-parse", "HEAD~2")
-        opened(source).keep([memory("old", commit=old)])
+        opened(source).write([memory("old", commit=old)])
         bare = tmp_path / "shallow"
-        Repository(tmp_path, environment(tmp_path)).git(
+        Repository(tmp_path, build_environ(tmp_path)).git(
             "clone", "--quiet", "--depth=1", f"file://{source.folder}", str(bare)
         )
-        shallow = Repository(bare, environment(tmp_path))
+        shallow = Repository(bare, build_environ(tmp_path))
         shallow.git("fetch", "--quiet", "origin", f"{REF}:{REF}")
         assert opened(shallow).rehome() == 0
 
@@ -663,9 +665,9 @@ class TestErasing:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("a mistake", "password hunter2")
-        notebook.keep([memory("before", "stays")])
-        notebook.keep([said])
-        notebook.keep([memory("after", "stays")])
+        notebook.write([memory("before", "stays")])
+        notebook.write([said])
+        notebook.write([memory("after", "stays")])
         assert notebook.erase([said.key]) == 1
         assert {each.summary for each in notebook.read().memories} == {"before", "after"}
         assert b"hunter2" not in repository.objects()
@@ -677,19 +679,19 @@ class TestErasing:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
-        notebook.keep([memories.tombstone(said, LATER)])
+        notebook.write([said])
+        notebook.write([memories.build_tombstone(said, LATER)])
         assert notebook.erase([said.key]) == 1
-        assert kept(notebook)[said.digest].status is Status.TOMBSTONE
+        assert kept(notebook)[said.digest].status is MemoryStatus.TOMBSTONE
         assert b"hunter2" not in repository.objects()
 
     def test_packs_and_copies_of_remotes_are_searched_too(
         self, repository: Repository, notebook: GitNotebook, tmp_path: Path
     ) -> None:
-        remote = made(tmp_path / "remote.git", bare=True)
+        remote = make_repository(tmp_path / "remote.git", bare=True)
         repository.git("remote", "add", "origin", str(remote.folder))
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said, memory("other")])
+        notebook.write([said, memory("other")])
         assert notebook.push("origin", repository.environ)
         repository.git("gc", "--quiet")
         dropped = repository.commit("dropped")
@@ -704,7 +706,7 @@ class TestErasing:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
+        notebook.write([said])
         repository.git("branch", "mine", REF)
         loose = repository.git("hash-object", "-w", "--stdin", given=b"of the user, in no tree")
         assert notebook.erase([said.key]) == 1
@@ -716,7 +718,7 @@ class TestErasing:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
+        notebook.write([said])
         repository.git("repack", "-a", "-d", "-q")
         repository.git("tag", "mine", f"{REF}^{{tree}}")
         with capture_logs() as logs:
@@ -725,7 +727,7 @@ class TestErasing:
         # The tree, the folder in it and the note; the commit is gone.
         assert left["count"] == 3
         repository.git("tag", "-d", "mine")
-        notebook.keep([said])
+        notebook.write([said])
         repository.git("repack", "-a", "-d", "-q")
         (pack,) = (repository.folder / ".git/objects/pack").glob("*.pack")
         pack.with_suffix(".keep").touch()
@@ -739,7 +741,7 @@ class TestErasing:
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
         everything = many(note_edits.MAX_RECORDS + 1)
-        notebook.keep(everything)
+        notebook.write(everything)
         repository.git("repack", "-a", "-d", "-q")
         with capture_logs() as logs:
             assert notebook.erase([everything[-1].key]) == 1
@@ -747,15 +749,15 @@ class TestErasing:
         assert len(kept(notebook)) == note_edits.MAX_RECORDS
 
     def test_a_fetch_that_runs_is_waited_for(self, tmp_path: Path) -> None:
-        remote = made(tmp_path / "remote.git", bare=True)
-        here = made(tmp_path / "here")
+        remote = make_repository(tmp_path / "remote.git", bare=True)
+        here = make_repository(tmp_path / "here")
         here.git("remote", "add", "origin", f"ssh://host{remote.folder}")
         asked, go, ssh = (tmp_path / name for name in ("asked", "go", "ssh"))
         os.mkfifo(asked)
         os.mkfifo(go)
         notebook = opened(here)
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
+        notebook.write([said])
         assert notebook.push(str(remote.folder), here.environ)
         ssh.write_text(
             f'#!/bin/sh\necho > {asked}\ncat {go} >&2\nfor last; do :; done\nexec sh -c "$last"\n'
@@ -785,7 +787,7 @@ class TestErasing:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
+        notebook.write([said])
         old = repository.git("rev-parse", REF)
         real = shutil.which("git")
         program = tmp_path / "bin/git"
@@ -802,9 +804,9 @@ class TestErasing:
 
     def test_it_ends_when_all_is_closed(self, repository: Repository) -> None:
         repositories = GitRepositories(repository.folder.parent / "data")
-        notebook = repositories.notebook(repository.home, DOMAIN)
+        notebook = repositories.open_notebook(repository.home, DOMAIN)
         said = memory("a mistake", "password hunter2")
-        notebook.keep([said])
+        notebook.write([said])
         repositories.close()
         with pytest.raises(GitFailed, match=r"not removed yet: git prune was stopped.*git gc"):
             notebook.erase([said.key])
@@ -814,7 +816,7 @@ class TestErasing:
     def test_what_was_never_there_changes_nothing(
         self, repository: Repository, notebook: GitNotebook
     ) -> None:
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         before = repository.refs()
         assert notebook.erase([memory("y", namespace="learnings").key]) == 0
         assert repository.refs() == before
@@ -822,13 +824,13 @@ class TestErasing:
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Repository:
-    source = made(tmp_path / "source")
-    return cloned(source, tmp_path / "remote.git", "--bare")
+    source = make_repository(tmp_path / "source")
+    return clone_repository(source, tmp_path / "remote.git", "--bare")
 
 
 @pytest.fixture
 def clones(remote: Repository, tmp_path: Path) -> tuple[Repository, Repository]:
-    return cloned(remote, tmp_path / "one"), cloned(remote, tmp_path / "two")
+    return clone_repository(remote, tmp_path / "one"), clone_repository(remote, tmp_path / "two")
 
 
 def synced(notebook: SharedNotebook, repository: Repository, remote: str = "origin") -> None:
@@ -854,8 +856,8 @@ class TestExchange:
         one, two = clones
         first, second = opened(one), opened(two)
         body = "---\r\nid: x\n---\nbody without end"
-        first.keep([memory("of one", body, commit=one.head)])
-        second.keep([memory("of two", body, commit=two.head)])
+        first.write([memory("of one", body, commit=one.head)])
+        second.write([memory("of two", body, commit=two.head)])
         synced(first, one)
         synced(second, two)
         synced(first, one)
@@ -873,7 +875,7 @@ class TestExchange:
         first, second = opened(one), opened(two)
         assert not first.fetch("origin", one.environ)
         assert first.push("origin", one.environ) is False
-        first.keep([memory("x")])
+        first.write([memory("x")])
         assert first.push("origin", one.environ) is True
         assert first.push("origin", one.environ) is False
         assert second.fetch("origin", two.environ)
@@ -884,8 +886,8 @@ class TestExchange:
     ) -> None:
         one, two = clones
         first, second = opened(one), opened(two)
-        first.keep([memory("x")])
-        second.keep([memory("y"), memory("z", namespace="learnings")])
+        first.write([memory("x")])
+        second.write([memory("y"), memory("z", namespace="learnings")])
         assert first.push("origin", one.environ)
         assert second.push("origin", two.environ) is None
         assert second.fetch("origin", two.environ)
@@ -899,27 +901,29 @@ class TestExchange:
         one, two = clones
         first, second = opened(one), opened(two)
         kinds = [memory(name, tags=frozenset({name})) for name in ("a", "b", "c")]
-        first.keep(kinds)
+        first.write(kinds)
         synced(first, one)
         synced(second, two)
-        first.keep([memories.changed(kinds[0], LATER, status=Status.RESOLVED)])
-        second.keep([replace(kinds[0], tags=frozenset({"more"}))])
-        first.keep([memories.tombstone(kinds[1], LATER)])
-        second.keep([memories.changed(kinds[1], Millis(LATER + 5), status=Status.ARCHIVED)])
+        first.write([memories.update_fields(kinds[0], LATER, status=MemoryStatus.RESOLVED)])
+        second.write([replace(kinds[0], tags=frozenset({"more"}))])
+        first.write([memories.build_tombstone(kinds[1], LATER)])
+        second.write(
+            [memories.update_fields(kinds[1], Millis(LATER + 5), status=MemoryStatus.ARCHIVED)]
+        )
         for notebook, where in ((first, one), (second, two), (first, one)):
             synced(notebook, where)
         assert kept(first) == kept(second)
         merged = kept(first)
-        assert merged[kinds[0].digest].status is Status.RESOLVED
+        assert merged[kinds[0].digest].status is MemoryStatus.RESOLVED
         assert merged[kinds[0].digest].tags == {"a", "more"}
-        assert merged[kinds[1].digest].status is Status.TOMBSTONE
+        assert merged[kinds[1].digest].status is MemoryStatus.TOMBSTONE
         assert merged[kinds[2].digest] == kinds[2]
 
     def test_many_pages_on_both_sides_meet(self, clones: tuple[Repository, Repository]) -> None:
         one, two = clones
         first, second = opened(one), opened(two)
-        first.keep(many(2 * note_edits.MAX_RECORDS + 3))
-        second.keep(many(3 * note_edits.MAX_RECORDS, start=100))
+        first.write(many(2 * note_edits.MAX_RECORDS + 3))
+        second.write(many(3 * note_edits.MAX_RECORDS, start=100))
         for notebook, where in ((first, one), (second, two), (first, one)):
             synced(notebook, where)
         assert kept(first) == kept(second)
@@ -935,7 +939,7 @@ class TestExchange:
     ) -> None:
         one, two = clones
         first, second = opened(one), opened(two)
-        first.keep([memory("x")])
+        first.write([memory("x")])
         synced(first, one)
         synced(second, two)
         for where, text in ((one, "from one"), (two, "from two")):
@@ -958,8 +962,8 @@ class TestExchange:
         two.git("config", "remote.origin.pruneTags", "true")
         two.git("tag", "of-two")
         there, here = remote.refs(), two.refs()
-        opened(one).keep([memory("x")])
-        opened(two).keep([memory("mine, not pushed yet")])
+        opened(one).write([memory("x")])
+        opened(two).write([memory("mine, not pushed yet")])
         synced(opened(one), one)
         opened(two).fetch("origin", two.environ)
         added = {REF, "refs/notes/origin/mem/decisions"}
@@ -976,7 +980,7 @@ class TestExchange:
             hook.write_text("#!/bin/sh\ntouch hooked\nexit 1\n")
             hook.chmod(0o755)
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         synced(notebook, one)
         assert not list(one.folder.rglob("hooked"))
 
@@ -984,7 +988,7 @@ class TestExchange:
         self, clones: tuple[Repository, Repository], tmp_path: Path
     ) -> None:
         one, two = clones
-        other = made(tmp_path / "other")
+        other = make_repository(tmp_path / "other")
         misled = {
             **one.environ,
             "GIT_DIR": str(other.folder / ".git"),
@@ -994,7 +998,7 @@ class TestExchange:
             "GIT_NAMESPACE": "elsewhere",
         }
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         notebook.fetch("origin", misled)
         assert notebook.push("origin", misled)
         assert opened(two).fetch("origin", two.environ)
@@ -1004,7 +1008,7 @@ class TestExchange:
     ) -> None:
         one, two = clones
         first, second = opened(one), opened(two)
-        first.keep([memory("x")])
+        first.write([memory("x")])
         for address in (str(remote.folder), f"file://{remote.folder}"):
             synced(first, one, address)
             synced(second, two, address)
@@ -1018,7 +1022,7 @@ class TestExchange:
         one.git("notes", "add", "-m", "an ordinary note")
         one.git("remote", "rename", "origin", name)
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         synced(notebook, one, name)
         synced(notebook, one, name)
         assert opened(two).fetch("origin", two.environ)
@@ -1029,7 +1033,7 @@ class TestExchange:
         one, two = clones
         one.git("remote", "set-url", "origin", "../remote.git")
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         synced(notebook, one)
         assert opened(two).fetch("origin", two.environ)
 
@@ -1039,11 +1043,11 @@ class TestExchange:
         one, _ = clones
         remote.git("config", "uploadpack.allowFilter", "true")
         notebook = opened(one)
-        notebook.keep([memory("x", "the body")])
+        notebook.write([memory("x", "the body")])
         synced(notebook, one)
-        outside = Repository(tmp_path, environment(tmp_path))
+        outside = Repository(tmp_path, build_environ(tmp_path))
         outside.git("clone", "--quiet", "--filter=blob:none", f"file://{remote.folder}", "partial")
-        partial = Repository(tmp_path / "partial", environment(tmp_path))
+        partial = Repository(tmp_path / "partial", build_environ(tmp_path))
         assert opened(partial).fetch("origin", partial.environ)
         assert [each.content for each in opened(partial).read().memories] == ["the body"]
 
@@ -1054,7 +1058,7 @@ class TestExchange:
 
         def work(which: int) -> None:
             for number in range(4):
-                notebooks[which].keep([memory(f"{number} of {which}")])
+                notebooks[which].write([memory(f"{number} of {which}")])
                 synced(notebooks[which], clones[which])
 
         threads = [threading.Thread(target=work, args=(which,)) for which in range(2)]
@@ -1080,7 +1084,7 @@ class TestExchange:
         one.git("remote", "set-url", "origin", f"ssh://host{remote.folder}")
         environ = {**one.environ, "GIT_SSH_COMMAND": str(ssh), "GIT_SSH_VARIANT": "simple"}
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         try:
             assert not notebook.fetch("origin", environ)
             assert notebook.push("origin", environ)
@@ -1094,7 +1098,7 @@ class TestExchange:
     ) -> None:
         one, _ = clones
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         synced(notebook, one)
         remote.git("update-ref", "-d", REF)
         synced(notebook, one)
@@ -1105,7 +1109,7 @@ _SCRIPTS = st.lists(
     st.tuples(
         st.integers(0, 2),
         st.integers(0, 7),
-        st.sampled_from([*Status, "sync", "sync", "commit", "amend"]),
+        st.sampled_from([*MemoryStatus, "sync", "sync", "commit", "amend"]),
     ),
     max_size=14,
 )
@@ -1117,7 +1121,7 @@ class TestManyClones:
     def test_in_whatever_order_they_sync_they_have_the_same_in_the_end(
         self,
         tmp_path_factory: pytest.TempPathFactory,
-        script: list[tuple[int, int, Status | str]],
+        script: list[tuple[int, int, MemoryStatus | str]],
         order: list[int],
     ) -> None:
         self.meet(tmp_path_factory, script, order)
@@ -1128,7 +1132,7 @@ class TestManyClones:
     def test_in_very_many_orders(
         self,
         tmp_path_factory: pytest.TempPathFactory,
-        script: list[tuple[int, int, Status | str]],
+        script: list[tuple[int, int, MemoryStatus | str]],
         order: list[int],
     ) -> None:
         self.meet(tmp_path_factory, script, order)
@@ -1136,12 +1140,14 @@ class TestManyClones:
     def meet(
         self,
         tmp_path_factory: pytest.TempPathFactory,
-        script: list[tuple[int, int, Status | str]],
+        script: list[tuple[int, int, MemoryStatus | str]],
         order: list[int],
     ) -> None:
         folder = tmp_path_factory.mktemp("clones")
-        remote = cloned(made(folder / "source"), folder / "remote.git", "--bare")
-        where = [cloned(remote, folder / str(number)) for number in range(3)]
+        remote = clone_repository(
+            make_repository(folder / "source"), folder / "remote.git", "--bare"
+        )
+        where = [clone_repository(remote, folder / str(number)) for number in range(3)]
         notebooks = [opened(each) for each in where]
         expected: dict[str, Memory] = {}
         for at, (here, number, what) in enumerate(script, AT):
@@ -1153,13 +1159,13 @@ class TestManyClones:
                 where[here].git("commit", "--quiet", "--amend", "--allow-empty", "-m", str(at))
             else:
                 said = memory(f"number {number}", "---\r\n" * number, commit=where[here].head)
-                if what is Status.TOMBSTONE:
-                    said = memories.tombstone(said, Millis(at))
-                elif what is not Status.ACTIVE:
-                    said = memories.changed(said, Millis(at), status=what)
-                notebooks[here].keep([said])
+                if what is MemoryStatus.TOMBSTONE:
+                    said = memories.build_tombstone(said, Millis(at))
+                elif what is not MemoryStatus.ACTIVE:
+                    said = memories.update_fields(said, Millis(at), status=what)
+                notebooks[here].write([said])
                 known = expected.get(said.digest)
-                expected[said.digest] = memories.merged(known, said) if known else said
+                expected[said.digest] = memories.merge_copies(known, said) if known else said
         for here in (*order, *order):
             whole(notebooks[here], where[here])
         before = [each.refs() for each in (*where, remote)]
@@ -1188,9 +1194,9 @@ class TestEarlierLayouts:
             ("adr", self.entry("decisions", 9, "not ours")),
         ):
             repository.git("notes", f"--ref={ref}", "append", "-m", text)
-        notebook.keep([memory("ours", self.entry("decisions", 4, "only quoted"))])
+        notebook.write([memory("ours", self.entry("decisions", 4, "only quoted"))])
         before = repository.refs()
-        drafts = notebook.earlier()
+        drafts = notebook.read_legacy()
         assert [each.summary for each in drafts] == ["first", "second", "third"]
         assert [each.content for each in drafts] == [f"body of {each.summary}" for each in drafts]
         assert repository.refs() == before
@@ -1200,16 +1206,16 @@ class TestEarlierLayouts:
 class TestReadingElsewhere:
     def test_the_worker_reads_what_is_long(self, repository: Repository) -> None:
         everything = [memory(f"number {number}", "words " * 100) for number in range(300)]
-        opened(repository).keep(everything)
+        opened(repository).write(everything)
         worker = ProcessWorker()
         try:
             repositories = GitRepositories(repository.folder.parent / "data", worker)
-            notebook = repositories.notebook(repository.home, DOMAIN)
+            notebook = repositories.open_notebook(repository.home, DOMAIN)
             assert kept(notebook) == {each.digest: each for each in everything}
             assert worker.pid is not None  # it was started for this
         finally:
             worker.close()
-        notebook.keep([memory("without a worker")])
+        notebook.write([memory("without a worker")])
         assert len(kept(notebook)) == 301
 
     def test_what_ends_the_worker_is_not_read_here(self, repository: Repository) -> None:
@@ -1223,12 +1229,12 @@ class TestReadingElsewhere:
             ) -> T:
                 return super().call(os._exit, 3, timeout_seconds=timeout_seconds)
 
-        opened(repository).keep([memory("long", "words " * 15_000)])
+        opened(repository).write([memory("long", "words " * 15_000)])
         worker = Ending()
         try:
             repositories = GitRepositories(repository.folder.parent / "data", worker)
-            notebook = repositories.notebook(repository.home, DOMAIN)
-            for call in (notebook.read, lambda: notebook.keep([memory("x")])):
+            notebook = repositories.open_notebook(repository.home, DOMAIN)
+            for call in (notebook.read, lambda: notebook.write([memory("x")])):
                 with pytest.raises(
                     GitFailed, match=f"{REF} of .* cannot be read: the worker ended"
                 ):
@@ -1244,11 +1250,11 @@ class TestReadingElsewhere:
         path = f"{head[:2]}/{head[2:]}"
         pointed(repository, {path: long})
         blob = repository.git("rev-parse", f"{REF}:{path}")
-        other = cloned(repository, tmp_path / "other")
-        notebook.keep([memory("x")])
-        notebook.keep([memory("y")])
+        other = clone_repository(repository, tmp_path / "other")
+        notebook.write([memory("x")])
+        notebook.write([memory("y")])
         ours = opened(other)
-        ours.keep([memory("z")])
+        ours.write([memory("z")])
         assert ours.fetch("origin", other.environ)
         for each, found in ((opened(repository), "xy"), (opened(other), "xyz")):
             reading = each.read()
@@ -1256,7 +1262,7 @@ class TestReadingElsewhere:
             assert [(each.target, each.reason) for each in reading.problems] == [
                 (head, records.TOO_LONG)
             ]
-            assert each.earlier() == []
+            assert each.read_legacy() == []
         assert repository.git("rev-parse", f"{REF}:{path}") == blob
         assert blob in other.git("ls-tree", "-r", REF)
 
@@ -1287,8 +1293,8 @@ class TestModes:
         self, tmp_path: Path, umask: int, shared: str, folder: int, file: int
     ) -> None:
         with masked(umask):
-            remote = made(tmp_path / "remote.git", bare=True)
-            here = Repository(tmp_path / "here", environment(tmp_path))
+            remote = make_repository(tmp_path / "remote.git", bare=True)
+            here = Repository(tmp_path / "here", build_environ(tmp_path))
             here.folder.mkdir()
             here.git("init", "--quiet", "--initial-branch=main", f"--shared={shared}")
             here.commit()
@@ -1297,9 +1303,9 @@ class TestModes:
         before = set(git.rglob("*"))
         with masked(0o077):
             notebook = opened(here)
-            notebook.keep(many(note_edits.MAX_RECORDS + 1))
+            notebook.write(many(note_edits.MAX_RECORDS + 1))
             synced(notebook, here)
-            notebook.keep([memory("more")])
+            notebook.write([memory("more")])
             synced(notebook, here)
             here.git("pack-refs", "--all")
             (git / "packed-refs").chmod(file)
@@ -1317,9 +1323,9 @@ class TestModes:
     def test_our_own_stay_ours(self, tmp_path: Path) -> None:
         with masked(0o077):
             repositories = GitRepositories(tmp_path / "data")
-            notebook = repositories.notebook(repositories.private("user.git"), USER)
+            notebook = repositories.open_notebook(repositories.get_private_home("user.git"), USER)
             said = memory("x", domain=USER)
-            notebook.keep([said])
+            notebook.write([said])
             notebook.erase([said.key])
         for path in (tmp_path / "data").rglob("*"):
             assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
@@ -1350,7 +1356,7 @@ class TestRemotesThatFail:
     def test_nothing_at_the_address(self, repository: Repository, tmp_path: Path) -> None:
         repository.git("remote", "add", "origin", str(tmp_path / "nowhere.git"))
         notebook = opened(repository)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         for call in (notebook.fetch, notebook.push):
             with pytest.raises(RemoteUnavailable, match="no repository at its address"):
                 call("origin", repository.environ)
@@ -1391,8 +1397,8 @@ class TestRemotesThatFail:
         hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
         hook.chmod(0o755)
         notebook = opened(one)
-        notebook.keep([memory("x")])
-        environ = {**one.environ, **over_ssh(one, remote)}
+        notebook.write([memory("x")])
+        environ = {**one.environ, **route_over_ssh(one, remote)}
         with pytest.raises(RemoteUnavailable, match="hook declined"):
             notebook.push("origin", environ)
 
@@ -1402,7 +1408,7 @@ class TestRemotesThatFail:
         hanging.chmod(0o755)
         repository.git("remote", "add", "origin", "ssh://host/a.git")
         repositories = GitRepositories(tmp_path / "data", remote_seconds=0.3)
-        notebook = repositories.notebook(repository.home, DOMAIN)
+        notebook = repositories.open_notebook(repository.home, DOMAIN)
         with pytest.raises(RemoteUnavailable, match=r"no answer in 0\.3 s"):
             notebook.fetch("origin", {**repository.environ, "GIT_SSH_COMMAND": str(hanging)})
 
@@ -1430,7 +1436,7 @@ class TestRemotesThatFail:
     ) -> None:
         one, two = clones
         notebook = opened(one)
-        notebook.keep([memory("x")])
+        notebook.write([memory("x")])
         synced(notebook, one)
         late = opened(two)  # before the lock: an older one would be that of a killed process
         lock = two.folder / ".git/refs/notes/origin/mem/decisions.lock"

@@ -235,7 +235,7 @@ class TestExpectations:
         commit(store, Batch(operations, (Absent(A, b"taken"),)))
         assert everything(store, A) == [(b"taken", b"vtaken")]
         assert everything(store, B) == []
-        assert store.sequence(B, b"n:") == 0
+        assert store.get_sequence(B, b"n:") == 0
 
 
 class TestBatchesOfOneSubmit:
@@ -347,7 +347,11 @@ class TestSequences:
 
     def test_each_family_and_prefix_has_its_own_numbers(self, store: OrderedStore) -> None:
         commit(store, Batch((Append(A, b"n:", b""), Append(A, b"n:", b""), Append(A, b"m:", b""))))
-        assert [store.sequence(A, b"n:"), store.sequence(A, b"m:"), store.sequence(B, b"n:")] == [
+        assert [
+            store.get_sequence(A, b"n:"),
+            store.get_sequence(A, b"m:"),
+            store.get_sequence(B, b"n:"),
+        ] == [
             2,
             1,
             0,
@@ -373,7 +377,7 @@ class TestSequences:
             Committed((4,)),
         ]
         commit(store, Batch((clear,)))
-        assert store.sequence(A, b"n:") == 4
+        assert store.get_sequence(A, b"n:") == 4
 
 
 class TestUnknownFamilies:
@@ -439,7 +443,7 @@ class TestClosing:
         with pytest.raises(StorageClosed):
             store.scan(A, b"", HIGHEST, limit=1)
         with pytest.raises(StorageClosed):
-            store.sequence(A, b"n:")
+            store.get_sequence(A, b"n:")
 
     def test_reopening_keeps_rows_deletions_and_numbers(
         self, open_durable: OpenStore, tmp_path: Path
@@ -453,7 +457,7 @@ class TestClosing:
         again = open_durable(tmp_path / "store")
         assert everything(again, A) == [(b"b", b"vb"), (b"c", b"vc")]
         assert everything(again, B) == []
-        assert again.sequence(B, b"n:") == 2
+        assert again.get_sequence(B, b"n:") == 2
         assert commit(again, Batch((Append(B, b"n:", b"z"),))) == [Committed((3,))]
         again.close()
 
@@ -492,4 +496,4 @@ class TestConcurrentCallers:
             numbers = list(pool.map(append, range(callers), timeout=TIMEOUT))
         assert all(mine == sorted(mine) for mine in numbers)
         assert sorted(n for mine in numbers for n in mine) == list(range(1, callers * each + 1))
-        assert store.sequence(A, b"n:") == callers * each
+        assert store.get_sequence(A, b"n:") == callers * each

@@ -10,12 +10,12 @@ from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.adapters.outbox_entries import decode_entry, encode_entry
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.toc import Change, TocNode, Written
+from agent_memory.features.toc.model.toc import NodeWrite, TocChange, TocNode
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -29,7 +29,7 @@ positions = st.builds(
     event_id=st.text(letters, min_size=1, max_size=20).map(EventId),
 )
 sessions = st.text(letters, min_size=1, max_size=20).map(SessionId)
-entries: st.SearchStrategy[Entry] = st.builds(EventChanged, at=positions) | st.builds(
+entries: st.SearchStrategy[OutboxEntry] = st.builds(EventChanged, at=positions) | st.builds(
     SegmentChanged, session_id=sessions, first=positions
 )
 
@@ -44,12 +44,12 @@ def outbox(store: OrderedStore) -> Outbox:
     return StoredOutbox(store)
 
 
-def told(outbox: Outbox, after: int = 0) -> list[Entry]:
+def told(outbox: Outbox, after: int = 0) -> list[OutboxEntry]:
     return [entry for _, entry in outbox.read(after, limit=999)]
 
 
 @given(entries)
-def test_an_entry_of_either_kind_comes_back_as_it_was(entry: Entry) -> None:
+def test_an_entry_of_either_kind_comes_back_as_it_was(entry: OutboxEntry) -> None:
     assert decode_entry(codec.decode_key(encode_entry(entry))) == entry
 
 
@@ -60,9 +60,9 @@ def test_an_entry_of_either_kind_comes_back_as_it_was(entry: Entry) -> None:
 )
 @given(st.lists(entries, max_size=8))
 def test_entries_are_read_in_the_order_they_were_appended(
-    store: OrderedStore, written: list[Entry]
+    store: OrderedStore, written: list[OutboxEntry]
 ) -> None:
-    before = store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
+    before = store.get_sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
     made = tuple(Append(families.OUTBOX, keys.OUTBOX_PREFIX, encode_entry(e)) for e in written)
     commit(store, Batch(made))
     assert StoredOutbox(store).read(before, limit=999) == list(enumerate(written, before + 1))
@@ -79,7 +79,7 @@ def segment(name: str, at_ms: int = 1_769_783_400_000, session: str = "s:%") -> 
     )
 
 
-def written(node_id: NodeId, *, kept: bool = False, level: Level = Level.SEGMENT) -> Written:
+def written(node_id: NodeId, *, kept: bool = False, level: Level = Level.SEGMENT) -> NodeWrite:
     node = TocNode(
         node_id=node_id,
         level=level,
@@ -93,7 +93,7 @@ def written(node_id: NodeId, *, kept: bool = False, level: Level = Level.SEGMENT
         version=1,
         created_ms=Millis(3),
     )
-    return Written(node=node, kept=kept)
+    return NodeWrite(node=node, kept=kept)
 
 
 def changed(segment: Segment) -> SegmentChanged:
@@ -106,7 +106,7 @@ class TestSegments:
         self, toc: StoredToc, outbox: Outbox, kept: bool
     ) -> None:
         given = segment("a")
-        change = Change(segments=(given,), nodes=(written(given.node_id, kept=kept),))
+        change = TocChange(segments=(given,), nodes=(written(given.node_id, kept=kept),))
         toc.commit(change)
         assert told(outbox) == [changed(given)]
         toc.commit(change)
@@ -116,20 +116,20 @@ class TestSegments:
         self, toc: StoredToc, outbox: Outbox
     ) -> None:
         given = segment("a")
-        toc.commit(Change(segments=(given,), nodes=(written(given.node_id),)))
+        toc.commit(TocChange(segments=(given,), nodes=(written(given.node_id),)))
         grown = replace(
             given, count=4, last=Position(at_ms=given.last.at_ms, event_id=EventId("z"))
         )
-        toc.commit(Change(segments=(grown,), sealed=frozenset({grown})))
+        toc.commit(TocChange(segments=(grown,), sealed=frozenset({grown})))
         assert told(outbox) == [changed(given)]
 
     def test_one_that_is_lost_is_told_with_those_that_take_its_place(
         self, toc: StoredToc, outbox: Outbox
     ) -> None:
         lost, first, second = segment("b"), segment("a"), segment("c", 1_769_783_400_007)
-        toc.commit(Change(segments=(lost,), nodes=(written(lost.node_id),)))
+        toc.commit(TocChange(segments=(lost,), nodes=(written(lost.node_id),)))
         toc.commit(
-            Change(
+            TocChange(
                 segments=(first, second),
                 lost_segments=(lost,),
                 nodes=(
@@ -143,8 +143,8 @@ class TestSegments:
         assert len(told(outbox, 1)) == 3
 
     def test_periods_are_not_told(self, toc: StoredToc, outbox: Outbox) -> None:
-        toc.commit(Change(nodes=(written(NodeId("toc:day:2026-01-30"), level=Level.DAY),)))
-        toc.commit(Change(dirty=frozenset({NodeId("toc:day:2026-01-30")}), cursor=4))
+        toc.commit(TocChange(nodes=(written(NodeId("toc:day:2026-01-30"), level=Level.DAY),)))
+        toc.commit(TocChange(dirty=frozenset({NodeId("toc:day:2026-01-30")}), cursor=4))
         assert told(outbox) == []
 
     def test_events_and_segments_share_one_order(
@@ -162,7 +162,7 @@ class TestSegments:
             for name in "xy"
         ]
         log.append(events[:1]).result(TIMEOUT)
-        toc.commit(Change(segments=(given,), nodes=(written(given.node_id),)))
+        toc.commit(TocChange(segments=(given,), nodes=(written(given.node_id),)))
         log.append(events[1:]).result(TIMEOUT)
         expected = [EventChanged(at=events[0].position), changed(given)]
         assert outbox.read(0, limit=9) == list(

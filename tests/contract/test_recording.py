@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
-from agent_memory.features.hooks.model.hooks import Told
+from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import Event, EventType
-from agent_memory.features.memories.model.projects import NOWHERE, Place
+from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.interfaces.hooks import inputs
@@ -22,9 +22,9 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
-from tests.git_repositories import Repository, made
-from tests.hook_inputs import SAMPLES, encoded
-from tests.transcript_files import START_MS, Claude, Importing, rollout, write
+from tests.git_repositories import Repository, make_repository
+from tests.hook_inputs import SAMPLES, encode_input
+from tests.transcript_files import START_MS, Claude, ImportHarness, rollout, write
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
@@ -32,14 +32,14 @@ TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 class Hooked:
     """Recording, and an import beside it, on one store."""
 
-    def __init__(self, importing: Importing, folder: Path) -> None:
+    def __init__(self, importing: ImportHarness, folder: Path) -> None:
         self.importing = importing
         self.folder = folder
         backfill = importing.backfill
         self.recording = Recording(ingest=backfill.ingest, workplaces=backfill.workplaces)
         self.calls = 0
 
-    def told(self, sample: str, *, at_ms: int = START_MS, nonce: str = "", **more: Any) -> Told:
+    def told(self, sample: str, *, at_ms: int = START_MS, nonce: str = "", **more: Any) -> HookCall:
         self.calls += 1
         delivery = Delivery(
             name="auto",
@@ -48,16 +48,16 @@ class Hooked:
             environ={},
             nonce=nonce or f"n{self.calls}",
             at_ms=at_ms,
-            data=encoded(SAMPLES[sample], **more),
+            data=encode_input(SAMPLES[sample], **more),
         )
-        return inputs.read(delivery).told
+        return inputs.parse_delivery(delivery).call
 
-    def place(self, where: Path, **fields: Any) -> Place:
+    def place(self, where: Path, **fields: Any) -> MemoryLocation:
         told = replace(self.told("claude-code/Stop", cwd=str(where)), **fields)
         caller = Caller(folder=str(where), environ={"HOME": "/nobody"})
         return self.recording.place(told, caller)
 
-    def record(self, told: Told) -> list[bool]:
+    def record(self, told: HookCall) -> list[bool]:
         """Whether each event of it is new."""
         place = self.place(self.folder)
         return self.recording.record(told, place).result(TIMEOUT)
@@ -77,7 +77,7 @@ def hooked(tmp_path: Path) -> Iterator[Hooked]:
     store = CommittedStore(MemoryEngine(), unexpected)
     folder = tmp_path / "lighthouse"
     folder.mkdir()
-    yield Hooked(Importing(store, tmp_path / "data"), folder)
+    yield Hooked(ImportHarness(store, tmp_path / "data"), folder)
     store.close()
 
 
@@ -107,7 +107,7 @@ class TestOnce:
         before = hooked.events()
         spool = SpoolFolder(tmp_path / "spool")
         Spooling(spool=spool, secrets=hooked.recording.ingest.secrets).keep(told)
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         again = spool.get(name)
         assert again is not None
         assert not any(hooked.record(again))
@@ -272,7 +272,7 @@ class TestClean:
 class TestPlaces:
     @pytest.fixture
     def repository(self, tmp_path: Path) -> Repository:
-        return made(tmp_path / "one" / "app")
+        return make_repository(tmp_path / "one" / "app")
 
     def test_a_repository_is_a_project(self, hooked: Hooked, repository: Repository) -> None:
         found = hooked.place(repository.folder)
@@ -292,7 +292,7 @@ class TestPlaces:
     def test_another_of_the_same_name_is_another(
         self, hooked: Hooked, repository: Repository, tmp_path: Path
     ) -> None:
-        other = made(tmp_path / "two" / "app")
+        other = make_repository(tmp_path / "two" / "app")
         names = {hooked.place(each.folder).name for each in (repository, other)}
         assert len(names) == 2
         assert all(name.startswith("app") for name in names)
@@ -304,7 +304,7 @@ class TestPlaces:
         assert hooked.place(repository.folder, branch="feature/auth").branch == "feature/auth"
 
     def test_before_the_first_commit(self, hooked: Hooked, tmp_path: Path) -> None:
-        empty = git_repositories.made(tmp_path / "new", commits=0)
+        empty = git_repositories.make_repository(tmp_path / "new", commits=0)
         assert hooked.place(empty.folder).name == "new"
 
     @pytest.mark.parametrize("damage", ["HEAD", "config"])

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.model import signals
-from agent_memory.features.hooks.services.auto_capture import MAX_CAPTURES, TAG, Reflection
+from agent_memory.features.hooks.services.auto_capture import MAX_CAPTURES, TAG, AutoCapture
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import OrderedStore
 from tests.contract.stores import TIMEOUT
-from tests.recall_parts import MINUTE, NOW, Stopped, assembled, said
+from tests.recall_parts import MINUTE, NOW, FixedClock, build_recall, make_event
 
-PLACE = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
+PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 THRESHOLD = 0.8
 
@@ -37,33 +37,33 @@ class Thinking:
     """Reflection on a store of its own."""
 
     def __init__(self, store: OrderedStore, folder: Path) -> None:
-        self.parts = assembled(store, folder, None)
+        self.parts = build_recall(store, folder, None)
         self.log = StoredEventLog(store)
         self.memories = StoredMemories(store)
         self.reflection = self._made()
         self._times = count(NOW - 600 * MINUTE, 1000)
 
-    def _made(self) -> Reflection:
+    def _made(self) -> AutoCapture:
         capture = Capture(
             memories=self.memories,
             log=self.log,
             secrets=_secrets(),
-            clock=Stopped(),
-            captured=lambda: None,
+            clock=FixedClock(),
+            on_capture=lambda: None,
         )
-        return Reflection(log=self.log, capture=capture, recall=self.parts.recall)
+        return AutoCapture(log=self.log, capture=capture, recall=self.parts.recall)
 
     def hear(self, words: str, role: str = "user", session: str = "talk") -> str:
         """The event's id."""
-        event = said(words, next(self._times), role=role, session=session)
+        event = make_event(words, next(self._times), role=role, session=session)
         self.log.append([event]).result(TIMEOUT)
         return event.event_id
 
     def look_back(self, threshold: float = THRESHOLD, session: str = "talk") -> list[Memory]:
-        return self.reflection.session(session, PLACE, threshold)
+        return self.reflection.capture_session(session, PLACE, threshold)
 
-    def change(self, memory: Memory, status: Status) -> Memory:
-        changed = memories.changed(memory, NOW, status=status)
+    def change(self, memory: Memory, status: MemoryStatus) -> Memory:
+        changed = memories.update_fields(memory, NOW, status=status)
         assert self.memories.write([MemoryChange(memory, changed, None)]) == [True]
         return changed
 
@@ -139,36 +139,36 @@ class TestLookingBack:
     def test_the_latest_of_a_long_session(self, thinking: Thinking) -> None:
         """What came before was looked at by the compactions before."""
         events = [
-            said(f"Line {number}", NOW - 600 * MINUTE + number, session="long")
+            make_event(f"Line {number}", NOW - 600 * MINUTE + number, session="long")
             for number in range(450)
         ]
-        events[0] = said("[decision] Use MySQL", events[0].at_ms, session="long")
-        events[-1] = said("[decision] Use PostgreSQL", events[-1].at_ms, session="long")
+        events[0] = make_event("[decision] Use MySQL", events[0].at_ms, session="long")
+        events[-1] = make_event("[decision] Use PostgreSQL", events[-1].at_ms, session="long")
         thinking.log.append(events).result(TIMEOUT)
         found = thinking.look_back(session="long")
         assert [each.summary for each in found] == ["Use PostgreSQL"]
 
 
 class TestWhatIsGone:
-    @pytest.mark.parametrize("status", [Status.ARCHIVED, Status.TOMBSTONE])
-    def test_it_is_not_revived(self, thinking: Thinking, status: Status) -> None:
+    @pytest.mark.parametrize("status", [MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE])
+    def test_it_is_not_revived(self, thinking: Thinking, status: MemoryStatus) -> None:
         thinking.hear("[decision] Use PostgreSQL")
         (found,) = thinking.look_back()
         changed = thinking.change(found, status)
         assert thinking.look_back() == []
         assert thinking.memories.get(found.key) == changed
 
-    @pytest.mark.parametrize("status", [Status.ARCHIVED, Status.TOMBSTONE])
-    def test_nor_by_what_an_agent_tells(self, thinking: Thinking, status: Status) -> None:
-        (found,) = thinking.reflection.told("", ("Use JWT",), PLACE)
+    @pytest.mark.parametrize("status", [MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE])
+    def test_nor_by_what_an_agent_tells(self, thinking: Thinking, status: MemoryStatus) -> None:
+        (found,) = thinking.reflection.capture_summary("", ("Use JWT",), PLACE)
         changed = thinking.change(found, status)
-        assert thinking.reflection.told("", ("Use JWT",), PLACE) == []
+        assert thinking.reflection.capture_summary("", ("Use JWT",), PLACE) == []
         assert thinking.memories.get(found.key) == changed
 
 
 class TestWhatAnAgentTells:
     def test_its_decisions_and_its_summary(self, thinking: Thinking) -> None:
-        kept = thinking.reflection.told(
+        kept = thinking.reflection.capture_summary(
             "User implemented authentication", ("Use JWT", "Store tokens in cookies"), PLACE
         )
         assert [(each.namespace, each.summary) for each in kept] == [
@@ -177,29 +177,33 @@ class TestWhatAnAgentTells:
             ("progress", "User implemented authentication"),
         ]
         assert all(TAG in each.tags for each in kept)
-        assert thinking.reflection.told("", ("Use JWT",), PLACE) == []
+        assert thinking.reflection.capture_summary("", ("Use JWT",), PLACE) == []
 
     def test_a_long_one_is_a_summary_and_its_content(self, thinking: Thinking) -> None:
         words = "They spoke of the lamp.\n" * 500
-        (kept,) = thinking.reflection.told(words, (), PLACE)
+        (kept,) = thinking.reflection.capture_summary(words, (), PLACE)
         assert len(kept.summary) <= memories.MAX_SUMMARY_CHARS
         assert kept.summary.endswith("...")
         assert kept.content.strip() == words.strip()
 
     @pytest.mark.parametrize("words", ["", "  \n", "<memory_context>old</memory_context>"])
     def test_nothing_is_no_memory(self, thinking: Thinking, words: str) -> None:
-        assert thinking.reflection.told(words, (words,), PLACE) == []
+        assert thinking.reflection.capture_summary(words, (words,), PLACE) == []
 
     def test_what_we_said_is_not_kept(self, thinking: Thinking) -> None:
-        (kept,) = thinking.reflection.told("Done. <auto_captured>x</auto_captured>", (), PLACE)
+        (kept,) = thinking.reflection.capture_summary(
+            "Done. <auto_captured>x</auto_captured>", (), PLACE
+        )
         assert kept.summary == "Done."
 
     def test_strange_words(self, thinking: Thinking) -> None:
-        kept = thinking.reflection.told("a \ud800 b \0 c", ("\x07 bell", "\u2028"), PLACE)
+        kept = thinking.reflection.capture_summary(
+            "a \ud800 b \0 c", ("\x07 bell", "\u2028"), PLACE
+        )
         assert all(each.summary.encode() for each in kept)
 
     def test_secrets_are_redacted(self, thinking: Thinking) -> None:
-        (kept,) = thinking.reflection.told(f"The key is {TOKEN}", (), PLACE)
+        (kept,) = thinking.reflection.capture_summary(f"The key is {TOKEN}", (), PLACE)
         assert TOKEN not in f"{kept.summary} {kept.content}"
         thinking.hear(f"[decision] Use the key {TOKEN} for the shop")
         (heard,) = thinking.look_back()
@@ -215,7 +219,7 @@ class TestSaidBefore:
         assert thinking.look_back() == []
 
     def test_in_another_project_it_is_another(self, thinking: Thinking) -> None:
-        elsewhere = Place(domain=Domain("project:mill"), home=Home("/mill/.git"))
+        elsewhere = MemoryLocation(domain=Domain("project:mill"), home=Home("/mill/.git"))
         by_hand = Draft(namespace="decisions", summary="Use PostgreSQL")
         thinking.reflection.capture.capture(by_hand, elsewhere)
         thinking.hear("[decision] Use PostgreSQL because of JSONB support")

@@ -13,11 +13,17 @@ from pygit2.enums import ConfigLevel
 from agent_memory.features.memories.adapters.git import origins
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import Located
+from agent_memory.features.memories.model.projects import RepositoryInfo
 from agent_memory.features.memories.ports import Repositories
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import USER
-from tests.git_repositories import Repository, cloned, environment, made, memory
+from tests.git_repositories import (
+    Repository,
+    build_environ,
+    clone_repository,
+    make_repository,
+    memory,
+)
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def users_config(tmp_path: Path) -> Iterator[Path]:
     pygit2.settings.search_path[ConfigLevel.GLOBAL] = before
 
 
-def located(repositories: Repositories, folder: Path, **environ: str) -> Located:
+def located(repositories: Repositories, folder: Path, **environ: str) -> RepositoryInfo:
     found = repositories.locate(str(folder), environ)
     assert found is not None
     return found
@@ -44,10 +50,10 @@ def located(repositories: Repositories, folder: Path, **environ: str) -> Located
 
 class TestLocating:
     def test_a_folder_of_a_repository(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         inner = app.folder / "src" / "deep"
         inner.mkdir(parents=True)
-        expected = Located(
+        expected = RepositoryInfo(
             home=Home(str(app.folder / ".git")),
             name="app",
             origin="",
@@ -64,17 +70,17 @@ class TestLocating:
         assert repositories.locate(str(tmp_path / "nowhere"), {}) is None
         assert not repositories.exists(Home(str(tmp_path)))
         with pytest.raises(GitFailed, match="no repository"):
-            repositories.notebook(Home(str(tmp_path)), USER)
+            repositories.open_notebook(Home(str(tmp_path)), USER)
 
     def test_before_the_first_commit(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app", commits=0)
+        app = make_repository(tmp_path / "app", commits=0)
         found = located(repositories, app.folder)
         assert (found.commit, found.branch) == ("", "main")
 
     def test_a_detached_head_is_on_no_branch(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        app = made(tmp_path / "app", commits=2)
+        app = make_repository(tmp_path / "app", commits=2)
         app.git("checkout", "--quiet", "--detach", "HEAD~1")
         found = located(repositories, app.folder)
         assert (found.commit, found.branch) == (app.head, "")
@@ -82,7 +88,7 @@ class TestLocating:
     def test_worktrees_are_one_repository_at_their_own_commits(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         app.git("worktree", "add", "--quiet", "-b", "feature/x", str(tmp_path / "linked"))
         linked = Repository(tmp_path / "linked", app.environ)
         linked.commit()
@@ -94,7 +100,7 @@ class TestLocating:
     def test_a_submodule_is_a_repository_of_its_own(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        part, app = made(tmp_path / "part"), made(tmp_path / "app")
+        part, app = make_repository(tmp_path / "part"), make_repository(tmp_path / "app")
         app.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(part.folder))
         inner = located(repositories, app.folder / "part")
         assert inner.home != located(repositories, app.folder).home
@@ -106,7 +112,7 @@ class TestLocating:
     def test_a_bare_repository(
         self, repositories: Repositories, tmp_path: Path, folder: str, name: str
     ) -> None:
-        bare = cloned(made(tmp_path / "source"), tmp_path / folder, "--bare")
+        bare = clone_repository(make_repository(tmp_path / "source"), tmp_path / folder, "--bare")
         found = located(repositories, bare.folder)
         assert (found.home, found.name) == (Home(str(bare.folder)), name)
         assert found.commit == bare.head
@@ -115,9 +121,11 @@ class TestLocating:
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
         """As `safe.bareRepository = explicit` has it: such a folder can be committed and cloned."""
-        app = made(tmp_path / "app")
-        inner = cloned(made(tmp_path / "source"), app.folder / "docs/example", "--bare")
-        deep = cloned(inner, inner.folder / "more/deeper.git", "--bare")
+        app = make_repository(tmp_path / "app")
+        inner = clone_repository(
+            make_repository(tmp_path / "source"), app.folder / "docs/example", "--bare"
+        )
+        deep = clone_repository(inner, inner.folder / "more/deeper.git", "--bare")
         for folder in (inner.folder, inner.folder / "objects", deep.folder):
             assert located(repositories, folder).home == app.home
         assert located(repositories, app.folder, GIT_DIR=str(inner.folder)).home == inner.home
@@ -125,27 +133,27 @@ class TestLocating:
     def test_git_dir_of_the_caller_comes_first(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        app, other = made(tmp_path / "app"), made(tmp_path / "other")
+        app, other = make_repository(tmp_path / "app"), make_repository(tmp_path / "other")
         assert located(repositories, app.folder, GIT_DIR=str(other.folder / ".git")).name == "other"
         assert located(repositories, app.folder, GIT_DIR="../other/.git").name == "other"
         assert located(repositories, app.folder, GIT_DIR="/nowhere").name == "app"
 
     def test_links_lead_to_one_home(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         (tmp_path / "link").symlink_to(app.folder)
         assert located(repositories, tmp_path / "link").home == app.home
 
     def test_a_partial_clone(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         app.git("config", "uploadpack.allowFilter", "true")
-        outside = Repository(tmp_path, environment(tmp_path))
+        outside = Repository(tmp_path, build_environ(tmp_path))
         outside.git("clone", "--quiet", "--filter=blob:none", f"file://{app.folder}", "partial")
         assert located(repositories, tmp_path / "partial").commit == app.head
 
 
 class TestBrokenRepositories:
     def test_a_head_that_leads_nowhere(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         (app.folder / ".git/refs/heads/main").write_text("f" * 40 + "\n")
         with pytest.raises(GitFailed, match="git fsck"):
             repositories.locate(str(app.folder), {})
@@ -153,7 +161,7 @@ class TestBrokenRepositories:
     def test_a_worktree_without_its_repository_is_not_taken_for_another(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        around, app = made(tmp_path / "around"), made(tmp_path / "app")
+        around, app = make_repository(tmp_path / "around"), make_repository(tmp_path / "app")
         linked = around.folder / "linked"
         app.git("worktree", "add", "--quiet", "--detach", str(linked))
         app.folder.rename(tmp_path / "moved")
@@ -161,13 +169,13 @@ class TestBrokenRepositories:
             repositories.locate(str(linked), {})
 
     def test_a_config_that_cannot_be_read(self, repositories: Repositories, tmp_path: Path) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         (app.folder / ".git/config").write_text("[core\n")
         with pytest.raises(GitFailed, match=str(app.folder)):
             repositories.locate(str(app.folder), {})
 
     def test_sha256_is_not_supported(self, repositories: Repositories, tmp_path: Path) -> None:
-        Repository(tmp_path, environment(tmp_path)).git(
+        Repository(tmp_path, build_environ(tmp_path)).git(
             "init", "--quiet", "--object-format=sha256", "app"
         )
         with pytest.raises(GitFailed, match="SHA-256"):
@@ -176,7 +184,7 @@ class TestBrokenRepositories:
     def test_an_unknown_extension_is_named(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         app.git("config", "extensions.unheardOf", "true")
         app.git("config", "core.repositoryFormatVersion", "1")
         with pytest.raises(GitFailed, match="unheardof"):
@@ -186,7 +194,7 @@ class TestBrokenRepositories:
     def test_someone_elses_repository_says_how_to_trust_it(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         for path in (app.folder, *app.folder.rglob("*")):
             os.chown(path, 12345, 12345)
         with pytest.raises(GitFailed, match=r"safe\.directory") as caught:
@@ -213,7 +221,7 @@ class TestOrigins:
         ],
     )
     def test_one_repository_has_one_spelling(self, tmp_path: Path, address: str) -> None:
-        assert origins.normalised(address, tmp_path) == "github.com/acme/app"
+        assert origins.normalize_origin(address, tmp_path) == "github.com/acme/app"
 
     @pytest.mark.parametrize(
         ("address", "spelling"),
@@ -230,11 +238,13 @@ class TestOrigins:
     def test_what_differs_stays_different(
         self, tmp_path: Path, address: str, spelling: str
     ) -> None:
-        assert origins.normalised(address, tmp_path) == spelling
+        assert origins.normalize_origin(address, tmp_path) == spelling
 
     def test_a_local_remote_is_its_path(self, repositories: Repositories, tmp_path: Path) -> None:
-        bare = cloned(made(tmp_path / "source"), tmp_path / "app.git", "--bare")
-        clone = cloned(bare, tmp_path / "clone")
+        bare = clone_repository(
+            make_repository(tmp_path / "source"), tmp_path / "app.git", "--bare"
+        )
+        clone = clone_repository(bare, tmp_path / "clone")
         for address in (
             str(bare.folder),
             f"{bare.folder}/",
@@ -249,7 +259,7 @@ class TestOrigins:
     def test_the_users_short_forms_are_resolved_and_not_those_of_the_repository(
         self, repositories: Repositories, tmp_path: Path, users_config: Path
     ) -> None:
-        app = made(tmp_path / "app")
+        app = make_repository(tmp_path / "app")
         app.git("remote", "add", "upstream", "https://example.org/not/this")
         assert located(repositories, app.folder).origin == ""
         app.git("remote", "add", "origin", "gh:acme/app.git")
@@ -261,8 +271,10 @@ class TestOrigins:
     def test_worktrees_see_a_relative_origin_from_the_main_one(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        bare = cloned(made(tmp_path / "source"), tmp_path / "app.git", "--bare")
-        clone = cloned(bare, tmp_path / "clone")
+        bare = clone_repository(
+            make_repository(tmp_path / "source"), tmp_path / "app.git", "--bare"
+        )
+        clone = clone_repository(bare, tmp_path / "clone")
         clone.git("remote", "set-url", "origin", "../app.git")
         clone.git("worktree", "add", "--quiet", "--detach", str(tmp_path / "deep/er/linked"))
         assert located(repositories, tmp_path / "deep/er/linked").origin == str(bare.folder)
@@ -273,16 +285,16 @@ class TestPrivateRepositories:
     def test_it_is_made_at_first_use_for_its_owner_only(
         self, repositories: Repositories, tmp_path: Path, name: str
     ) -> None:
-        home = repositories.private(name)
+        home = repositories.get_private_home(name)
         assert home == str(tmp_path / "data" / name)
         assert not repositories.exists(home)
-        notebook = repositories.notebook(home, USER)
+        notebook = repositories.open_notebook(home, USER)
         assert stat.S_IMODE(Path(home).stat().st_mode) == 0o700
         assert repositories.exists(home)
-        assert repositories.private(name) == home
-        notebook.keep([memory("x", domain=USER)])
+        assert repositories.get_private_home(name) == home
+        notebook.write([memory("x", domain=USER)])
         assert len(notebook.read().memories) == 1
-        bare = Repository(Path(home), environment(tmp_path))
+        bare = Repository(Path(home), build_environ(tmp_path))
         assert bare.git("rev-parse", "--is-bare-repository", "--abbrev-ref", "HEAD") == "true\nmain"
         assert bare.succeeds("fsck", "--strict")
 
@@ -291,27 +303,27 @@ class TestPrivateRepositories:
     ) -> None:
         homes = []
         for each in (repositories, GitRepositories(tmp_path / "other machine")):
-            homes.append(each.private("user.git"))
-            each.notebook(homes[-1], USER)
-        heads = {Repository(Path(home), environment(tmp_path)).head for home in homes}
+            homes.append(each.get_private_home("user.git"))
+            each.open_notebook(homes[-1], USER)
+        heads = {Repository(Path(home), build_environ(tmp_path)).head for home in homes}
         assert len(heads) == 1
 
     def test_one_that_was_made_only_half_is_finished(
         self, repositories: Repositories, tmp_path: Path
     ) -> None:
-        made(tmp_path / "data" / "user.git", bare=True)
-        home = repositories.private("user.git")
-        repositories.notebook(home, USER)
-        assert Repository(Path(home), environment(tmp_path)).head
+        make_repository(tmp_path / "data" / "user.git", bare=True)
+        home = repositories.get_private_home("user.git")
+        repositories.open_notebook(home, USER)
+        assert Repository(Path(home), build_environ(tmp_path)).head
 
     def test_many_at_once_make_one(self, tmp_path: Path) -> None:
         repositories = GitRepositories(tmp_path / "data")
-        home = repositories.private("user.git")
+        home = repositories.get_private_home("user.git")
         heads: list[str] = []
 
         def make() -> None:
-            repositories.notebook(home, USER)
-            heads.append(Repository(Path(home), environment(tmp_path)).head)
+            repositories.open_notebook(home, USER)
+            heads.append(Repository(Path(home), build_environ(tmp_path)).head)
 
         threads = [threading.Thread(target=make) for _ in range(8)]
         for each in threads:
@@ -337,10 +349,10 @@ class TestPrivateRepositories:
     )
     def test_no_name_leads_elsewhere(self, repositories: Repositories, name: str) -> None:
         with pytest.raises(InvalidInput, match="no name"):
-            repositories.private(name)
+            repositories.get_private_home(name)
 
     def test_a_folder_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         repositories = GitRepositories(tmp_path / "file")
         with pytest.raises(GitFailed, match="cannot be made"):
-            repositories.notebook(repositories.private("user.git"), USER)
+            repositories.open_notebook(repositories.get_private_home("user.git"), USER)

@@ -13,15 +13,21 @@ from agent_memory.features.knowledge.model import run_sessions, sessions
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
-from agent_memory.features.knowledge.services.knowledge import Shelf
+from agent_memory.features.knowledge.services.knowledge import RecordService
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import history
 from agent_memory.features.runs.model.chats import Message, Role
-from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, Used
-from agent_memory.features.runs.services.recorder import About, RunMemory
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Prompted,
+    Recorded,
+    RunFinished,
+    ToolUsed,
+)
+from agent_memory.features.runs.services.recorder import RunInfo, RunMemory
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.secrets.model.secrets import WITHHELD
@@ -36,8 +42,18 @@ from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.engines import HeldEngine
 from tests.contract.stores import commit, memory, unexpected
 from tests.contract.test_learning import Learner, learner
-from tests.runs_kept import AGENT, READ, RESIZED, TEST, about, call, chat_of, check_chat, events_of
-from tests.sessions_told import START, THUMBNAILS, told
+from tests.runs_kept import (
+    AGENT,
+    READ,
+    RESIZED,
+    TEST,
+    build_chat,
+    build_events,
+    call,
+    check_chat,
+    make_about,
+)
+from tests.sessions_told import START, THUMBNAILS, build_session
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 HOUR = 3_600_000
@@ -61,23 +77,23 @@ class Office:
         self.log = StoredEventLog(store)
         self.clock = Ticking()
         self.memory = RunMemory(
-            ingest=Ingest(log=self.log, secrets=secrets or PassThrough(), recorded=lambda: None),
+            ingest=Ingest(log=self.log, secrets=secrets or PassThrough(), on_record=lambda: None),
             log=self.log,
             knowledge=self.learner.knowledge,
             clock=self.clock,
         )
 
-    def keeps(self, kept: Iterable[Kept], whose: About | None = None) -> None:
-        diary = self.memory.diary(whose or about())
+    def keeps(self, kept: Iterable[Recorded], whose: RunInfo | None = None) -> None:
+        diary = self.memory.diary(whose or make_about())
         for each in kept:
-            diary.keep(each)
-        diary.settle()
+            diary.record(each)
+        diary.flush()
 
     def learns(self) -> None:
         self.learner.learning.keep_up(lambda: None)
 
     def events(self, session: str = "s") -> list[Event]:
-        page = self.log.of_session(SessionId(session), after=None, limit=1000)
+        page = self.log.list_session(SessionId(session), after=None, limit=1000)
         return list(page.events)
 
     def chat(self, session: str = "s") -> list[Message]:
@@ -123,15 +139,15 @@ class TestDiary:
         office.keeps(RESIZED)
         events = office.events()
         assert [each.event_id for each in events] == sorted(each.event_id for each in events)
-        assert office.chat() == chat_of(RESIZED)
+        assert office.chat() == build_chat(RESIZED)
 
     def test_what_was_denied_or_failed_says_so(self, office: Office) -> None:
         kept = (
             Prompted("Go"),
             Answered(content="", calls=(READ, TEST)),
-            Used(call=READ, outcome=Outcome.FAILED, text="no such file"),
-            Used(call=TEST, outcome=Outcome.DENIED, text="denied: not now"),
-            Finished(outcome=Outcome.DENIED),
+            ToolUsed(call=READ, outcome=Outcome.FAILED, text="no such file"),
+            ToolUsed(call=TEST, outcome=Outcome.DENIED, text="denied: not now"),
+            RunFinished(outcome=Outcome.DENIED),
         )
         office.keeps(kept)
         _, read, test, _ = office.events()
@@ -146,9 +162,9 @@ class TestDiary:
             (
                 Prompted("Why? <memory_context>\n  <a>told</a>\n</memory_context>"),
                 Answered(content="", calls=(asked, again, failed)),
-                Used(call=asked, outcome=Outcome.COMPLETED, text="the lamp was told"),
-                Used(call=again, outcome=Outcome.COMPLETED, text="the lamp was told"),
-                Used(call=failed, outcome=Outcome.FAILED, text="the index is gone"),
+                ToolUsed(call=asked, outcome=Outcome.COMPLETED, text="the lamp was told"),
+                ToolUsed(call=again, outcome=Outcome.COMPLETED, text="the lamp was told"),
+                ToolUsed(call=failed, outcome=Outcome.FAILED, text="the index is gone"),
             )
         )
         assert [each.text for each in office.events()] == [
@@ -175,7 +191,7 @@ class TestDiary:
             [
                 Prompted("Go"),
                 *(
-                    Used(call=each, outcome=Outcome.COMPLETED, text="done")
+                    ToolUsed(call=each, outcome=Outcome.COMPLETED, text="done")
                     for each in (written, many, broken)
                 ),
             ]
@@ -192,8 +208,8 @@ class TestDiary:
             (
                 Prompted(text),
                 Answered(content=text, calls=(odd,), whole=False),
-                Used(call=odd, outcome=Outcome.FAILED, text=text),
-                Finished(outcome=Outcome.FAILED, error=text),
+                ToolUsed(call=odd, outcome=Outcome.FAILED, text=text),
+                RunFinished(outcome=Outcome.FAILED, error=text),
             )
         )
         assert [each.role for each in office.chat()] == [
@@ -206,30 +222,30 @@ class TestDiary:
     def test_names_that_cannot_be_kept_are_refused_at_once(self) -> None:
         for wrong in ({"session_id": ""}, {"session_id": "x" * 257}, {"run_id": "x" * 65}):
             with pytest.raises(InvalidInput):
-                replace(about(), **wrong)  # type: ignore[arg-type]
+                replace(make_about(), **wrong)  # type: ignore[arg-type]
 
     def test_nobody_waits_until_it_settles(self) -> None:
         engine = HeldEngine(MemoryEngine())
         store = CommittedStore(engine, unexpected)
         office = Office(store)
-        diary = office.memory.diary(about())
+        diary = office.memory.diary(make_about())
         for each in RESIZED:
-            diary.keep(each)
+            diary.record(each)
         engine.wait_until_held()
         engine.release()
-        diary.settle()
-        assert office.chat() == chat_of(RESIZED)
+        diary.flush()
+        assert office.chat() == build_chat(RESIZED)
         store.close()
 
     def test_a_store_that_is_gone_is_told_when_it_settles(self) -> None:
         store = memory(Path())
-        diary = Office(store).memory.diary(about())
-        diary.keep(Prompted("Hello"))
-        diary.settle()
+        diary = Office(store).memory.diary(make_about())
+        diary.record(Prompted("Hello"))
+        diary.flush()
         store.close()
-        diary.keep(Answered(content="Hi"))
+        diary.record(Answered(content="Hi"))
         with pytest.raises(StorageFailed):
-            diary.settle()
+            diary.flush()
 
 
 class TestSecrets:
@@ -237,10 +253,10 @@ class TestSecrets:
     KEPT = (
         Prompted(f"Use {TOKEN}"),
         Answered(content="Yes", calls=(READ, TEST)),
-        Used(call=ASKED, outcome=Outcome.FAILED, text="no"),
-        Used(call=TEST, outcome=Outcome.COMPLETED, text=f"export TOKEN={TOKEN}\nok"),
+        ToolUsed(call=ASKED, outcome=Outcome.FAILED, text="no"),
+        ToolUsed(call=TEST, outcome=Outcome.COMPLETED, text=f"export TOKEN={TOKEN}\nok"),
         Answered(content="Done"),
-        Finished(outcome=Outcome.FAILED, error=f"bad {TOKEN}"),
+        RunFinished(outcome=Outcome.FAILED, error=f"bad {TOKEN}"),
     )
 
     @pytest.mark.parametrize("mode", ["redact", "block"])
@@ -265,7 +281,7 @@ class TestSecrets:
     def test_where_even_a_name_is_one_the_event_is_there(self, store: OrderedStore) -> None:
         office = Office(store, Re2Filter(mode="block"))
         odd = call(TOKEN, TOKEN, "{}")
-        office.keeps((Prompted("Go"), Used(call=odd, outcome=Outcome.FAILED, text="no tool")))
+        office.keeps((Prompted("Go"), ToolUsed(call=odd, outcome=Outcome.FAILED, text="no tool")))
         assert TOKEN not in str(office.events())
         assert [each.role.value for each in office.chat()] == [
             "user", "assistant", "tool", "assistant",
@@ -276,47 +292,47 @@ class TestSecrets:
     )
     def test_a_runs_own_id_is_none(self, store: OrderedStore, run_id: str) -> None:
         office = Office(store, Re2Filter(mode="redact"))
-        office.keeps(RESIZED, about(run=run_id))
-        assert office.chat() == chat_of(RESIZED)
+        office.keeps(RESIZED, make_about(run=run_id))
+        assert office.chat() == build_chat(RESIZED)
 
 
 class TestHistory:
     def test_it_is_what_the_run_had(self, office: Office) -> None:
         office.keeps(RESIZED)
-        assert office.chat() == chat_of(RESIZED)
+        assert office.chat() == build_chat(RESIZED)
 
     def test_runs_follow_each_other(self, office: Office) -> None:
-        office.keeps(RESIZED, about(run="r1"))
-        office.keeps((Prompted("Thanks"), Answered(content="Welcome")), about(run="r2"))
+        office.keeps(RESIZED, make_about(run="r1"))
+        office.keeps((Prompted("Thanks"), Answered(content="Welcome")), make_about(run="r2"))
         first, second = office.memory.history(SessionId("s"))
-        assert list(first) == chat_of(RESIZED)
+        assert list(first) == build_chat(RESIZED)
         assert [each.content for each in second] == ["Thanks", "Welcome"]
         assert office.memory.history(SessionId("other")) == []
 
     def test_runs_beside_each_other_do_not_mix(self, office: Office) -> None:
-        one, two = (office.memory.diary(about(run=name)) for name in ("r1", "r2"))
+        one, two = (office.memory.diary(make_about(run=name)) for name in ("r1", "r2"))
         for each in RESIZED:
-            one.keep(each)
-            two.keep(each)
-        one.settle()
-        two.settle()
-        assert office.chat() == chat_of(RESIZED) * 2
+            one.record(each)
+            two.record(each)
+        one.flush()
+        two.flush()
+        assert office.chat() == build_chat(RESIZED) * 2
 
     @pytest.mark.parametrize(
         ("end", "told"),
         [
-            (Finished(outcome=Outcome.CANCELLED), "[cancelled]"),
-            (Finished(outcome=Outcome.DENIED), "[denied]"),
-            (Finished(outcome=Outcome.FAILED, error="no model"), "[failed: no model]"),
-            (Finished(outcome=Outcome.COMPLETED), "[no answer]"),
+            (RunFinished(outcome=Outcome.CANCELLED), "[cancelled]"),
+            (RunFinished(outcome=Outcome.DENIED), "[denied]"),
+            (RunFinished(outcome=Outcome.FAILED, error="no model"), "[failed: no model]"),
+            (RunFinished(outcome=Outcome.COMPLETED), "[no answer]"),
             (None, "[interrupted]"),
         ],
     )
     def test_a_run_without_an_answer_has_one(
-        self, office: Office, end: Finished | None, told: str
+        self, office: Office, end: RunFinished | None, told: str
     ) -> None:
         office.keeps([Prompted("Go"), *([end] if end else [])])
-        office.keeps((Prompted("And now?"), Answered(content="Yes")), about(run="r2"))
+        office.keeps((Prompted("And now?"), Answered(content="Yes")), make_about(run="r2"))
         assert [each.content for each in office.chat()] == ["Go", told, "And now?", "Yes"]
 
     def test_of_other_agents_it_is_what_was_said(self, office: Office) -> None:
@@ -330,7 +346,7 @@ class TestHistory:
             ("stop", ""),
             ("user", "Fix it"),
         )
-        events = told("s", lines)
+        events = build_session("s", lines)
         office.log.append(events).result()
         office.clock.at = events[-1].at_ms
         office.keeps((Prompted("Go on"), Answered(content="Done")))
@@ -344,8 +360,8 @@ class TestHistory:
         ]
 
     def test_what_was_forgotten_leaves_it_valid(self, office: Office) -> None:
-        for gone in range(len(events_of("s", "r", RESIZED))):
-            whose = about(f"s{gone}", run=f"r{gone}")
+        for gone in range(len(build_events("s", "r", RESIZED))):
+            whose = make_about(f"s{gone}", run=f"r{gone}")
             office.keeps(RESIZED, whose)
             office.learner.forgets(office.events(whose.session_id)[gone])
             check_chat(office.chat(whose.session_id))
@@ -354,11 +370,11 @@ class TestHistory:
 
     def test_of_a_long_session_its_end_is_read(self, office: Office) -> None:
         for number in range(5):
-            office.keeps(RESIZED, about(run=f"r{number}"))
+            office.keeps(RESIZED, make_about(run=f"r{number}"))
         found = replace(office.memory, max_events=10).history(SessionId("s"))
-        assert list(found[-1]) == chat_of(RESIZED)
+        assert list(found[-1]) == build_chat(RESIZED)
         assert len(found) == 2
-        assert found[0][0].content == chat_of(RESIZED)[0].content
+        assert found[0][0].content == build_chat(RESIZED)[0].content
         check_chat([each for some in found for each in some])
 
     def test_of_a_long_run_its_prompt_and_its_end(self, office: Office) -> None:
@@ -368,7 +384,7 @@ class TestHistory:
             for number in range(20)
             for each in (
                 Answered(content=f"turn {number}", calls=(READ,)),
-                Used(call=READ, outcome=Outcome.COMPLETED, text=page),
+                ToolUsed(call=READ, outcome=Outcome.COMPLETED, text=page),
             )
         ]
         office.keeps([Prompted("Read all"), *turns, Answered(content="Read.")])
@@ -392,36 +408,36 @@ class TestEpisodes:
     def test_a_run_is_one(
         self, office: Office, outcome: Outcome | None, success: bool, code: str | None
     ) -> None:
-        end = [] if outcome is None else [Finished(outcome=outcome)]
+        end = [] if outcome is None else [RunFinished(outcome=outcome)]
         office.keeps([Prompted("Fix the lamp\nof the house"), *end])
         office.learns()
         (found,) = office.learner.episodes()
         assert (found.trigger_type, found.success, found.error_code) == ("run", success, code)
         assert (found.summary, found.agent_id, found.session_id) == ("Fix the lamp", AGENT, "s")
-        assert found.id == run_sessions.id_of(SessionId("s"), "r1")
+        assert found.id == run_sessions.derive_id(SessionId("s"), "r1")
 
     def test_each_run_of_a_session_is_one_and_the_session_none(self, office: Office) -> None:
         for number in range(3):
-            office.keeps([Prompted(f"Do {number}")], about(run=f"r{number}"))
+            office.keeps([Prompted(f"Do {number}")], make_about(run=f"r{number}"))
             office.learns()
         assert sorted(office.episodes()) == ["Do 0", "Do 1", "Do 2"]
         assert office.learner.users() == {"local:ann": 1}
-        (session,) = office.learner.knowledge.page(Session, limit=9, offset=0)[0]
+        (session,) = office.learner.knowledge.list_page(Session, limit=9, offset=0)[0]
         assert (session.episode_id, session.summary, session.events) == (None, "Do 0", 3)
 
     @pytest.mark.parametrize("first", ["talk", "run"])
     def test_what_was_said_beside_them_is_one_too(self, office: Office, first: str) -> None:
         at = START + HOUR if first == "run" else START
         run_at = START if first == "run" else START + HOUR
-        heard = told("s", THUMBNAILS, start=at)
-        ran = events_of("s", "r1", RESIZED[:2], start=run_at)
+        heard = build_session("s", THUMBNAILS, start=at)
+        ran = build_events("s", "r1", RESIZED[:2], start=run_at)
         for events in (ran, heard) if first == "run" else (heard, ran):
             office.learner.hears(events)
         alone = Office(memory(Path()))
         alone.learner.hears(heard)
         kept = {each.id: each for each in office.learner.episodes()}
         (expected,) = alone.learner.episodes()
-        assert kept[sessions.id_of(SessionId("s"))] == expected
+        assert kept[sessions.derive_id(SessionId("s"))] == expected
         assert len(kept) == 2
 
     @pytest.mark.parametrize("seed", range(4))
@@ -432,9 +448,9 @@ class TestEpisodes:
             event
             for day in range(3)
             for event in (
-                *told("a", THUMBNAILS[:9], start=START + day * HOUR)[day:],
-                *events_of("a", f"r{day}", RESIZED, start=START + day * HOUR + 7_500),
-                *events_of("b", f"q{day}", RESIZED, start=START + day * HOUR),
+                *build_session("a", THUMBNAILS[:9], start=START + day * HOUR)[day:],
+                *build_events("a", f"r{day}", RESIZED, start=START + day * HOUR + 7_500),
+                *build_events("b", f"q{day}", RESIZED, start=START + day * HOUR),
             )
         ]
         everything = list({each.event_id: each for each in everything}.values())
@@ -447,36 +463,38 @@ class TestEpisodes:
             office.learner.hears(everything[first : first + size])
         assert office.learner.knows() == in_order.learner.knows()
         for kind in (Run, RunSession):
-            found = office.learner.knowledge.after(kind, "", limit=100)
-            assert found == in_order.learner.knowledge.after(kind, "", limit=100)
+            found = office.learner.knowledge.list_after(kind, "", limit=100)
+            assert found == in_order.learner.knowledge.list_after(kind, "", limit=100)
 
     def test_with_a_forgotten_run_goes_its_episode(self, office: Office) -> None:
         for number in range(3):
-            office.keeps(RESIZED, about(run=f"r{number}"))
+            office.keeps(RESIZED, make_about(run=f"r{number}"))
         office.learns()
         office.learner.forgets(*(e for e in office.events() if e.metadata["run_id"] == "r1"))
         left = [each.id for each in office.learner.episodes()]
-        assert left == [run_sessions.id_of(SessionId("s"), name) for name in ("r2", "r0")]
+        assert left == [run_sessions.derive_id(SessionId("s"), name) for name in ("r2", "r0")]
         (whole,) = office.memory.sessions(9)
         assert whole.runs == 2
         office.learner.forgets(*office.events())
         assert not any(office.learner.knows().values())
         assert office.memory.sessions(9) == []
-        assert office.learner.knowledge.after(Run, "", limit=9) == []
+        assert office.learner.knowledge.list_after(Run, "", limit=9) == []
 
     def test_what_was_set_by_hand_stays(self, office: Office) -> None:
-        office.learner.hears(events_of("s", "r1", RESIZED[:3]))
+        office.learner.hears(build_events("s", "r1", RESIZED[:3]))
         (found,) = office.learner.episodes()
-        Shelf(Episode, office.learner.knowledge, PassThrough()).change(found.id, {"summary": "Pic"})
-        office.learner.hears(events_of("s", "r1", RESIZED)[3:])
+        RecordService(Episode, office.learner.knowledge, PassThrough()).change(
+            found.id, {"summary": "Pic"}
+        )
+        office.learner.hears(build_events("s", "r1", RESIZED)[3:])
         assert office.episodes() == {"Pic": ("run", True, None)}
 
     def test_a_session_from_before_there_were_runs_goes_on(
         self, store: OrderedStore, office: Office
     ) -> None:
-        heard = told("s", THUMBNAILS)
+        heard = build_session("s", THUMBNAILS)
         office.learner.hears(heard)
-        key = b"session:" + sessions.id_of(SessionId("s")).encode()
+        key = b"session:" + sessions.derive_id(SessionId("s")).encode()
         stored = store.get(families.KNOWLEDGE, key)
         assert stored is not None
         fields = msgspec.msgpack.decode(stored[1:])
@@ -484,21 +502,21 @@ class TestEpisodes:
         older = stored[:1] + msgspec.msgpack.encode(fields)
         commit(store, Batch((Put(families.KNOWLEDGE, key, older),)))
         (before,) = office.learner.episodes()
-        office.learner.hears(events_of("s", "r1", RESIZED, start=heard[-1].at_ms + 1))
+        office.learner.hears(build_events("s", "r1", RESIZED, start=heard[-1].at_ms + 1))
         run, talk = office.learner.episodes()
         assert (talk, run.trigger_type) == (before, "run")
         assert office.learner.users() == {"local:ann": 1}
 
     def test_what_others_call_a_run_is_their_own(self, office: Office) -> None:
-        office.learner.hears(told("s", THUMBNAILS, run_id="trace-7"))
+        office.learner.hears(build_session("s", THUMBNAILS, run_id="trace-7"))
         (found,) = office.learner.episodes()
-        assert (found.trigger_type, found.id) == ("chat", sessions.id_of(SessionId("s")))
+        assert (found.trigger_type, found.id) == ("chat", sessions.derive_id(SessionId("s")))
 
 
 def test_what_runs_do_again_and_again_is_a_procedure(office: Office) -> None:
     for number in range(3):
-        office.keeps(RESIZED, about("s", run=f"r{number}"))
-    office.keeps(RESIZED, about("s", run="other", agent="kontekst:reviewer"))
+        office.keeps(RESIZED, make_about("s", run=f"r{number}"))
+    office.keeps(RESIZED, make_about("s", run="other", agent="kontekst:reviewer"))
     office.learns()
     habit = ("read_file", "edit_file", "run_command pytest")
     assert office.learner.procedures() == {habit: (3, 3)}
@@ -506,12 +524,12 @@ def test_what_runs_do_again_and_again_is_a_procedure(office: Office) -> None:
 
 class TestSessions:
     def test_those_that_had_runs_the_last_one_first(self, office: Office) -> None:
-        office.learner.hears(told("talk", THUMBNAILS))
-        office.keeps(RESIZED, about("one", run="r1"))
-        office.keeps(RESIZED, about("two", run="r2"))
+        office.learner.hears(build_session("talk", THUMBNAILS))
+        office.keeps(RESIZED, make_about("one", run="r1"))
+        office.keeps(RESIZED, make_about("two", run="r2"))
         office.keeps(
-            (Prompted("More"), Finished(outcome=Outcome.CANCELLED)),
-            about("one", run="r3", agent="kontekst:reviewer"),
+            (Prompted("More"), RunFinished(outcome=Outcome.CANCELLED)),
+            make_about("one", run="r3", agent="kontekst:reviewer"),
         )
         office.learns()
         one, two = office.memory.sessions(10)
@@ -524,8 +542,8 @@ class TestSessions:
         assert office.memory.sessions(1) == [one]
 
     def test_one_that_runs_has_no_outcome_yet(self, office: Office) -> None:
-        office.keeps(RESIZED, about(run="r1"))
-        office.keeps(RESIZED[:3], about(run="r2"))
+        office.keeps(RESIZED, make_about(run="r1"))
+        office.keeps(RESIZED[:3], make_about(run="r2"))
         office.learns()
         (found,) = office.memory.sessions(10)
         assert (found.runs, found.outcome) == (2, "")
@@ -534,6 +552,6 @@ class TestSessions:
 def test_a_session_whose_name_holds_a_secret_goes_on(store: OrderedStore) -> None:
     secret = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
     office = Office(store, Re2Filter(mode="redact"))
-    office.keeps([Prompted("Hello")], replace(about(), session_id=SessionId(secret)))
+    office.keeps([Prompted("Hello")], replace(make_about(), session_id=SessionId(secret)))
     assert office.chat(secret)[0].content == "Hello"
     assert office.events(secret) == []

@@ -11,12 +11,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agent_memory.features.operations.adapters.cron import MAX_JITTER_MS, CronScheduler, Job
+from agent_memory.features.operations.adapters.cron import (
+    MAX_JITTER_MS,
+    CronScheduler,
+    ScheduledJob,
+)
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobState, JobStatus, Result
+from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected
@@ -89,13 +93,13 @@ def start(jobs: JobStore, clock: SetClock) -> Iterator[Start]:
         cron: str = HOURLY,
         enabled: bool = True,
         timeout_seconds: float = TIMEOUT,
-        others: tuple[Job, ...] = (),
+        others: tuple[ScheduledJob, ...] = (),
         look_seconds: float = TIMEOUT,
     ) -> CronScheduler:
         scheduler = CronScheduler(
             [
-                Job(name=NAME, cron=cron, work=task, timeout_seconds=timeout_seconds),
-                Job(name=IDLE, cron="0 0 0 1 1 *", work=lambda check: check()),
+                ScheduledJob(name=NAME, cron=cron, work=task, timeout_seconds=timeout_seconds),
+                ScheduledJob(name=IDLE, cron="0 0 0 1 1 *", work=lambda check: check()),
                 *others,
             ],
             jobs,
@@ -181,7 +185,7 @@ class TestCron:
         task.wait_begun()
         clock.at_ms = status(scheduler).next_run_ms
         look(scheduler)
-        wait_until(lambda: status(scheduler).state.last_result is Result.SKIPPED)
+        wait_until(lambda: status(scheduler).state.last_result is JobOutcome.SKIPPED)
         assert status(scheduler).running
         assert status(scheduler).next_run_ms > clock.at_ms
         task.release()
@@ -228,7 +232,9 @@ class TestWaking:
 
     def test_many_wakes_during_a_run_cause_one_more(self, start: Start) -> None:
         task, other = Task(held=True), Task()
-        scheduler = start(task, others=(Job(name="other", cron="0 0 0 1 1 *", work=other),))
+        scheduler = start(
+            task, others=(ScheduledJob(name="other", cron="0 0 0 1 1 *", work=other),)
+        )
         scheduler.wake(NAME)
         task.wait_begun()
         for _ in range(100):
@@ -255,7 +261,7 @@ class TestWaking:
 
     def test_jobs_do_not_wait_for_each_other(self, start: Start) -> None:
         task, other = Task(held=True), Task()
-        scheduler = start(task, others=(Job(name="other", cron=HOURLY, work=other),))
+        scheduler = start(task, others=(ScheduledJob(name="other", cron=HOURLY, work=other),))
         scheduler.wake(NAME)
         task.wait_begun()
         scheduler.wake("other")
@@ -269,7 +275,7 @@ class TestPausing:
         self, start: Start, clock: SetClock
     ) -> None:
         task, other = Task(), Task()
-        scheduler = start(task, others=(Job(name="other", cron=HOURLY, work=other),))
+        scheduler = start(task, others=(ScheduledJob(name="other", cron=HOURLY, work=other),))
         scheduler.pause(NAME)
         due = status(scheduler).next_run_ms
         clock.at_ms += HOUR
@@ -307,7 +313,7 @@ class TestPausing:
         scheduler.pause(NAME)
         task.release()
         wait_idle(scheduler)
-        assert status(scheduler).state.last_result is Result.SUCCESS
+        assert status(scheduler).state.last_result is JobOutcome.SUCCESS
         assert jobs.load(NAME) == status(scheduler).state
         assert jobs.load(NAME).paused
 
@@ -357,7 +363,7 @@ class TestKept:
         self, jobs: JobStore, clock: SetClock
     ) -> None:
         slow = SlowFirstSave(jobs)
-        job = Job(name=NAME, cron=HOURLY, work=Task())
+        job = ScheduledJob(name=NAME, cron=HOURLY, work=Task())
         scheduler = CronScheduler([job], slow, clock, enabled=False)
         running = threading.Thread(target=scheduler.run, args=(NAME,))
         running.start()
@@ -372,16 +378,16 @@ class TestResults:
     def test_successes_and_failures_are_counted_apart(self, start: Start) -> None:
         task = Task()
         scheduler = start(task)
-        assert scheduler.run(NAME).state.last_result is Result.SUCCESS
+        assert scheduler.run(NAME).state.last_result is JobOutcome.SUCCESS
         task.failure = ValueError("the store is on fire")
         failed = scheduler.run(NAME).state
-        assert failed.last_result is Result.FAILED
+        assert failed.last_result is JobOutcome.FAILED
         assert failed.last_error is not None
         assert "the store is on fire" in failed.last_error
         assert (failed.run_count, failed.error_count) == (1, 1)
         task.failure = None
         again = scheduler.run(NAME).state
-        assert again.last_result is Result.SUCCESS
+        assert again.last_result is JobOutcome.SUCCESS
         assert again.last_error is None
         assert (again.run_count, again.error_count) == (2, 1)
 
@@ -399,7 +405,7 @@ class TestResults:
     def test_one_that_takes_too_long_fails_at_its_next_check(self, start: Start) -> None:
         scheduler = start(Task(), timeout_seconds=-1.0)
         found = scheduler.run(NAME).state
-        assert found.last_result is Result.FAILED
+        assert found.last_result is JobOutcome.FAILED
         assert found.last_error is not None
         assert found.error_count == 1
 
@@ -462,7 +468,7 @@ class TestEnd:
             finally:
                 ended.set()
 
-        scheduler = start(Task(), others=(Job(name="long", cron=HOURLY, work=work),))
+        scheduler = start(Task(), others=(ScheduledJob(name="long", cron=HOURLY, work=work),))
         scheduler.wake("long")
         assert begun.wait(TIMEOUT)
         scheduler.close()
@@ -521,7 +527,7 @@ class TestClockIsSet:
     ) -> None:
         task = Task()
         seen = threading.Semaphore(0)
-        other = Job(name="other", cron="0 0 0 1 1 *", work=lambda _check: seen.release())
+        other = ScheduledJob(name="other", cron="0 0 0 1 1 *", work=lambda _check: seen.release())
         scheduler = start(task, others=(other,))
         clock.at_ms += HOUR
         look(scheduler)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_memory.features.backups.adapters import sources
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import BackedFile, Manifest, Retention, Snapshot
+from agent_memory.features.backups.model.backups import BackupFile, Manifest, Retention, Snapshot
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import BackupStatus
@@ -45,7 +45,7 @@ def test_a_table_that_changed_since_the_last_snapshot_is_not_backed_up_as_if_it_
     data, target = tmp_path / "data", tmp_path / "backups"
     backup_kills.make_data(data, 5)
     backup_kills.back_up(data, target)
-    (first,) = sources.named(target)
+    (first,) = sources.list_snapshots(target)
     table = max((first / "db").glob("*.sst"), key=lambda each: each.stat().st_size)
     found = bytearray(table.read_bytes())
     found[0] ^= 1
@@ -74,11 +74,11 @@ def test_before_a_migration_the_store_is_as_it_was_and_where_that_fails_nothing_
 
         with pytest.raises(StorageFailed, match="no room"):
             schema.prepare(store, version=2, migrations={2: migrate}, before=before)
-        assert schema.recorded(store.get)[0] == 1
+        assert schema.read_header(store.get)[0] == 1
         for _ in range(2):
             schema.prepare(store, version=2, migrations={2: migrate}, before=before)
         assert seen == [1, 1]
-        assert schema.recorded(store.get)[0] == 2
+        assert schema.read_header(store.get)[0] == 2
     finally:
         store.close()
 
@@ -94,7 +94,7 @@ def test_what_is_kept_are_the_newest_and_one_of_each_week(
     ours = [snapshot(at) for at in times]
     foreign = [snapshot(at, "b" * 32) for at in times]
     made = max(ours, key=lambda each: each.manifest.made_ms)
-    gone = backups.outdated([*foreign, *ours], made, Retention(newest=newest, weekly=weekly))
+    gone = backups.select_outdated([*foreign, *ours], made, Retention(newest=newest, weekly=weekly))
     assert all(each in ours for each in gone)
     kept = sorted(set(times) - {each.manifest.made_ms for each in gone}, reverse=True)
     expected = sorted(times, reverse=True)
@@ -123,7 +123,7 @@ def test_the_one_just_made_stays_and_what_is_dated_later_takes_no_place_of_what_
 ) -> None:
     found = [snapshot(at) for at in times]
     made = data.draw(st.sampled_from(found))
-    gone = backups.outdated(found, made, Retention(newest=newest, weekly=weekly))
+    gone = backups.select_outdated(found, made, Retention(newest=newest, weekly=weekly))
     assert made not in gone
     earlier = sorted((at for at in times if at < made.manifest.made_ms), reverse=True)
     assert not {each.manifest.made_ms for each in gone} & set(earlier[: newest - 1])
@@ -132,7 +132,7 @@ def test_the_one_just_made_stays_and_what_is_dated_later_takes_no_place_of_what_
 
 def test_a_manifest_with_a_file_of_a_part_that_it_does_not_have_is_refused() -> None:
     manifest = snapshot(1).manifest
-    key = BackedFile(path="key", size=1, sha256="0" * 64)
+    key = BackupFile(path="key", size=1, sha256="0" * 64)
     whole = replace(manifest, parts=("db", "key"), files=(key,))
     assert backups.parse(backups.dump(whole).encode()) == whole
     with pytest.raises(InvalidInput, match="no part that the backup has"):
@@ -142,11 +142,11 @@ def test_a_manifest_with_a_file_of_a_part_that_it_does_not_have_is_refused() -> 
 def test_what_is_damaged_is_named_without_a_word_about_a_restore(tmp_path: Path) -> None:
     backup_kills.make_data(tmp_path / "data", 5)
     backup_kills.back_up(tmp_path / "data", tmp_path / "backups")
-    (made,) = sources.named(tmp_path / "backups")
+    (made,) = sources.list_snapshots(tmp_path / "backups")
     (made / "key").unlink()
     (made / "key").write_text("another")
     with pytest.raises(StorageFailed, match=r"checksum differs\Z"):
-        sources.verify(sources.opened(made), lambda: None)
+        sources.verify(sources.open_backup(made), lambda: None)
     with pytest.raises(StorageFailed, match="nothing was restored"):
         backup_kills.restore(tmp_path / "other", made)
 

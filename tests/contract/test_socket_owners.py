@@ -16,7 +16,7 @@ import pytest
 from agent_memory.features.operations.adapters.socket_owners import ProcNet, SockDiag, choose
 from agent_memory.features.operations.ports import SocketOwners
 from agent_memory.kernel.access import Address
-from tests.people import NOBODY, SOMEBODY, Person
+from tests.people import NOBODY, SOMEBODY, OtherUser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the socket table is Linux's")
 
@@ -41,7 +41,7 @@ def owners(request: pytest.FixtureRequest) -> Iterator[SocketOwners]:
 
 
 def uid_of(owners: SocketOwners, peer: Address, own: Address) -> int | None:
-    found = owners.owner_of(peer, own)
+    found = owners.find_owner(peer, own)
     return None if found is None else found.uid
 
 
@@ -86,7 +86,7 @@ def test_an_open_connection_is_its_users(
 
 def test_it_is_told_from_the_next_on_the_same_port(owners: SocketOwners) -> None:
     with Connected() as both:
-        first = owners.owner_of(both.peer, both.own)
+        first = owners.find_owner(both.peer, both.own)
         assert first is not None
         assert first.inode == os.fstat(both.client.fileno()).st_ino
 
@@ -94,7 +94,7 @@ def test_it_is_told_from_the_next_on_the_same_port(owners: SocketOwners) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
 @pytest.mark.parametrize("uid", [NOBODY, SOMEBODY])
 def test_another_users_connection_is_theirs(owners: SocketOwners, uid: int) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, Person(uid) as person:
+    with socket.create_server(("127.0.0.1", 0)) as listener, OtherUser(uid) as person:
         own = Address.parse(*listener.getsockname())
         _, source = person.forward(own.port)
         accepted, _ = listener.accept()
@@ -107,20 +107,20 @@ class TestNoProof:
     def test_of_a_connection_that_is_not_there(self, owners: SocketOwners) -> None:
         with Connected() as both:
             other = both.own._replace(port=both.own.port ^ 1)
-            assert owners.owner_of(both.peer, other) is None
+            assert owners.find_owner(both.peer, other) is None
             # The kernel's search falls back to the socket that listens at the first address.
-            assert owners.owner_of(both.own, other) is None
+            assert owners.find_owner(both.own, other) is None
 
     def test_after_it_was_reset(self, owners: SocketOwners) -> None:
         with Connected() as both:
             both.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             both.client.close()
-            assert owners.owner_of(both.peer, both.own) is None
+            assert owners.find_owner(both.peer, both.own) is None
 
     def test_of_one_that_its_program_has_closed(self, owners: SocketOwners) -> None:
         with Connected() as both:
             both.client.close()  # FIN_WAIT: no file, uid 0
-            assert owners.owner_of(both.peer, both.own) is None
+            assert owners.find_owner(both.peer, both.own) is None
 
     def test_of_one_that_waits_for_its_last_packets(self, owners: SocketOwners) -> None:
         with Connected() as both:
@@ -128,7 +128,7 @@ class TestNoProof:
             both.server.close()
             table = Path("/proc/self/net/tcp").read_text()
             assert f":{both.peer.port:04X} 0100007F:{both.own.port:04X} 06" in table  # TIME_WAIT
-            assert owners.owner_of(both.peer, both.own) is None
+            assert owners.find_owner(both.peer, both.own) is None
 
     def test_of_one_that_nobody_has_accepted(self, owners: SocketOwners) -> None:
         with (
@@ -137,7 +137,7 @@ class TestNoProof:
         ):
             own, peer = (Address.parse(*each.getsockname()) for each in (listener, client))
             assert uid_of(owners, peer, own) == os.geteuid()
-            assert owners.owner_of(own, peer) is None  # established, and no file yet
+            assert owners.find_owner(own, peer) is None  # established, and no file yet
 
     def test_from_an_answer_to_an_earlier_question(self) -> None:
         asked = SockDiag()
@@ -145,7 +145,7 @@ class TestNoProof:
             assert uid_of(asked, both.peer, both.own) == os.geteuid()
             asked._socket.send(asked_for(both))  # noqa: SLF001  # its answer is never read
             other.client.close()
-            assert asked.owner_of(other.peer, other.own) is None
+            assert asked.find_owner(other.peer, other.own) is None
         asked.close()
 
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from agent_memory.features.hooks.adapters import spool as spool_folder
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.model import hooks, transcripts
-from agent_memory.features.hooks.model.hooks import Moment, Told
-from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.secrets.adapters.filter import Re2Filter
@@ -48,18 +48,18 @@ def spool(request: pytest.FixtureRequest, place: Path) -> Spool:
     return SPOOLS[request.param](place)
 
 
-def told(text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1") -> Told:
-    return Told(moment=Moment.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
+def told(text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1") -> HookCall:
+    return HookCall(moment=HookKind.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
 
 
-WHOLE = Told(
-    moment=Moment.TOOL_FAILURE,
+WHOLE = HookCall(
+    moment=HookKind.TOOL_FAILURE,
     session="s1/a1",
     at_ms=AT,
     nonce="n1",
     given="toolu_1",
     text="it broke \ud800 \N{ROCKET}\n",
-    use=Use(name="Write", asked="/x", written="new", file="/x"),
+    use=ToolUse(name="Write", asked="/x", written="new", file="/x"),
     folder="/home/ada/\udc80",
     branch="main",
     decisions=("one", "two"),
@@ -67,13 +67,13 @@ WHOLE = Told(
 )
 
 
-def kept(spool: Spool) -> list[Told | None]:
-    return [spool.get(name) for name in spool.waiting()]
+def kept(spool: Spool) -> list[HookCall | None]:
+    return [spool.get(name) for name in spool.list_pending()]
 
 
 class TestAnySpool:
     def test_nothing_waits_at_first(self, spool: Spool) -> None:
-        assert spool.waiting() == []
+        assert spool.list_pending() == []
 
     def test_all_that_was_told_is_kept(self, spool: Spool) -> None:
         spool.put(WHOLE)
@@ -92,13 +92,13 @@ class TestAnySpool:
     def test_the_same_words_twice_are_two(self, spool: Spool) -> None:
         spool.put(told(nonce="n1"))
         spool.put(told(nonce="n2"))
-        assert len(spool.waiting()) == 2
+        assert len(spool.list_pending()) == 2
 
     def test_what_is_removed_is_gone(self, spool: Spool) -> None:
         spool.put(told())
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         spool.remove(name)
-        assert (spool.waiting(), spool.get(name)) == ([], None)
+        assert (spool.list_pending(), spool.get(name)) == ([], None)
         spool.remove(name)
 
     def test_many_at_once(self, spool: Spool) -> None:
@@ -108,16 +108,16 @@ class TestAnySpool:
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
     @given(
-        moment=st.sampled_from(list(Moment)),
+        moment=st.sampled_from(list(HookKind)),
         words=st.lists(st.text(alphabet=st.characters(), max_size=20), min_size=9, max_size=9),
         about=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
     )
     def test_anything_that_can_be_told(
-        self, spool: Spool, moment: Moment, words: list[str], about: dict[str, str]
+        self, spool: Spool, moment: HookKind, words: list[str], about: dict[str, str]
     ) -> None:
         session, given, text, name, asked, written, folder, branch, decision = words
-        use = Use(name=name, asked=asked, written=written)
-        whole = Told(
+        use = ToolUse(name=name, asked=asked, written=written)
+        whole = HookCall(
             moment=moment, session=session, at_ms=AT, nonce="n", given=given, text=text, use=use,
             folder=folder, branch=branch, decisions=(decision,), about=about,
         )  # fmt: skip
@@ -134,7 +134,7 @@ class TestFolder:
     def test_nothing_is_left_beside_what_waits(self, place: Path) -> None:
         spool = SpoolFolder(place)
         spool.put(told())
-        assert [each.name for each in place.iterdir()] == spool.waiting()
+        assert [each.name for each in place.iterdir()] == spool.list_pending()
 
     def test_another_process_finds_it(self, place: Path) -> None:
         SpoolFolder(place).put(told())
@@ -143,10 +143,10 @@ class TestFolder:
     def test_a_half_written_one_is_not_there(self, place: Path) -> None:
         spool = SpoolFolder(place)
         spool.put(told())
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         (place / f".{name}.part").write_bytes(b'{"moment": "us')
         (place / "something else").write_bytes(b"")
-        assert spool.waiting() == [name]
+        assert spool.list_pending() == [name]
 
     @pytest.mark.parametrize(
         "damage",
@@ -164,12 +164,12 @@ class TestFolder:
     def test_what_cannot_be_read_can_be_set_aside(self, place: Path, damage: bytes) -> None:
         spool = SpoolFolder(place)
         spool.put(told())
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         (place / name).write_bytes(damage)
         with pytest.raises(ValueError, match=r"."):
             spool.get(name)
         spool.set_aside(name)
-        assert spool.waiting() == []
+        assert spool.list_pending() == []
         assert [each.read_bytes() for each in place.iterdir()] == [damage]
 
     @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ class TestFolder:
         """Else it would fail at every drain, and hold up what is behind it."""
         spool = SpoolFolder(place)
         spool.put(WHOLE)
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         found = json.loads((place / name).read_bytes())
         (place / name).write_text(json.dumps({**found, **changed}))
         with pytest.raises(ValueError, match=r"."):
@@ -234,7 +234,7 @@ class TestFolder:
     def test_no_link_is_followed(self, place: Path, tmp_path: Path) -> None:
         spool = SpoolFolder(place)
         spool.put(told())
-        (name,) = spool.waiting()
+        (name,) = spool.list_pending()
         spool.remove(name)
         target = tmp_path / "elsewhere"
         (place / f".{name}.part").symlink_to(target)
@@ -257,7 +257,7 @@ class Drained:
     """What was recorded, and what was refused."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[HookCall] = []
         self.refused: list[Exception] = []
 
     def of(self, spooling: Spooling) -> int:
@@ -273,7 +273,7 @@ class TestKeeping:
             replace(
                 WHOLE,
                 text=words,
-                use=Use(name="Write", asked=words, written=words, file=f"/x/{TOKEN}"),
+                use=ToolUse(name="Write", asked=words, written=words, file=f"/x/{TOKEN}"),
                 decisions=(words,),
                 about={"model": words},
             )
@@ -292,7 +292,7 @@ class TestKeeping:
             given=TOKEN,
             folder=f"/code/{TOKEN}",
             branch=f"feature/{TOKEN}",
-            use=Use(name=f"mcp__x__{TOKEN}"),
+            use=ToolUse(name=f"mcp__x__{TOKEN}"),
             about={TOKEN: "x"},
         )
         for mode in ("redact", "block"):
@@ -301,9 +301,9 @@ class TestKeeping:
         (found, _) = kept(spool)
         assert found is not None
         # Recorded by a daemon, it is the same event.
-        direct = hooks.renamed(named, lambda name: secrets.clean_name(name, limit=256))
+        direct = hooks.clean_ids(named, lambda name: secrets.clean_name(name, limit=256))
         assert found.prompt_event == direct.prompt_event
-        assert hooks.renamed(found, lambda name: secrets.clean_name(name, limit=256)) == found
+        assert hooks.clean_ids(found, lambda name: secrets.clean_name(name, limit=256)) == found
 
     def test_what_may_not_be_kept_is_not(self, spool: Spool) -> None:
         Spooling(spool=spool, secrets=Re2Filter(mode="block")).keep(told(TOKEN))
@@ -325,7 +325,7 @@ class TestKeeping:
         Spooling(spool=spool, secrets=secrets).keep(told(f"before {ours} after"))
         (found,) = kept(spool)
         assert found is not None
-        assert found.said.split() == ["before", "after"]
+        assert found.own_text.split() == ["before", "after"]
 
 
 class TestDraining:
@@ -337,7 +337,7 @@ class TestDraining:
         assert drained.of(spooling) == 3
         assert [each.text for each in drained.told] == ["words 1", "words 2", "words 3"]
         assert drained.of(spooling) == 0
-        assert spool.waiting() == []
+        assert spool.list_pending() == []
 
     @pytest.mark.parametrize("error", [InvalidInput("no session"), ContentBlocked("a secret")])
     def test_what_nobody_would_ever_record_holds_up_nothing(
@@ -349,13 +349,13 @@ class TestDraining:
         found: list[str] = []
         refused: list[Exception] = []
 
-        def record(each: Told) -> None:
+        def record(each: HookCall) -> None:
             if each.text == "1":
                 raise error
             found.append(each.text)
 
         assert spooling.drain(record, refused.append, _going_on) == 2
-        assert (found, refused, spool.waiting()) == (["0", "2"], [error], [])
+        assert (found, refused, spool.list_pending()) == (["0", "2"], [error], [])
 
     def test_what_nobody_foresaw_is_set_aside(
         self, spool: Spool, place: Path, secrets: Re2Filter
@@ -366,28 +366,28 @@ class TestDraining:
         fault = RuntimeError("a fault of ours")
         refused: list[Exception] = []
 
-        def record(each: Told) -> None:
+        def record(each: HookCall) -> None:
             if each.text == "1":
                 raise fault
 
         assert spooling.drain(record, refused.append, _going_on) == 2
-        assert (refused, spool.waiting()) == ([fault], [])
+        assert (refused, spool.list_pending()) == ([fault], [])
         assert len([each for each in place.iterdir() if each.suffix == ".damaged"]) == 1
 
     def test_ends_where_the_daemon_does(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
             spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
-        found: list[Told] = []
+        found: list[HookCall] = []
         assert spooling.drain(found.append, lambda _: None, lambda: bool(found)) == 1
-        assert len(spool.waiting()) == 2
+        assert len(spool.list_pending()) == 2
 
     def test_what_could_not_be_stored_stays(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
             spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
 
-        def record(each: Told) -> None:
+        def record(each: HookCall) -> None:
             if each.text == "1":
                 raise StorageFailed("the disk is full")
 

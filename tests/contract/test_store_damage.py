@@ -16,7 +16,7 @@ import pytest
 import rocksdict
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
+from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
 from agent_memory.features.operations.adapters import salvage
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -107,7 +107,7 @@ def stored(path: Path) -> set[str]:
         found = {number for number in range(EVENTS) if log.get(event(number).event_id)}
         for number in found:
             assert log.get(event(number).event_id) == event(number)
-        page = log.of_session(SessionId("session"), after=None, limit=EVENTS)
+        page = log.list_session(SessionId("session"), after=None, limit=EVENTS)
         listed = {each.event_id for each in page.events}
     assert listed == {event(number).event_id for number in found}
     return {str(each) for each in listed}
@@ -262,7 +262,7 @@ class TestRepair:
         with opened(db) as log:
             forgotten = event(0)
             at = Position(at_ms=forgotten.at_ms, event_id=forgotten.event_id)
-            log.remove([Place(session_id=forgotten.session_id, at=at)])
+            log.remove([SessionPosition(session_id=forgotten.session_id, at=at)])
         block(db)
         salvage.repair(db, NOW, lambda _: None)
         with opened(db) as log:

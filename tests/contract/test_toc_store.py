@@ -8,7 +8,7 @@ import pytest
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.toc import Bullet, Change, Grip, GripId, TocNode, Written
+from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, NodeWrite, TocChange, TocNode
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -57,7 +57,7 @@ def segment_node(*, version: int = 1, grips: tuple[GripId, ...] = ()) -> TocNode
 
 
 def write(toc: StoredToc, *nodes: TocNode, kept: bool = False) -> None:
-    toc.commit(Change(nodes=tuple(Written(node=each, kept=kept) for each in nodes)))
+    toc.commit(TocChange(nodes=tuple(NodeWrite(node=each, kept=kept) for each in nodes)))
 
 
 def grip(grip_id: GripId = GRIP) -> Grip:
@@ -83,8 +83,8 @@ def segment(name: str, at_ms: int, *, session: str = "s", ended: bool = False) -
     )
 
 
-def change(*segments: Segment, sealed: bool = False) -> Change:
-    return Change(segments=segments, sealed=frozenset(segments if sealed else ()))
+def change(*segments: Segment, sealed: bool = False) -> TocChange:
+    return TocChange(segments=segments, sealed=frozenset(segments if sealed else ()))
 
 
 class TestNodes:
@@ -92,85 +92,85 @@ class TestNodes:
     def test_one_comes_back_as_it_was(self, toc: StoredToc, kept: bool) -> None:
         given = node(grips=(GRIP, OTHER))
         write(toc, given, kept=kept)
-        assert toc.nodes([DAY]) == [given]
-        assert toc.version(DAY, 1) == given
+        assert toc.get_nodes([DAY]) == [given]
+        assert toc.get_version(DAY, 1) == given
 
     def test_every_level_comes_back(self, toc: StoredToc) -> None:
         given = [node(f"toc:{level.name.lower()}:x", level=level) for level in Level]
         write(toc, *given)
-        assert toc.nodes([each.node_id for each in given]) == given
+        assert toc.get_nodes([each.node_id for each in given]) == given
 
     def test_they_come_in_the_order_asked_and_what_is_missing_is_none(self, toc: StoredToc) -> None:
         a, b = node("toc:day:a"), node("toc:day:b")
         write(toc, a, b)
         asked = [NodeId("toc:day:b"), DAY, NodeId("toc:day:a"), NodeId("toc:day:b")]
-        assert toc.nodes(asked) == [b, None, a, b]
-        assert toc.nodes([]) == []
+        assert toc.get_nodes(asked) == [b, None, a, b]
+        assert toc.get_nodes([]) == []
 
     def test_the_latest_is_the_one_written_last(self, toc: StoredToc) -> None:
         for version, kept in [(1, False), (2, True), (3, False), (4, False), (5, True)]:
             write(toc, node(version=version), kept=kept)
-            assert toc.nodes([DAY]) == [node(version=version)]
+            assert toc.get_nodes([DAY]) == [node(version=version)]
 
     def test_below_gives_ids_in_order_page_by_page(self, toc: StoredToc) -> None:
         names = [NodeId(f"toc:year:{year}") for year in (2024, 2025, 2026)]
         write(toc, *(node(name) for name in reversed(names)), node("toc:month:2026:01"), node())
-        assert toc.below("toc:year:", after=None, limit=9) == names
-        assert toc.below("toc:year:", after=None, limit=2) == names[:2]
-        assert toc.below("toc:year:", after=names[0], limit=9) == names[1:]
-        assert toc.below("toc:year:", after=names[2], limit=9) == []
+        assert toc.list_ids("toc:year:", after=None, limit=9) == names
+        assert toc.list_ids("toc:year:", after=None, limit=2) == names[:2]
+        assert toc.list_ids("toc:year:", after=names[0], limit=9) == names[1:]
+        assert toc.list_ids("toc:year:", after=names[2], limit=9) == []
 
     def test_below_knows_a_node_once_however_many_versions_it_has(self, toc: StoredToc) -> None:
         for version in range(1, 4):
             write(toc, node(version=version), kept=True)
-        assert toc.below("toc:day:", after=None, limit=9) == [DAY]
+        assert toc.list_ids("toc:day:", after=None, limit=9) == [DAY]
 
 
 class TestVersions:
     def test_kept_ones_stay_and_others_are_replaced(self, toc: StoredToc) -> None:
         for version, kept in [(1, True), (2, False), (3, True), (4, False)]:
             write(toc, node(version=version), kept=kept)
-        assert [toc.version(DAY, number) is not None for number in range(6)] == [
+        assert [toc.get_version(DAY, number) is not None for number in range(6)] == [
             False, True, False, True, True, False,
         ]  # fmt: skip
-        assert toc.version(DAY, 1) == node(version=1)
-        assert toc.version(DAY, 4) == node(version=4)
+        assert toc.get_version(DAY, 1) == node(version=1)
+        assert toc.get_version(DAY, 4) == node(version=4)
 
     def test_history_is_the_kept_ones_newest_first(self, toc: StoredToc) -> None:
         for version in range(1, 13):
             write(toc, node(version=version), kept=version % 2 == 0)
-        found = toc.history(DAY, limit=9)
+        found = toc.list_versions(DAY, limit=9)
         assert found == [node(version=version) for version in (12, 10, 8, 6, 4, 2)]
-        assert toc.history(DAY, limit=2) == found[:2]
-        assert toc.history(NodeId("toc:day:2026-01-3"), limit=9) == []
+        assert toc.list_versions(DAY, limit=2) == found[:2]
+        assert toc.list_versions(NodeId("toc:day:2026-01-3"), limit=9) == []
 
     def test_an_open_node_is_kept_when_it_is_closed(self, toc: StoredToc) -> None:
         write(toc, node(version=2))
-        assert toc.history(DAY, limit=9) == []
+        assert toc.list_versions(DAY, limit=9) == []
         write(toc, node(version=2), kept=True)
-        assert toc.history(DAY, limit=9) == [node(version=2)]
-        assert toc.nodes([DAY]) == [node(version=2)]
+        assert toc.list_versions(DAY, limit=9) == [node(version=2)]
+        assert toc.get_nodes([DAY]) == [node(version=2)]
 
     def test_what_is_gone_leaves_the_table_and_keeps_its_history(self, toc: StoredToc) -> None:
         write(toc, node(version=1), kept=True)
         write(toc, node(version=2))
-        toc.commit(Change(gone=(DAY,)))
-        assert toc.nodes([DAY]) == [None]
-        assert toc.below("toc:", after=None, limit=9) == []
-        assert toc.history(DAY, limit=9) == [node(version=1)]
-        assert toc.version(DAY, 1) == node(version=1)
-        assert toc.version(DAY, 2) is None
+        toc.commit(TocChange(gone=(DAY,)))
+        assert toc.get_nodes([DAY]) == [None]
+        assert toc.list_ids("toc:", after=None, limit=9) == []
+        assert toc.list_versions(DAY, limit=9) == [node(version=1)]
+        assert toc.get_version(DAY, 1) == node(version=1)
+        assert toc.get_version(DAY, 2) is None
 
     def test_an_unknown_node_has_none(self, toc: StoredToc) -> None:
-        assert toc.version(DAY, 1) is None
-        assert toc.history(DAY, limit=9) == []
+        assert toc.get_version(DAY, 1) is None
+        assert toc.list_versions(DAY, limit=9) == []
 
 
 class TestSegments:
     def test_one_comes_back_as_it_was(self, toc: StoredToc) -> None:
         given = segment("e:1", 5, session="a:b%c", ended=True)
         toc.commit(change(given))
-        assert toc.segments(given.session_id, BEGINNING, limit=9) == [given]
+        assert toc.list_segments(given.session_id, BEGINNING, limit=9) == [given]
 
     def test_from_a_place_on_and_back_from_it_that_place_included(self, toc: StoredToc) -> None:
         given = [segment(str(at), at) for at in (10, 20, 30)]
@@ -178,7 +178,7 @@ class TestSegments:
 
         def names(at_ms: int, name: str, *, limit: int = 9, reverse: bool = False) -> list[str]:
             start = Position(at_ms=Millis(at_ms), event_id=EventId(name))
-            found = toc.segments(SessionId("s"), start, limit=limit, reverse=reverse)
+            found = toc.list_segments(SessionId("s"), start, limit=limit, reverse=reverse)
             return [each.first.event_id for each in found]
 
         assert names(20, "20") == ["20", "30"]
@@ -193,103 +193,103 @@ class TestSegments:
         similar = ["a", "a:b", "a%3Ab", "a%", "ab"]
         toc.commit(change(*(segment("e", 5, session=name) for name in similar)))
         for name in similar:
-            assert [s.session_id for s in toc.segments(SessionId(name), BEGINNING, limit=9)] == [
-                name
-            ]
+            assert [
+                s.session_id for s in toc.list_segments(SessionId(name), BEGINNING, limit=9)
+            ] == [name]
 
     def test_one_is_open_until_it_is_sealed(self, toc: StoredToc) -> None:
         a, b = segment("a", 1, session="x:1"), segment("b", 2)
         toc.commit(change(a, b))
-        assert set(toc.open_segments(limit=9)) == {a, b}
-        assert len(toc.open_segments(limit=1)) == 1
+        assert set(toc.list_open_segments(limit=9)) == {a, b}
+        assert len(toc.list_open_segments(limit=1)) == 1
         toc.commit(change(a, sealed=True))
-        assert toc.open_segments(limit=9) == [b]
+        assert toc.list_open_segments(limit=9) == [b]
 
     def test_one_that_grows_is_replaced(self, toc: StoredToc) -> None:
         small = segment("a", 1)
         large = replace(small, count=9, last=Position(at_ms=Millis(99), event_id=EventId("z")))
         toc.commit(change(small))
         toc.commit(change(large))
-        assert toc.segments(SessionId("s"), BEGINNING, limit=9) == [large]
-        assert toc.open_segments(limit=9) == [large]
+        assert toc.list_segments(SessionId("s"), BEGINNING, limit=9) == [large]
+        assert toc.list_open_segments(limit=9) == [large]
 
     def test_one_is_unfinished_until_it_is_written_anew(self, toc: StoredToc) -> None:
         given = segment("a", 1)
         waiting = replace(change(given, sealed=True), unfinished=frozenset({given}))
         toc.commit(waiting)
-        assert toc.unfinished_segments(limit=9) == [given]
+        assert toc.list_unfinished_segments(limit=9) == [given]
         toc.commit(change(given, sealed=True))
-        assert toc.unfinished_segments(limit=9) == []
+        assert toc.list_unfinished_segments(limit=9) == []
 
     def test_what_is_lost_is_nowhere(self, toc: StoredToc) -> None:
         given = segment("a", 1)
         toc.commit(replace(change(given), unfinished=frozenset({given})))
-        toc.commit(Change(lost_segments=(given,)))
-        assert toc.segments(SessionId("s"), BEGINNING, limit=9) == []
-        assert toc.open_segments(limit=9) == []
-        assert toc.unfinished_segments(limit=9) == []
+        toc.commit(TocChange(lost_segments=(given,)))
+        assert toc.list_segments(SessionId("s"), BEGINNING, limit=9) == []
+        assert toc.list_open_segments(limit=9) == []
+        assert toc.list_unfinished_segments(limit=9) == []
 
 
 class TestDirty:
     def test_marks_are_per_level_and_in_order(self, toc: StoredToc) -> None:
         week, month = NodeId("toc:week:2026:W05"), NodeId("toc:month:2026:01")
         later = NodeId("toc:day:2026-01-31")
-        toc.commit(Change(dirty=frozenset({later, DAY, week, month})))
-        assert toc.dirty(Level.DAY, limit=9) == [DAY, later]
-        assert toc.dirty(Level.DAY, limit=1) == [DAY]
-        assert toc.dirty(Level.WEEK, limit=9) == [week]
-        assert toc.dirty(Level.MONTH, limit=9) == [month]
-        assert toc.dirty(Level.YEAR, limit=9) == []
+        toc.commit(TocChange(dirty=frozenset({later, DAY, week, month})))
+        assert toc.list_dirty(Level.DAY, limit=9) == [DAY, later]
+        assert toc.list_dirty(Level.DAY, limit=1) == [DAY]
+        assert toc.list_dirty(Level.WEEK, limit=9) == [week]
+        assert toc.list_dirty(Level.MONTH, limit=9) == [month]
+        assert toc.list_dirty(Level.YEAR, limit=9) == []
 
     def test_what_is_cleaned_is_clean_and_what_is_marked_by_the_same_change_is_not(
         self, toc: StoredToc
     ) -> None:
-        toc.commit(Change(dirty=frozenset({DAY})))
-        toc.commit(Change(clean=frozenset({DAY}), dirty=frozenset({DAY})))
-        assert toc.dirty(Level.DAY, limit=9) == [DAY]
-        toc.commit(Change(clean=frozenset({DAY})))
-        assert toc.dirty(Level.DAY, limit=9) == []
+        toc.commit(TocChange(dirty=frozenset({DAY})))
+        toc.commit(TocChange(clean=frozenset({DAY}), dirty=frozenset({DAY})))
+        assert toc.list_dirty(Level.DAY, limit=9) == [DAY]
+        toc.commit(TocChange(clean=frozenset({DAY})))
+        assert toc.list_dirty(Level.DAY, limit=9) == []
 
 
 class TestGrips:
     def test_one_comes_back_as_it_was(self, toc: StoredToc) -> None:
-        toc.commit(Change(grips=(grip(),)))
-        assert toc.grips([GRIP])[0] == grip()
-        assert toc.grips([OTHER])[0] is None
-        assert toc.grips([""])[0] is None
+        toc.commit(TocChange(grips=(grip(),)))
+        assert toc.get_grips([GRIP])[0] == grip()
+        assert toc.get_grips([OTHER])[0] is None
+        assert toc.get_grips([""])[0] is None
 
     def test_stale_ones_are_there_until_they_are_collected(self, toc: StoredToc) -> None:
-        toc.commit(Change(grips=(grip(), grip(OTHER))))
-        toc.commit(Change(stale_grips=(GRIP,)))
-        assert toc.grips([GRIP])[0] == grip()
-        assert toc.collect() == 1
-        assert toc.grips([GRIP])[0] is None
-        assert toc.grips([OTHER])[0] == grip(OTHER)
-        assert toc.collect() == 0
+        toc.commit(TocChange(grips=(grip(), grip(OTHER))))
+        toc.commit(TocChange(stale_grips=(GRIP,)))
+        assert toc.get_grips([GRIP])[0] == grip()
+        assert toc.remove_stale_grips() == 1
+        assert toc.get_grips([GRIP])[0] is None
+        assert toc.get_grips([OTHER])[0] == grip(OTHER)
+        assert toc.remove_stale_grips() == 0
 
     def test_one_that_is_written_again_is_no_longer_stale(self, toc: StoredToc) -> None:
-        toc.commit(Change(grips=(grip(),)))
-        toc.commit(Change(stale_grips=(GRIP,)))
-        toc.commit(Change(grips=(grip(),)))
-        assert toc.collect() == 0
-        assert toc.grips([GRIP])[0] == grip()
+        toc.commit(TocChange(grips=(grip(),)))
+        toc.commit(TocChange(stale_grips=(GRIP,)))
+        toc.commit(TocChange(grips=(grip(),)))
+        assert toc.remove_stale_grips() == 0
+        assert toc.get_grips([GRIP])[0] == grip()
 
     def test_a_kept_version_of_a_period_pins_its_grips(self, toc: StoredToc) -> None:
-        toc.commit(Change(grips=(grip(), grip(OTHER))))
+        toc.commit(TocChange(grips=(grip(), grip(OTHER))))
         write(toc, node(grips=(GRIP,)), kept=True)
         write(toc, node(version=2, grips=(OTHER,)))
-        toc.commit(Change(stale_grips=(GRIP, OTHER)))
-        assert toc.collect() == 1
-        assert toc.grips([GRIP])[0] == grip()
-        assert toc.grips([OTHER])[0] is None
+        toc.commit(TocChange(stale_grips=(GRIP, OTHER)))
+        assert toc.remove_stale_grips() == 1
+        assert toc.get_grips([GRIP])[0] == grip()
+        assert toc.get_grips([OTHER])[0] is None
 
     def test_more_than_a_page_of_them_are_collected(
         self, toc: StoredToc, store: OrderedStore
     ) -> None:
         names = [GripId(f"grip:{number:013}:{ULID}") for number in range(1_001)]
-        toc.commit(Change(grips=tuple(map(grip, names)), stale_grips=()))
-        toc.commit(Change(stale_grips=tuple(names)))
-        assert toc.collect() == 1_001
+        toc.commit(TocChange(grips=tuple(map(grip, names)), stale_grips=()))
+        toc.commit(TocChange(stale_grips=tuple(names)))
+        assert toc.remove_stale_grips() == 1_001
         assert everything(store, families.GRIPS) == []
         assert everything(store, families.TOC_STATE) == []
 
@@ -297,14 +297,14 @@ class TestGrips:
 class TestCommit:
     def test_the_cursor_starts_at_0_and_is_what_it_was_set_to(self, toc: StoredToc) -> None:
         assert toc.cursor() == 0
-        toc.commit(Change(cursor=41))
-        toc.commit(Change(dirty=frozenset({DAY})))
+        toc.commit(TocChange(cursor=41))
+        toc.commit(TocChange(dirty=frozenset({DAY})))
         assert toc.cursor() == 41
-        toc.commit(Change(cursor=1_000_000_000_000))
+        toc.commit(TocChange(cursor=1_000_000_000_000))
         assert toc.cursor() == 1_000_000_000_000
 
     def test_no_change_writes_nothing(self, toc: StoredToc, store: OrderedStore) -> None:
-        toc.commit(Change())
+        toc.commit(TocChange())
         assert [everything(store, family) for family in families.ALL] == [[]] * len(families.ALL)
 
     def test_a_change_is_one_batch(self, store: OrderedStore) -> None:
@@ -321,10 +321,10 @@ class TestCommit:
         toc = StoredToc(counting)  # type: ignore[arg-type]
         given = segment("a", 1)
         toc.commit(
-            Change(
+            TocChange(
                 nodes=(
-                    Written(node=segment_node(grips=(GRIP,)), kept=True),
-                    Written(node=node(), kept=False),
+                    NodeWrite(node=segment_node(grips=(GRIP,)), kept=True),
+                    NodeWrite(node=node(), kept=False),
                 ),
                 gone=(NodeId("toc:year:2020"),),
                 grips=(grip(),),
@@ -336,7 +336,7 @@ class TestCommit:
             )
         )
         assert counting.submitted == 1
-        assert toc.nodes([SEGMENT, DAY]) == [segment_node(grips=(GRIP,)), node()]
+        assert toc.get_nodes([SEGMENT, DAY]) == [segment_node(grips=(GRIP,)), node()]
         assert toc.cursor() == 7
 
     def test_it_all_outlives_a_restart(self, open_durable: OpenStore, tmp_path: Path) -> None:
@@ -344,16 +344,16 @@ class TestCommit:
         given = segment("a", 1)
         toc = StoredToc(first)
         write(toc, segment_node(grips=(GRIP,)), kept=True)
-        toc.commit(Change(grips=(grip(),), segments=(given,), dirty=frozenset({DAY}), cursor=3))
+        toc.commit(TocChange(grips=(grip(),), segments=(given,), dirty=frozenset({DAY}), cursor=3))
         first.close()
         second = open_durable(tmp_path)
         try:
             again = StoredToc(second)
-            assert again.nodes([SEGMENT]) == [segment_node(grips=(GRIP,))]
-            assert again.history(SEGMENT, limit=9) == [segment_node(grips=(GRIP,))]
-            assert again.grips([GRIP])[0] == grip()
-            assert again.open_segments(limit=9) == [given]
-            assert again.dirty(Level.DAY, limit=9) == [DAY]
+            assert again.get_nodes([SEGMENT]) == [segment_node(grips=(GRIP,))]
+            assert again.list_versions(SEGMENT, limit=9) == [segment_node(grips=(GRIP,))]
+            assert again.get_grips([GRIP])[0] == grip()
+            assert again.list_open_segments(limit=9) == [given]
+            assert again.list_dirty(Level.DAY, limit=9) == [DAY]
             assert again.cursor() == 3
         finally:
             second.close()
@@ -373,34 +373,34 @@ class TestDamage:
         write(toc, node(), kept=True)
         self.damage(store, families.TOC_NODES, value)
         with pytest.raises(StorageFailed):
-            toc.nodes([DAY])
+            toc.get_nodes([DAY])
         with pytest.raises(StorageFailed):
-            toc.version(DAY, 1)
+            toc.get_version(DAY, 1)
         with pytest.raises(StorageFailed):
-            toc.history(DAY, limit=9)
+            toc.list_versions(DAY, limit=9)
 
     def test_of_a_pointer(self, toc: StoredToc, store: OrderedStore, value: bytes) -> None:
         write(toc, node())
         self.damage(store, families.TOC_LATEST, value)
         with pytest.raises(StorageFailed):
-            toc.nodes([DAY])
+            toc.get_nodes([DAY])
 
     def test_of_a_grip(self, toc: StoredToc, store: OrderedStore, value: bytes) -> None:
-        toc.commit(Change(grips=(grip(),)))
+        toc.commit(TocChange(grips=(grip(),)))
         self.damage(store, families.GRIPS, value)
         with pytest.raises(StorageFailed):
-            toc.grips([GRIP])[0]
+            toc.get_grips([GRIP])[0]
 
     def test_of_a_segment(self, toc: StoredToc, store: OrderedStore, value: bytes) -> None:
         toc.commit(change(segment("a", 1)))
         self.damage(store, families.SEGMENTS, value)
         with pytest.raises(StorageFailed):
-            toc.segments(SessionId("s"), BEGINNING, limit=9)
+            toc.list_segments(SessionId("s"), BEGINNING, limit=9)
         with pytest.raises(StorageFailed):
-            toc.open_segments(limit=9)
+            toc.list_open_segments(limit=9)
 
     def test_of_the_cursor(self, toc: StoredToc, store: OrderedStore, value: bytes) -> None:
-        toc.commit(Change(cursor=3))
+        toc.commit(TocChange(cursor=3))
         self.damage(store, families.CHECKPOINTS, value)
         with pytest.raises(StorageFailed):
             toc.cursor()

@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.features.hooks.adapters.transcripts import files
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
-from agent_memory.features.hooks.model.transcripts import CUT, Chunk, Recorded
+from agent_memory.features.hooks.model.transcripts import CUT, Chunk, TranscriptEntry
 from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES
 from agent_memory.kernel.errors import InvalidInput
@@ -43,11 +43,11 @@ def sample(agent: str) -> list[Line]:
 
 
 def read(reading: Transcripts, path: Path) -> list[Chunk]:
-    (source,) = reading.sources(str(path))
-    return list(reading.chunks(source))
+    (source,) = reading.list_sources(str(path))
+    return list(reading.read_chunks(source))
 
 
-def recorded(chunks: list[Chunk]) -> list[Recorded]:
+def recorded(chunks: list[Chunk]) -> list[TranscriptEntry]:
     return [each for chunk in chunks for each in chunk.recorded]
 
 
@@ -56,25 +56,26 @@ class TestSources:
         for name in ("b/two.jsonl", "a.jsonl", "a/subagents/agent-1.jsonl", "a/notes.txt"):
             write(tmp_path / name, ["{}"])
         names = [
-            str(Path(each.path).relative_to(tmp_path)) for each in reading.sources(str(tmp_path))
+            str(Path(each.path).relative_to(tmp_path))
+            for each in reading.list_sources(str(tmp_path))
         ]
         assert names == ["a.jsonl", "a/subagents/agent-1.jsonl", "b/two.jsonl"]
 
     def test_a_file_brings_its_subagents(self, reading: Transcripts, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
         inner = write(tmp_path / "a/subagents/agent-1.jsonl", ["{}", "{}"])
-        found = reading.sources(str(path))
+        found = reading.list_sources(str(path))
         assert [(each.path, each.size) for each in found] == [(str(path), 3), (str(inner), 6)]
 
     def test_what_is_not_there_is_refused(self, reading: Transcripts, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="No such file"):
-            reading.sources(str(tmp_path / "nothing"))
+            reading.list_sources(str(tmp_path / "nothing"))
 
     def test_a_pipe_is_never_waited_for(self, reading: Transcripts, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.jsonl")
-        assert reading.sources(str(tmp_path)) == []
+        assert reading.list_sources(str(tmp_path)) == []
         with pytest.raises(InvalidInput, match="neither a file nor a folder"):
-            reading.sources(str(tmp_path / "pipe.jsonl"))
+            reading.list_sources(str(tmp_path / "pipe.jsonl"))
 
 
 class TestReading:
@@ -146,9 +147,9 @@ class TestReading:
 
     def test_a_file_that_has_gone_is_told_of(self, reading: Transcripts, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
-        (source,) = reading.sources(str(path))
+        (source,) = reading.list_sources(str(path))
         path.unlink()
-        (chunk,) = reading.chunks(source)
+        (chunk,) = reading.read_chunks(source)
         assert "No such file" in chunk.refused[0].reason
 
     def test_long_texts_are_cut_and_say_so(

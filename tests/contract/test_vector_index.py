@@ -17,9 +17,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agent_memory.features.index.adapters.vectors import EXACT, FlatVectors
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner, key_of
+from agent_memory.features.index.model.documents import (
+    Document,
+    DocumentKey,
+    DocumentKind,
+    Owner,
+    build_key,
+)
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import Found, Scope
+from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import Millis
 from tests.contract.documents import ANYTHING, SEGMENT, document, documents_and_scope, scratch, unit
@@ -54,15 +60,15 @@ def put(index: FlatVectors, *made: Made) -> None:
     index.replace(by_owner(made))
 
 
-def nearest(index: FlatVectors, query: Vector = EAST, scope: Scope = ANYTHING) -> list[str]:
-    return [hit.id for hit in index.nearest(query, scope, limit=MANY)]
+def nearest(index: FlatVectors, query: Vector = EAST, scope: SearchScope = ANYTHING) -> list[str]:
+    return [hit.id for hit in index.find_nearest(query, scope, limit=MANY)]
 
 
 def holdings(index: FlatVectors, made: Sequence[Made]) -> dict[DocumentKey, list[Vector]]:
     """What it knows of these, and that it finds no other."""
-    known = index.known([each for each, _ in made])
+    known = index.get_vectors([each for each, _ in made])
     found = {each.key: vectors for (each, _), vectors in zip(made, known, strict=True) if vectors}
-    keys = [hit.key for hit in index.nearest(EAST, ANYTHING, limit=MANY)] if found else []
+    keys = [hit.key for hit in index.find_nearest(EAST, ANYTHING, limit=MANY)] if found else []
     assert sorted(keys) == sorted(found)
     assert index.stats().documents == len(found)
     return found
@@ -84,13 +90,16 @@ class TestReplacing:
         put(index, (document("east"), [EAST]))
         assert nearest(index, EAST) == ["east", "between", "north"]
         assert nearest(index, NORTH) == ["north", "between", "east"]
-        assert [hit.id for hit in index.nearest(EAST, Scope(), limit=1)] == ["east"]
-        assert index.nearest(EAST, Scope(), limit=0) == []
+        assert [hit.id for hit in index.find_nearest(EAST, SearchScope(), limit=1)] == ["east"]
+        assert index.find_nearest(EAST, SearchScope(), limit=0) == []
 
     def test_a_find_tells_what_it_knows(self, index: FlatVectors) -> None:
-        put(index, (document("a:b", kind=Kind.GRIP, session="s:1", at_ms=Millis(77)), [EAST]))
-        (hit,) = index.nearest(unit(1, 1, 0), Scope(), limit=9)
-        assert hit[:4] == (Kind.GRIP, "a:b", 77, "s:1")
+        put(
+            index,
+            (document("a:b", kind=DocumentKind.GRIP, session="s:1", at_ms=Millis(77)), [EAST]),
+        )
+        (hit,) = index.find_nearest(unit(1, 1, 0), SearchScope(), limit=9)
+        assert hit[:4] == (DocumentKind.GRIP, "a:b", 77, "s:1")
         assert hit.score == pytest.approx(0.5**0.5, abs=HALF)
 
     def test_of_several_parts_the_nearest_counts_and_the_document_comes_once(
@@ -110,11 +119,11 @@ class TestReplacing:
         assert nearest(index) == ["a", "b"]
 
     def test_an_owner_has_only_the_documents_it_was_given_last(self, index: FlatVectors) -> None:
-        grips = [(document(name, kind=Kind.GRIP, owner=SEGMENT), [EAST]) for name in "abc"]
+        grips = [(document(name, kind=DocumentKind.GRIP, owner=SEGMENT), [EAST]) for name in "abc"]
         put(index, (document("mine"), [NORTH]), *grips)
         index.replace({SEGMENT: grips[:1]})
         assert nearest(index) == ["a", "mine"]
-        index.replace({SEGMENT: [(document("d", kind=Kind.GRIP, owner=SEGMENT), [EAST])]})
+        index.replace({SEGMENT: [(document("d", kind=DocumentKind.GRIP, owner=SEGMENT), [EAST])]})
         assert nearest(index) == ["d", "mine"]
         index.replace({SEGMENT: []})
         assert nearest(index) == ["mine"]
@@ -122,13 +131,15 @@ class TestReplacing:
     def test_fewer_parts_take_the_place_of_more(self, index: FlatVectors) -> None:
         put(index, (document("a", "long"), [EAST, NORTH, EAST]))
         put(index, (document("a", "short"), [NORTH]))
-        assert index.cosines(EAST, [key_of(Kind.EVENT, "a")]) == [pytest.approx(0, abs=HALF)]
+        assert index.compute_cosines(EAST, [build_key(DocumentKind.EVENT, "a")]) == [
+            pytest.approx(0, abs=HALF)
+        ]
 
     def test_another_place_of_the_same_text_is_taken_over(self, index: FlatVectors) -> None:
         put(index, (document("a", project="p"), [EAST]))
         put(index, (document("a", project="q"), [EAST]))
-        assert nearest(index, EAST, Scope(project="p")) == []
-        assert nearest(index, EAST, Scope(project="q")) == ["a"]
+        assert nearest(index, EAST, SearchScope(project="p")) == []
+        assert nearest(index, EAST, SearchScope(project="q")) == ["a"]
 
     def test_a_document_without_vectors_is_not_there(self, index: FlatVectors) -> None:
         put(index, (document("a"), []), (document("b"), [EAST]))
@@ -141,13 +152,13 @@ class TestReplacing:
         with pytest.raises(IndexFailed):
             put(index, (document("b"), [EAST]), (document("c"), [unit(1, 0)]))
         with pytest.raises(IndexFailed):
-            index.nearest(unit(1, 0, 0, 0), Scope(), limit=9)
+            index.find_nearest(unit(1, 0, 0, 0), SearchScope(), limit=9)
         assert nearest(index) == ["a"]
 
     def test_an_empty_index_finds_nothing(self, index: FlatVectors) -> None:
-        assert index.nearest(EAST, Scope(), limit=9) == []
-        assert index.cosines(EAST, [key_of(Kind.EVENT, "a")]) == [None]
-        assert index.known([document("a")]) == [[]]
+        assert index.find_nearest(EAST, SearchScope(), limit=9) == []
+        assert index.compute_cosines(EAST, [build_key(DocumentKind.EVENT, "a")]) == [None]
+        assert index.get_vectors([document("a")]) == [[]]
         assert index.stats().documents == 0
 
 
@@ -155,44 +166,47 @@ class TestKnowing:
     def test_the_vectors_come_back_in_the_order_of_the_parts(self, index: FlatVectors) -> None:
         parts = [unit(1, 2, 3), unit(3, 2, 1), unit(1, 0, 1)]
         put(index, (document("a"), parts))
-        (known,) = index.known([document("a")])
+        (known,) = index.get_vectors([document("a")])
         assert same(known, parts)
 
     def test_only_of_the_same_text(self, index: FlatVectors) -> None:
         put(index, (document("a", "one"), [EAST]))
-        assert index.known([document("a", "two"), document("b", "one")]) == [[], []]
-        assert [len(each) for each in index.known([document("a", "one", project="p")])] == [1]
+        assert index.get_vectors([document("a", "two"), document("b", "one")]) == [[], []]
+        assert [len(each) for each in index.get_vectors([document("a", "one", project="p")])] == [1]
 
     def test_what_is_known_can_be_put_again_and_stays_the_same(self, index: FlatVectors) -> None:
         parts = [unit(0.1, 0.7, 0.2), unit(0.3, 0.3, 0.9)]
         put(index, (document("a"), parts))
-        (known,) = index.known([document("a")])
+        (known,) = index.get_vectors([document("a")])
         put(index, (document("a", project="p"), known))
-        assert index.known([document("a")]) == [known]
+        assert index.get_vectors([document("a")]) == [known]
 
     def test_cosines_of_those_that_are_there(self, index: FlatVectors) -> None:
         put(index, (document("a"), [EAST]), (document("b"), [NORTH, unit(1, 1, 0)]))
-        asked = [key_of(Kind.EVENT, name) for name in ("b", "x", "a", "b")]
-        found = index.cosines(EAST, asked)
+        asked = [build_key(DocumentKind.EVENT, name) for name in ("b", "x", "a", "b")]
+        found = index.compute_cosines(EAST, asked)
         assert found[1] is None
         assert [found[0], found[2], found[3]] == pytest.approx([0.5**0.5, 1, 0.5**0.5], abs=HALF)
-        assert index.cosines(EAST, []) == []
+        assert index.compute_cosines(EAST, []) == []
 
 
 class TestRestart:
     def test_all_of_it_is_there_again(self, index: FlatVectors, folder: Path) -> None:
         made = [
             (document("a", project="p", tags=frozenset({"t", "ü"})), [EAST, NORTH]),
-            (document("g", kind=Kind.GRIP, owner=SEGMENT, at_ms=Millis(9)), [unit(1, 1, 1)]),
+            (
+                document("g", kind=DocumentKind.GRIP, owner=SEGMENT, at_ms=Millis(9)),
+                [unit(1, 1, 1)],
+            ),
         ]
         put(index, *made, (document("gone"), [EAST]))
         put(index, (document("gone"), []))
         index.mark_complete()
         before = holdings(index, made)
         again = FlatVectors(folder, MODEL)
-        assert again.complete
+        assert again.is_complete
         assert holdings(again, made) == before
-        assert nearest(again, EAST, Scope(project="p", tags=frozenset({"ü"}))) == ["a"]
+        assert nearest(again, EAST, SearchScope(project="p", tags=frozenset({"ü"}))) == ["a"]
         again.replace({SEGMENT: []})
         assert nearest(again) == ["a"]
 
@@ -200,7 +214,7 @@ class TestRestart:
         put(index, (document("a"), [EAST]))
         index.mark_complete()
         other = FlatVectors(folder, "model/2")
-        assert not other.complete
+        assert not other.is_complete
         assert nearest(other) == []
         put(other, (document("a"), [unit(1, 2, 3, 4, 5)]))
         assert nearest(other, unit(1, 2, 3, 4, 5)) == ["a"]
@@ -216,21 +230,21 @@ class TestRestart:
 
 class TestComplete:
     def test_it_is_not_until_it_is_said(self, index: FlatVectors, folder: Path) -> None:
-        assert FlatVectors(folder, MODEL).complete is False
+        assert FlatVectors(folder, MODEL).is_complete is False
         put(index, (document("a"), [EAST]))
-        assert not FlatVectors(folder, MODEL).complete
+        assert not FlatVectors(folder, MODEL).is_complete
         index.mark_complete()
         put(index, (document("b"), [EAST]))
-        assert index.complete
-        assert FlatVectors(folder, MODEL).complete
+        assert index.is_complete
+        assert FlatVectors(folder, MODEL).is_complete
 
     def test_a_reset_leaves_nothing(self, index: FlatVectors, folder: Path) -> None:
         put(index, (document("a"), [EAST]))
         index.mark_complete()
         index.reset()
-        assert not index.complete
+        assert not index.is_complete
         assert nearest(index) == []
-        assert not FlatVectors(folder, MODEL).complete
+        assert not FlatVectors(folder, MODEL).is_complete
         put(index, (document("a"), [unit(1, 2)]))
         assert nearest(index, unit(1, 2)) == ["a"]
 
@@ -241,7 +255,7 @@ class TestComplete:
         index.mark_complete()
         FlatVectors.outdate(folder)
         again = FlatVectors(folder, MODEL)
-        assert not again.complete
+        assert not again.is_complete
         assert nearest(again) == ["a"]
 
     def test_what_never_was_cannot_be_outdated(self, tmp_path: Path) -> None:
@@ -280,7 +294,7 @@ class TestFilters:
     def test_just_what_a_scope_admits_is_found_before_the_cut(
         self,
         shelf: Shelf,
-        drawn: tuple[list[Document], Scope],
+        drawn: tuple[list[Document], SearchScope],
         data: st.DataObject,
         query: Vector,
         few: int,
@@ -293,13 +307,13 @@ class TestFilters:
             for each, vectors in made
             if vectors and scope.admits(each)
         }
-        hits = shelf.index.nearest(query, scope, limit=MANY)
+        hits = shelf.index.find_nearest(query, scope, limit=MANY)
         assert {hit.key: hit.score for hit in hits} == pytest.approx(expected, abs=HALF)
         assert len(hits) == len(expected)
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True)
-        assert shelf.index.nearest(query, scope, limit=few) == hits[:few]
-        cosines = shelf.index.cosines(query, list(expected))
+        assert shelf.index.find_nearest(query, scope, limit=few) == hits[:few]
+        cosines = shelf.index.compute_cosines(query, list(expected))
         assert cosines == pytest.approx(list(expected.values()), abs=HALF)
 
     def test_a_rare_project_is_found_among_more_than_are_compared_exactly(
@@ -310,7 +324,7 @@ class TestFilters:
             *((document(f"{number}"), [EAST]) for number in range(EXACT + 500)),
             (document("needle", project="p"), [unit(-1, 0, 0)]),
         )
-        assert nearest(index, EAST, Scope(project="p")) == ["needle"]
+        assert nearest(index, EAST, SearchScope(project="p")) == ["needle"]
 
 
 def clustered(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
@@ -333,12 +347,12 @@ class TestRecall:
                 for number, row in enumerate(rows)
             ),
         )
-        for scope, step in ((ANYTHING, 1), (Scope(project="even"), 2)):
+        for scope, step in ((ANYTHING, 1), (SearchScope(project="even"), 2)):
             assert len(rows) // step > EXACT
             good = 0
             for query in queries:
                 true = np.argsort(-(rows[::step] @ query))[:10] * step
-                hits = index.nearest(_of(query), scope, limit=10)
+                hits = index.find_nearest(_of(query), scope, limit=10)
                 good += len({hit.id for hit in hits} & {str(each) for each in true})
             assert good / (10 * len(queries)) >= 0.95
 
@@ -355,7 +369,9 @@ def version(number: int, count: int) -> list[Made]:
     """The same documents with another text and another place."""
     return [
         (
-            document(f"{each}", f"text {number}", kind=Kind.GRIP, owner=Owner(f"segment:{each}")),
+            document(
+                f"{each}", f"text {number}", kind=DocumentKind.GRIP, owner=Owner(f"segment:{each}")
+            ),
             [unit(1, each, number), unit(each, number, 1)],
         )
         for each in range(count)
@@ -376,9 +392,9 @@ class TestCompaction:
         before = holdings(index, made)
         assert all(same(before[each.key], vectors) for each, vectors in made)
         again = FlatVectors(folder, MODEL)
-        assert again.complete
+        assert again.is_complete
         assert holdings(again, made) == before
-        assert nearest(again, EAST, Scope(project="p")) == ["stays"]
+        assert nearest(again, EAST, SearchScope(project="p")) == ["stays"]
         again.replace({Owner("segment:7"): []})
         assert again.stats().documents == 300
 
@@ -390,12 +406,12 @@ class TestCompaction:
         for name in ("rows-1.log", "vectors-1.f16", "rows-1.new", "vectors-2.new", "model.new"):
             (folder / name).write_bytes(b"half of it")
         again = FlatVectors(folder, MODEL)
-        assert again.complete
+        assert again.is_complete
         assert len(holdings(again, version(0, 300))) == 300
         for number in range(1, 9):
             put(again, *version(number, 300))
         last = FlatVectors(folder, MODEL)
-        assert last.complete
+        assert last.is_complete
         assert len(holdings(last, version(8, 300))) == 300
         assert len(list(folder.iterdir())) == 3, "what was left behind is still there"
 
@@ -413,7 +429,7 @@ class TestCompaction:
             shutil.copy(each, folder)
         again = FlatVectors(folder, MODEL)
         assert len(holdings(again, version(number, 300))) == 300
-        assert again.known([each for each, _ in version(0, 1)]) == [[]]
+        assert again.get_vectors([each for each, _ in version(0, 1)]) == [[]]
 
     @pytest.mark.parametrize("name", ["vectors-1.f16", "rows-1.log"])
     def test_one_that_fails_loses_nothing(
@@ -430,7 +446,7 @@ class TestCompaction:
         obstacle.rmdir()
         put(index, (document("later"), [EAST]))
         again = FlatVectors(folder, MODEL)
-        assert again.complete
+        assert again.is_complete
         assert nearest(again)[0] == "later"
         assert again.stats().documents == 301
         assert len(list(folder.iterdir())) == 3, "it was not made up for"
@@ -462,7 +478,7 @@ class TestFailedWrites:
             assert nearest(FlatVectors(folder, MODEL)) == ["a"]
         put(index, *batch)
         again = FlatVectors(folder, MODEL)
-        assert again.complete
+        assert again.is_complete
         assert nearest(again)[0] == "a"
         assert again.stats().documents == 301
 
@@ -504,10 +520,10 @@ def replay(index: FlatVectors, start: int = 0) -> None:
 
 def state(index: FlatVectors) -> dict[DocumentKey, list[Vector]]:
     found: dict[DocumentKey, list[Vector]] = {}
-    for (each, _), vectors in zip(ALL, index.known([each for each, _ in ALL]), strict=True):
+    for (each, _), vectors in zip(ALL, index.get_vectors([each for each, _ in ALL]), strict=True):
         if vectors:
             found[DocumentKey(f"{each.key} {each.text}")] = vectors
-    hits = index.nearest(EAST, ANYTHING, limit=MANY) if found else []
+    hits = index.find_nearest(EAST, ANYTHING, limit=MANY) if found else []
     assert sorted(hit.key for hit in hits) == sorted(key.split(" ")[0] for key in found)
     return found
 
@@ -540,7 +556,7 @@ class TestTornTails:
             with stage.copy() as folder:
                 _cut(folder / MATRIX, size)
                 index = FlatVectors(folder, MODEL)
-                assert not index.complete
+                assert not index.is_complete
                 assert state(index) in stage.states
                 replay(index)
                 assert state(FlatVectors(folder, MODEL)) == stage.states[-1]
@@ -566,7 +582,7 @@ class TestTornTails:
         """Its vectors are there, so it was once written: what it told is to be asked for again."""
         with stage.copy() as folder:
             _cut(folder / LOG, stage.sizes[0][LOG])
-            assert not FlatVectors(folder, MODEL).complete
+            assert not FlatVectors(folder, MODEL).is_complete
 
 
 def _cut(path: Path, size: int) -> None:
@@ -589,7 +605,7 @@ class TestDamage:
             index = FlatVectors(folder, MODEL)
             found = state(index)
             assert found in stage.states
-            assert found == stage.states[-1] or not index.complete
+            assert found == stage.states[-1] or not index.is_complete
             replay(index)
             assert state(FlatVectors(folder, MODEL)) == stage.states[-1]
 
@@ -601,7 +617,7 @@ class TestDamage:
             if content is not None:
                 (folder / name).write_bytes(content)
             index = FlatVectors(folder, MODEL)
-            assert not index.complete
+            assert not index.is_complete
             assert state(index) == {}
             replay(index)
             assert state(FlatVectors(folder, MODEL)) == stage.states[-1]
@@ -623,7 +639,7 @@ class TestDamage:
         with stage.copy() as folder:
             (folder / MARKER).write_text(json.dumps(marker))
             index = FlatVectors(folder, MODEL)
-            assert not index.complete
+            assert not index.is_complete
             assert state(index) == {}
             replay(index)
             assert state(FlatVectors(folder, MODEL)) == stage.states[-1]
@@ -633,7 +649,7 @@ class TestDamage:
         with stage.copy() as folder:
             (folder / MARKER).write_bytes(content)
             FlatVectors.outdate(folder)
-            assert not FlatVectors(folder, MODEL).complete
+            assert not FlatVectors(folder, MODEL).is_complete
 
 
 class TestReaders:
@@ -657,12 +673,12 @@ class TestReaders:
             rounds = 0
             while True:
                 ending = done.is_set()
-                hits = index.nearest(EAST, Scope(project="p"), limit=MANY)
+                hits = index.find_nearest(EAST, SearchScope(project="p"), limit=MANY)
                 assert sorted(hit.id for hit in hits) == sorted(exact)
                 assert all(_close(hit, exact[hit.id]) for hit in hits)
-                cosines = index.cosines(EAST, [each.key for each, _ in stay])
+                cosines = index.compute_cosines(EAST, [each.key for each, _ in stay])
                 assert None not in cosines
-                top = index.nearest(NORTH, Scope(), limit=5)
+                top = index.find_nearest(NORTH, SearchScope(), limit=5)
                 assert [hit.score for hit in top] == sorted((h.score for h in top), reverse=True)
                 rounds += 1
                 if ending:
@@ -675,5 +691,5 @@ class TestReaders:
         assert index.stats().documents == 270
 
 
-def _close(hit: Found, vector: Vector) -> bool:
+def _close(hit: IndexHit, vector: Vector) -> bool:
     return abs(hit.score - float(floats(vector) @ floats(EAST))) < HALF

@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from agent_memory.platform.processes.process import WardedProcess
+from agent_memory.platform.processes.process import SupervisedProcess
 from tests.processes import LONG, is_running, wait_for_end, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -46,9 +46,9 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def started() -> Iterator[list[WardedProcess]]:
+def started() -> Iterator[list[SupervisedProcess]]:
     """Those of a test, ended with it."""
-    kept: list[WardedProcess] = []
+    kept: list[SupervisedProcess] = []
     yield kept
     for each in kept:
         each.stop(0)
@@ -58,15 +58,15 @@ def started() -> Iterator[list[WardedProcess]]:
 
 
 def run(
-    started: list[WardedProcess],
+    started: list[SupervisedProcess],
     code: str,
     *arguments: str,
     cwd: int | Path | None = None,
     env: dict[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
-) -> WardedProcess:
+) -> SupervisedProcess:
     started.append(
-        WardedProcess.start(
+        SupervisedProcess.start(
             [PYTHON, "-I", "-c", code, *arguments],
             cwd=cwd,
             env=env or {},
@@ -78,13 +78,13 @@ def run(
     return started[-1]
 
 
-def family(process: WardedProcess) -> tuple[int, int]:
+def family(process: SupervisedProcess) -> tuple[int, int]:
     first, second = output(process).readline().split()
     assert int(first) == process.pid
     return int(first), int(second)
 
 
-def output(process: WardedProcess) -> IO[bytes]:
+def output(process: SupervisedProcess) -> IO[bytes]:
     assert process.stdout is not None
     return process.stdout
 
@@ -95,7 +95,7 @@ def parent_of(pid: int) -> int:
 
 class TestRunning:
     def test_its_streams_are_those_given_and_end_with_it(
-        self, started: list[WardedProcess]
+        self, started: list[SupervisedProcess]
     ) -> None:
         code = "import sys; print(sys.stdin.read().upper()); sys.stderr.write('trouble')"
         process = run(started, code, stdin=subprocess.PIPE)
@@ -112,18 +112,20 @@ class TestRunning:
         [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", -9)],
         ids=["exit", "signal"],
     )
-    def test_how_it_ends_is_told(self, started: list[WardedProcess], code: str, told: int) -> None:
+    def test_how_it_ends_is_told(
+        self, started: list[SupervisedProcess], code: str, told: int
+    ) -> None:
         process = run(started, code)
         assert process.wait(LONG) == told
         assert process.stop() == told
 
-    def test_waiting_ends_after_the_time_given(self, started: list[WardedProcess]) -> None:
+    def test_waiting_ends_after_the_time_given(self, started: list[SupervisedProcess]) -> None:
         process = run(started, FAMILY)
         assert process.wait(0) is None
         assert process.returncode is None
 
     def test_it_has_the_environment_and_arguments_given_and_no_others(
-        self, started: list[WardedProcess]
+        self, started: list[SupervisedProcess]
     ) -> None:
         code = "import os, sys; print(sys.argv[1:], sorted(os.environ.items()))"
         odd = os.fsdecode(b"\xff $HOME")
@@ -132,13 +134,13 @@ class TestRunning:
             f"{[odd, '']!r} {[('B', 'é'), ('LC_ALL', 'C.UTF-8')]!r}\n"
         )
 
-    def test_it_has_no_descriptors_but_its_own(self, started: list[WardedProcess]) -> None:
+    def test_it_has_no_descriptors_but_its_own(self, started: list[SupervisedProcess]) -> None:
         run(started, FAMILY)
         process = run(started, "import os; print(sorted(os.listdir('/proc/self/fd')))")
         assert output(process).read() == b"['0', '1', '2', '3']\n"  # the last is of the listing
 
     def test_signals_do_to_it_what_they_do_to_any_program(
-        self, started: list[WardedProcess]
+        self, started: list[SupervisedProcess]
     ) -> None:
         code = (
             "import signal as s; print([int(s.getsignal(n)) for n in (s.SIGTERM, s.SIGHUP)],"
@@ -152,7 +154,7 @@ class TestRunning:
         assert output(process).read() == b"[0, 0] set()\n"
 
     def test_a_folder_may_be_a_descriptor_that_keeps_it_when_its_name_is_given_away(
-        self, started: list[WardedProcess], tmp_path: Path
+        self, started: list[SupervisedProcess], tmp_path: Path
     ) -> None:
         meant = tmp_path / "meant"
         meant.mkdir()
@@ -171,34 +173,34 @@ class TestRunning:
         program = tmp_path / "say"
         program.write_text("#!/bin/sh\nexit 3\n")
         program.chmod(0o700)
-        process = WardedProcess.start(["say"], env={"PATH": str(tmp_path)})
+        process = SupervisedProcess.start(["say"], env={"PATH": str(tmp_path)})
         assert process.wait(LONG) == 3
 
 
 class TestNotRunning:
     def test_a_program_that_is_not_there_is_named(self) -> None:
         with pytest.raises(FileNotFoundError) as error:
-            WardedProcess.start(["/no/such/program"], env={})
+            SupervisedProcess.start(["/no/such/program"], env={})
         assert error.value.filename == "/no/such/program"
 
     def test_so_is_one_that_may_not_be_run(self, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("text")
         with pytest.raises(PermissionError, match="text"):
-            WardedProcess.start([str(tmp_path / "text")], env={}, stdout=subprocess.PIPE)
+            SupervisedProcess.start([str(tmp_path / "text")], env={}, stdout=subprocess.PIPE)
 
     def test_so_is_a_folder_that_is_not_there(self) -> None:
         with pytest.raises(FileNotFoundError, match="/no/such/folder"):
-            WardedProcess.start(["/bin/true"], env={}, cwd="/no/such/folder")
+            SupervisedProcess.start(["/bin/true"], env={}, cwd="/no/such/folder")
 
     def test_an_argument_that_no_program_can_be_given_is_an_error_too(self) -> None:
         with pytest.raises(OSError, match="Invalid argument"):
-            WardedProcess.start(["/bin/true", "a\0b"], env={})
+            SupervisedProcess.start(["/bin/true", "a\0b"], env={})
 
 
 class TestStopping:
     @pytest.mark.parametrize("manner", ["obedient", "deaf"])
     def test_it_ends_with_all_that_it_started(
-        self, started: list[WardedProcess], manner: str
+        self, started: list[SupervisedProcess], manner: str
     ) -> None:
         process = run(started, FAMILY, manner)
         pids = family(process)
@@ -207,7 +209,7 @@ class TestStopping:
         assert not any(is_running(pid) for pid in pids)
         assert output(process).read() == b""
 
-    def test_what_left_its_group_ends_too(self, started: list[WardedProcess]) -> None:
+    def test_what_left_its_group_ends_too(self, started: list[SupervisedProcess]) -> None:
         process = run(started, FAMILY, "apart")
         _, apart = family(process)
         wait_until(lambda: os.getpgid(apart) == apart)
@@ -216,14 +218,14 @@ class TestStopping:
 
     @pytest.mark.parametrize("where", ["", "apart"])
     def test_what_it_leaves_behind_at_its_own_end_ends(
-        self, started: list[WardedProcess], where: str
+        self, started: list[SupervisedProcess], where: str
     ) -> None:
         process = run(started, FAMILY, "leave", where)
         _, left = family(process)
         assert process.wait(LONG) == 7
         assert not is_running(left)
 
-    def test_many_may_stop_it_at_once_and_again(self, started: list[WardedProcess]) -> None:
+    def test_many_may_stop_it_at_once_and_again(self, started: list[SupervisedProcess]) -> None:
         process = run(started, FAMILY)
         family(process)
         with ThreadPoolExecutor(8) as threads:
@@ -231,7 +233,9 @@ class TestStopping:
         assert set(codes) == {-signal.SIGTERM}
         assert process.stop() == -signal.SIGTERM
 
-    def test_a_shorter_grace_counts_when_it_comes_later(self, started: list[WardedProcess]) -> None:
+    def test_a_shorter_grace_counts_when_it_comes_later(
+        self, started: list[SupervisedProcess]
+    ) -> None:
         process = run(started, FAMILY, "deaf")
         family(process)
         patient = threading.Thread(target=process.stop, args=(LONG,))
@@ -256,7 +260,7 @@ class TestOrphans:
         for pid in (*pids, warden):
             wait_for_end(pid)
 
-    def test_none_is_left_when_the_warden_is_killed(self, started: list[WardedProcess]) -> None:
+    def test_none_is_left_when_the_warden_is_killed(self, started: list[SupervisedProcess]) -> None:
         process = run(started, FAMILY, "deaf")
         pids = family(process)
         os.kill(parent_of(process.pid), signal.SIGKILL)
@@ -278,7 +282,7 @@ class TestOrphans:
         wait_for_end(child)
         os.kill(grandchild, signal.SIGKILL)  # nobody is left who would
 
-    def test_children_do_not_keep_each_other_alive(self, started: list[WardedProcess]) -> None:
+    def test_children_do_not_keep_each_other_alive(self, started: list[SupervisedProcess]) -> None:
         """A lifeline that another child had too would not end with its daemon."""
         first = run(started, FAMILY)
         heir = subprocess.Popen(

@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from agent_memory.features.runs.adapters.web.pages import MAX_BYTES, HttpPages
-from agent_memory.features.runs.model.web import Page
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.model.web import WebPage
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, ToolFailed
 
 PUBLIC = "93.184.216.34"
@@ -44,9 +44,9 @@ class Site:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        self.thread = threading.Thread(target=lambda: self.server.serve_forever(0.01))
+        self.build_server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.build_server.server_address[1]
+        self.thread = threading.Thread(target=lambda: self.build_server.serve_forever(0.01))
         self.thread.start()
 
     def says(self, path: str, body: bytes, status: int = 200, **headers: str) -> str:
@@ -55,8 +55,8 @@ class Site:
         return f"http://localhost:{self.port}{path}"
 
     def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        self.build_server.shutdown()
+        self.build_server.server_close()
         self.thread.join()
 
 
@@ -72,8 +72,10 @@ def pages(site: Site) -> HttpPages:
     return HttpPages(private=[f"localhost:{site.port}"])
 
 
-def fetched(pages: HttpPages, url: str, seconds: float = 20, halt: Halt | None = None) -> Page:
-    return pages.fetch(pages.target(url), seconds=seconds, halt=halt or Halt())
+def fetched(
+    pages: HttpPages, url: str, seconds: float = 20, halt: CancelToken | None = None
+) -> WebPage:
+    return pages.fetch(pages.resolve_url(url), seconds=seconds, halt=halt or CancelToken())
 
 
 def test_a_page_is_fetched_without_a_trace_of_the_user(
@@ -196,7 +198,7 @@ def test_tls_is_for_the_name_that_was_asked_for() -> None:
     try:
         names: list[str | None] = []
         serving.sni_callback = lambda _sock, name, _context: names.append(name)
-        site.server.socket = serving.wrap_socket(site.server.socket, server_side=True)
+        site.build_server.socket = serving.wrap_socket(site.build_server.socket, server_side=True)
         site.says("/", b"safe", content_type="text/plain")
         pages = HttpPages(
             resolver=lambda *_: [PUBLIC],
@@ -334,7 +336,7 @@ def test_a_trickle_ends_when_the_time_is_over(first: bytes, piece: bytes) -> Non
 @pytest.mark.parametrize("first", [b"", HEAD])
 def test_whoever_is_told_to_halt_does_so_at_once(first: bytes) -> None:
     slow = Slow(b"", first)
-    halt = Halt()
+    halt = CancelToken()
     try:
         pages = HttpPages(private=["127.0.0.1"])
         _halts(
@@ -356,7 +358,7 @@ def test_a_name_that_nobody_finds_in_time_is_given_up() -> None:
     try:
         with pytest.raises(ToolFailed, match=r"longer than 0\.2 s"):
             fetched(pages, "http://example.org/", seconds=0.2)
-        halt = Halt()
+        halt = CancelToken()
         reached.clear()
         _halts(halt, reached, lambda: fetched(pages, "http://example.org/", 600, halt))
     finally:
@@ -396,7 +398,7 @@ def test_nobody_there_is_told() -> None:
         fetched(HttpPages(), "http://no-such-host.invalid/")
 
 
-def _halts(halt: Halt, reached: threading.Event, work: Callable[[], object]) -> None:
+def _halts(halt: CancelToken, reached: threading.Event, work: Callable[[], object]) -> None:
     ended: list[type[BaseException]] = []
 
     def run() -> None:

@@ -17,20 +17,20 @@ from typing import Self
 import pytest
 
 from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolder, GuardedFolders
-from agent_memory.features.runs.model.chats import Call
+from agent_memory.features.runs.model.chats import ToolCall
 from agent_memory.features.runs.model.workspaces import (
     MAX_FILE_BYTES,
     NOTHING,
-    Cut,
-    Entry,
     EntryKind,
-    digest,
+    FolderEntry,
+    Truncated,
+    compute_digest,
 )
 from agent_memory.features.runs.services.toolset import Toolset
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput, ToolFailed
 from tests.processes import LONG
-from tests.tool_harness import Bench, bench, call, refused
+from tests.tool_harness import ToolHarness, call, get_refusal, open_harness
 
 SECRET = b"the secret outside\n"
 
@@ -69,16 +69,16 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 @pytest.fixture
-def desk(ground: Ground, tmp_path: Path) -> Iterator[Bench]:
+def desk(ground: Ground, tmp_path: Path) -> Iterator[ToolHarness]:
     place = tmp_path / "desk"
     place.mkdir()
-    with bench(place, barred=[ground.own]) as made:
+    with open_harness(place, barred=[ground.own]) as made:
         yield made
 
 
 @pytest.fixture
-def tools(ground: Ground, desk: Bench) -> Toolset:
-    return desk.seated(ground.inside)
+def tools(ground: Ground, desk: ToolHarness) -> Toolset:
+    return desk.build_toolset(ground.inside)
 
 
 SWAPPING = """
@@ -135,15 +135,15 @@ def names(folder: Path | str) -> list[str]:
 
 
 def read(folder: GuardedFolder, path: str) -> bytes:
-    found = folder.content(path, most=MAX_FILE_BYTES).data
+    found = folder.read(path, most=MAX_FILE_BYTES).data
     if found is None:
         raise ToolFailed("there is no file")
-    folder.excerpt(path, first=1, lines=9, chars=999, halt=Halt())
+    folder.read_lines(path, first=1, lines=9, chars=999, halt=CancelToken())
     return found
 
 
 def write(folder: GuardedFolder, path: str) -> bytes:
-    before = folder.content(path, most=MAX_FILE_BYTES)
+    before = folder.read(path, most=MAX_FILE_BYTES)
     folder.replace(before.path, b"written", before.digest)
     return b""
 
@@ -156,17 +156,17 @@ def write_blindly(folder: GuardedFolder, path: str) -> bytes:
 
 def overwrite(folder: GuardedFolder, path: str) -> bytes:
     """As if it was known what is there."""
-    folder.replace(path, b"written", digest(SECRET))
+    folder.replace(path, b"written", compute_digest(SECRET))
     return b""
 
 
 def listed(folder: GuardedFolder, path: str) -> bytes:
-    found = list(folder.walk(path, deep=True, most=1_000, seconds=LONG, halt=Halt()))
-    return b" ".join(os.fsencode(each.path) for each in found if isinstance(each, Entry))
+    found = list(folder.walk(path, deep=True, most=1_000, seconds=LONG, halt=CancelToken()))
+    return b" ".join(os.fsencode(each.path) for each in found if isinstance(each, FolderEntry))
 
 
 def placed(folder: GuardedFolder, path: str) -> bytes:
-    return os.fsencode(folder.place(path))
+    return os.fsencode(folder.resolve(path))
 
 
 WAYS = (read, write, write_blindly, overwrite, listed, placed)
@@ -261,15 +261,15 @@ def test_what_is_inside_is_reached_by_every_way(ground: Ground) -> None:
         *("here/here/plain.txt", str(ground.inside / "plain.txt"), f"{ground.inside}//link"),
     ):
         assert read(ground.folder, path) == b"plain\n"
-        assert ground.folder.place(path) == "plain.txt"
+        assert ground.folder.resolve(path) == "plain.txt"
 
 
 def test_a_folder_is_known_by_the_path_that_was_given_and_by_the_one_it_has(tmp_path: Path) -> None:
     ground = Ground(tmp_path)
     (tmp_path / "alias").symlink_to(ground.inside)
     folder = GuardedFolders().open(str(tmp_path / "alias"))
-    assert folder.place(str(tmp_path / "alias" / "plain.txt")) == "plain.txt"
-    assert folder.place(str(ground.inside / "plain.txt")) == "plain.txt"
+    assert folder.resolve(str(tmp_path / "alias" / "plain.txt")) == "plain.txt"
+    assert folder.resolve(str(ground.inside / "plain.txt")) == "plain.txt"
     folder.close()
 
 
@@ -306,7 +306,7 @@ def test_no_process_is_looked_into() -> None:
     everywhere = GuardedFolders().open("/")
     for path in ("proc/self/environ", "/proc/self/environ", "/proc/1/mem", "/proc/version"):
         with pytest.raises(ToolFailed, match="no tool goes in there"):
-            everywhere.content(path, most=10)
+            everywhere.read(path, most=10)
     everywhere.close()
 
 
@@ -327,7 +327,7 @@ def test_a_folder_of_ours_that_comes_later_is_closed_too(ground: Ground) -> None
     later.mkdir()
     (later / "key").touch()
     with pytest.raises(ToolFailed, match="is closed to agents"):
-        folder.content("later/key", most=10)
+        folder.read("later/key", most=10)
     folder.close()
 
 
@@ -360,18 +360,18 @@ def test_ten_gigabytes_are_read_in_part(ground: Ground) -> None:
     with large.open("wb") as file:
         file.write(b"line\n" * 10_000)
         file.truncate(10 << 30)
-    found = ground.folder.excerpt("large", first=2, lines=2, chars=999, halt=Halt())
+    found = ground.folder.read_lines("large", first=2, lines=2, chars=999, halt=CancelToken())
     assert (found.text, found.more) == ("line\nline", True)
-    assert len(ground.folder.content("large", most=100).data or b"") == 100
-    assert not ground.folder.content("large", most=100).whole
+    assert len(ground.folder.read("large", most=100).data or b"") == 100
+    assert not ground.folder.read("large", most=100).whole
     with pytest.raises(ToolFailed, match="further than 256 MiB into the file"):
-        ground.folder.excerpt("large", first=10_002, lines=2, chars=999, halt=Halt())
+        ground.folder.read_lines("large", first=10_002, lines=2, chars=999, halt=CancelToken())
     with pytest.raises(ToolFailed, match="changed since it was shown"):
-        ground.folder.replace("large", b"", digest(b"line\n"))
+        ground.folder.replace("large", b"", compute_digest(b"line\n"))
     with large.open("r+b") as file:
         file.write(b"\0")
     with pytest.raises(ToolFailed, match="binary"):
-        ground.folder.excerpt("large", first=1, lines=2, chars=999, halt=Halt())
+        ground.folder.read_lines("large", first=1, lines=2, chars=999, halt=CancelToken())
     assert large.stat().st_size == 10 << 30
 
 
@@ -379,18 +379,18 @@ def test_a_line_without_end_is_told_in_its_beginning(ground: Ground) -> None:
     with (ground.inside / "line").open("wb") as file:
         file.write(b"first\n" + b"x" * 100_000)
         file.truncate(10 << 30)
-    found = ground.folder.excerpt("line", first=1, lines=9, chars=9_999, halt=Halt())
+    found = ground.folder.read_lines("line", first=1, lines=9, chars=9_999, halt=CancelToken())
     first, second = found.text.split("\n")
     assert (first, second[:9], found.next, found.more) == ("first", "xxxxxxxxx", 3, True)
     assert second.endswith("[cut: the line has more than 2,000 characters]")
     with pytest.raises(ToolFailed, match="further than 256 MiB"):
-        ground.folder.excerpt("line", first=3, lines=9, chars=9_999, halt=Halt())
+        ground.folder.read_lines("line", first=3, lines=9, chars=9_999, halt=CancelToken())
 
 
 def test_writing_replaces_a_name_and_not_what_other_names_have(ground: Ground) -> None:
     os.link(ground.secret, ground.inside / "hard")
     folder = ground.folder
-    folder.replace("hard", b"mine", digest(SECRET))
+    folder.replace("hard", b"mine", compute_digest(SECRET))
     assert (ground.inside / "hard").read_bytes() == b"mine"
     assert ground.secret.read_bytes() == SECRET
 
@@ -400,7 +400,7 @@ def test_what_was_shown_in_one_place_is_not_written_to_another(ground: Ground) -
     (ground.inside / "deep").mkdir()
     (ground.inside / "room").symlink_to("deep")
     (ground.inside / "name").symlink_to("plain.txt")
-    for path, before in (("room/new", NOTHING), ("name", digest(b"plain\n"))):
+    for path, before in (("room/new", NOTHING), ("name", compute_digest(b"plain\n"))):
         with pytest.raises(ToolFailed, match="changed since it was shown"):
             ground.folder.replace(path, b"written", before)
     assert names(ground.inside / "deep") == []
@@ -423,11 +423,11 @@ def test_what_git_obeys_is_not_written(ground: Ground) -> None:
 def test_names_that_are_no_text_are_told_as_some(ground: Ground) -> None:
     for name in (b"new\nline", b"bad\xff", b"esc\x1b[2K", "ümlaut".encode()):
         Path(os.fsdecode(os.fsencode(ground.inside) + b"/" + name)).write_bytes(b"words")
-    walked = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=Halt())
-    found = [each.path for each in walked if isinstance(each, Entry)]
+    walked = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=CancelToken())
+    found = [each.path for each in walked if isinstance(each, FolderEntry)]
     assert len(found) == 5
     for path in found:
-        assert ground.folder.content(path, most=9).data
+        assert ground.folder.read(path, most=9).data
 
 
 def test_huge_folders_are_cut(ground: Ground) -> None:
@@ -437,24 +437,24 @@ def test_huge_folders_are_cut(ground: Ground) -> None:
     for number in range(300):
         os.mkdir(f"{number}", dir_fd=descriptor)
     os.close(descriptor)
-    found = list(ground.folder.walk(".", deep=True, most=100, seconds=LONG, halt=Halt()))
+    found = list(ground.folder.walk(".", deep=True, most=100, seconds=LONG, halt=CancelToken()))
     assert len(found) == 100  # what is ours was looked at, and not told
-    assert isinstance(found[-1], Cut)
+    assert isinstance(found[-1], Truncated)
     deep = ground.inside
     for _ in range(60):
         deep = deep / "d"
         deep.mkdir()
-    told = list(ground.folder.walk("d", deep=True, most=1_000, seconds=LONG, halt=Halt()))
+    told = list(ground.folder.walk("d", deep=True, most=1_000, seconds=LONG, halt=CancelToken()))
     assert len(told) <= 41
-    assert isinstance(told[-1], Cut)
+    assert isinstance(told[-1], Truncated)
 
 
 def test_a_walk_ends_when_nobody_wants_it(ground: Ground) -> None:
     (ground.inside / "a").mkdir()
     (ground.inside / "a" / "b").touch()
-    halt = Halt()
+    halt = CancelToken()
     walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=halt)
-    assert next(walk) == Entry(path="a", kind=EntryKind.FOLDER)
+    assert next(walk) == FolderEntry(path="a", kind=EntryKind.FOLDER)
     halt.set()
     with pytest.raises(Cancelled):
         next(walk)
@@ -476,7 +476,9 @@ def test_a_race_of_folder_and_link_is_never_won(ground: Ground, swap: str) -> No
     race = Race(target, spare, link)
 
     def overwriting(folder: GuardedFolder, path: str) -> bytes:
-        folder.replace(path, b"written\n", digest(SECRET))  # were it there, it would be changed
+        folder.replace(
+            path, b"written\n", compute_digest(SECRET)
+        )  # were it there, it would be changed
         return b""
 
     seen: set[bytes] = set()
@@ -511,7 +513,7 @@ def test_a_race_while_writing_what_is_there(ground: Ground) -> None:
             number += 1
             new = str(number).encode()
             with contextlib.suppress(ToolFailed):
-                ground.folder.replace("room/secret.txt", new, digest(content))
+                ground.folder.replace("room/secret.txt", new, compute_digest(content))
                 content = new
                 written += 1
     assert written >= 50
@@ -527,11 +529,11 @@ def test_no_descriptor_is_left_open_and_a_closed_folder_stays_closed(tmp_path: P
         for way in WAYS:
             with contextlib.suppress(ToolFailed):
                 way(ground.folder, path)
-    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=Halt())
+    walk = ground.folder.walk(".", deep=True, most=99, seconds=LONG, halt=CancelToken())
     next(walk)
     del walk  # and no further, as tools do
     assert len(names("/dev/fd")) == before
-    with ground.folder.held() as descriptor:
+    with ground.folder.hold_descriptor() as descriptor:
         ground.folder.close()
         assert os.fstat(descriptor)  # until the last that uses it is done
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -541,7 +543,7 @@ def test_no_descriptor_is_left_open_and_a_closed_folder_stays_closed(tmp_path: P
     ground.folder.close()
 
 
-def everything_on(path: str) -> list[Call]:
+def everything_on(path: str) -> list[ToolCall]:
     """What tools can be asked to do there."""
     return [
         call("read_file", path=path),
@@ -553,11 +555,11 @@ def everything_on(path: str) -> list[Call]:
     ]
 
 
-def tried(toolset: Toolset, wanted: Call) -> tuple[str, str, bool]:
+def tried(toolset: Toolset, wanted: ToolCall) -> tuple[str, str, bool]:
     """What was shown of it, what was told, and whether it was done."""
     shown = toolset.preview(wanted)
     try:
-        return shown, toolset.run(wanted, Halt()), True
+        return shown, toolset.run(wanted, CancelToken()), True
     except ToolFailed as exc:
         return shown, str(exc), False
 
@@ -594,57 +596,63 @@ class TestByTools:
     ) -> None:
         (ground.inside / "folder-out").symlink_to(ground.outside)
         (ground.inside / "file-out").symlink_to(ground.secret)
-        listed = tools.run(call("list_files", recursive=True), Halt())
+        listed = tools.run(call("list_files", recursive=True), CancelToken())
         assert listed.split("\n") == ["file-out (link)", "folder-out (link)", "plain.txt"]
-        assert tools.run(call("search_files", pattern="."), Halt()) == "plain.txt:1: plain"
+        assert tools.run(call("search_files", pattern="."), CancelToken()) == "plain.txt:1: plain"
 
-    def test_nobody_works_in_what_is_ours(self, ground: Ground, desk: Bench) -> None:
+    def test_nobody_works_in_what_is_ours(self, ground: Ground, desk: ToolHarness) -> None:
         alias = ground.inside / "alias"
         alias.symlink_to(ground.own)
         for folder in (ground.own, alias, desk.own, ground.inside / "alias" / ".." / "data"):
             with pytest.raises(InvalidInput, match="is closed to agents: none works"):
-                desk.seated(folder)
+                desk.build_toolset(folder)
 
     def test_a_folder_that_is_a_link_stays_what_it_was(
-        self, ground: Ground, desk: Bench, tmp_path: Path
+        self, ground: Ground, desk: ToolHarness, tmp_path: Path
     ) -> None:
         alias = tmp_path / "alias"
         alias.symlink_to(ground.inside)
-        tools = desk.seated(alias)
+        tools = desk.build_toolset(alias)
         alias.unlink()
         alias.symlink_to(ground.outside)
         for path in ("plain.txt", f"{alias}/plain.txt", f"{ground.inside}/plain.txt"):
-            assert tools.run(call("read_file", path=path), Halt()) == "plain"
-        assert "there is no file secret.txt" in refused(tools, call("read_file", path="secret.txt"))
-        tools.run(call("write_file", path=f"{alias}/new", content="x"), Halt())
+            assert tools.run(call("read_file", path=path), CancelToken()) == "plain"
+        assert "there is no file secret.txt" in get_refusal(
+            tools, call("read_file", path="secret.txt")
+        )
+        tools.run(call("write_file", path=f"{alias}/new", content="x"), CancelToken())
         assert (ground.inside / "new").read_text() == "x"
 
-    def test_no_pipe_or_device_keeps_a_tool_waiting(self, ground: Ground, desk: Bench) -> None:
+    def test_no_pipe_or_device_keeps_a_tool_waiting(
+        self, ground: Ground, desk: ToolHarness
+    ) -> None:
         for name in ("pipe", ".gitignore", "AGENTS.md"):
             os.mkfifo(ground.inside / name)
         (ground.inside / "to-pipe").symlink_to("pipe")
         (ground.inside / "zero").symlink_to("/dev/zero")
 
         def work() -> None:
-            tools = desk.seated(ground.inside)
+            tools = desk.build_toolset(ground.inside)
             for path in ("pipe", "to-pipe", "zero", "pipe/x", "AGENTS.md"):
                 for wanted in everything_on(path):
                     assert not tried(tools, wanted)[2]
             assert tools.instructions() == ""
-            told = tools.run(call("list_files", recursive=True), Halt())
+            told = tools.run(call("list_files", recursive=True), CancelToken())
             assert "pipe (no file)\n" in told
-            assert tools.run(call("search_files", pattern="."), Halt()) == "plain.txt:1: plain"
+            assert (
+                tools.run(call("search_files", pattern="."), CancelToken()) == "plain.txt:1: plain"
+            )
 
         in_time(work)
         assert stat.S_ISFIFO((ground.inside / "pipe").stat().st_mode)
 
-    def test_no_device_is_used_in_their_own_folder(self, desk: Bench) -> None:
+    def test_no_device_is_used_in_their_own_folder(self, desk: ToolHarness) -> None:
         def work() -> None:
-            tools = desk.seated("/dev")
+            tools = desk.build_toolset("/dev")
             for name in ("zero", "null", "random", "stdin", "fd/0"):
                 for wanted in everything_on(name)[:3]:
                     assert not tried(tools, wanted)[2]
-            assert "no regular file" in refused(tools, call("read_file", path="zero"))
+            assert "no regular file" in get_refusal(tools, call("read_file", path="zero"))
 
         in_time(work)
 
@@ -659,14 +667,14 @@ class TestByTools:
         assert is_done
         assert told.endswith("[lines 1 to 1000; there is more: go on with offset 1001]")
         assert told.count("needle\n") == 1_000
-        assert len(tools.run(call("read_file", path="large"), Halt())) <= 20_000
+        assert len(tools.run(call("read_file", path="large"), CancelToken())) <= 20_000
         for wanted in everything_on("large")[1:3]:
             shown, told, is_done = tried(tools, wanted)
             assert shown == f"cannot run: {told}"
             assert told == "large has more than 2 MiB: too large to change"
-        told = tools.run(call("search_files", pattern="^needle$", glob="large"), Halt())
+        told = tools.run(call("search_files", pattern="^needle$", glob="large"), CancelToken())
         assert told.startswith("large:1: needle\nlarge:2: needle\n")
-        assert tools.run(call("search_files", pattern="plain", glob="[lp]*"), Halt()) == (
+        assert tools.run(call("search_files", pattern="plain", glob="[lp]*"), CancelToken()) == (
             "[cut: large is searched in its beginning only]\nplain.txt:1: plain"
         )
         assert len(tools.instructions()) < 17_000
@@ -675,7 +683,9 @@ class TestByTools:
     def test_writing_breaks_a_hard_link(self, ground: Ground, tools: Toolset) -> None:
         """What lies in the folder is what can be read there; what else has it stays as it is."""
         os.link(ground.secret, ground.inside / "hard")
-        tools.run(call("edit_file", path="hard", old_string="secret", new_string="x"), Halt())
+        tools.run(
+            call("edit_file", path="hard", old_string="secret", new_string="x"), CancelToken()
+        )
         assert (ground.inside / "hard").read_bytes() == SECRET.replace(b"secret", b"x")
         assert ground.secret.read_bytes() == SECRET
 
@@ -696,7 +706,7 @@ class TestByTools:
         assert names(ground.inside / ".git") == ["hooks"]
         assert names(ground.inside) == [".git", "data", "g", "plain.txt", "sub"]
         done = call("write_file", path=".gitignore", content="x")  # which only looks like it
-        assert tools.run(done, Halt()).startswith("written")
+        assert tools.run(done, CancelToken()).startswith("written")
 
     def test_odd_names_are_told_as_text_and_can_be_used(
         self, ground: Ground, tools: Toolset
@@ -704,17 +714,17 @@ class TestByTools:
         for name in (b"new\nline", b"bad\xff", b"esc\x1b[2K", "ümlaut".encode(), b'q"uote'):
             Path(os.fsdecode(os.fsencode(ground.inside) + b"/" + name)).write_bytes(b"words\n")
         (ground.inside / "link").symlink_to(os.fsdecode(b"bad\xff"))
-        told = tools.run(call("list_files"), Halt())
+        told = tools.run(call("list_files"), CancelToken())
         assert told.split("\n") == [
             *("bad\ufffd", '"esc\\u001b[2K"', "link (link)", '"new\\nline"', "plain.txt"),
             *('q"uote', "ümlaut"),
         ]
-        found = tools.run(call("search_files", pattern="words"), Halt())
+        found = tools.run(call("search_files", pattern="words"), CancelToken())
         assert found.encode().count(b":1: words") == 5
         assert found.count("\n") == 4
-        assert tools.run(call("read_file", path="new\nline"), Halt()) == "words"
+        assert tools.run(call("read_file", path="new\nline"), CancelToken()) == "words"
         assert tools.preview(call("read_file", path="link")) == "leads to bad\ufffd"
-        assert tools.run(call("read_file", path="link"), Halt()) == "words"
+        assert tools.run(call("read_file", path="link"), CancelToken()) == "words"
         shown, told, is_done = tried(tools, call("write_file", path="a\nb", content="x\n"))
         assert (shown.split("\n")[1], is_done) == ('+++ b/"a\\nb"', True)
         assert told == 'written: "a\\nb", 2 characters'
@@ -770,8 +780,8 @@ class TestByTools:
 def test_a_walk_ends_when_it_takes_too_long(ground: Ground) -> None:
     for name in ("a", "b", "c"):
         (ground.inside / name / "d").mkdir(parents=True)
-    told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=Halt()))
-    assert told == [Cut("it takes too long: name a path")]
+    told = list(ground.folder.walk(".", deep=True, most=99, seconds=-1.0, halt=CancelToken()))
+    assert told == [Truncated("it takes too long: name a path")]
 
 
 def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:
@@ -785,10 +795,10 @@ def test_a_single_file_may_be_closed_too(tmp_path: Path) -> None:
     try:
         for name in ("config.toml", "link", "hard"):
             with pytest.raises(ToolFailed, match="closed to agents"):
-                folder.content(name, most=100)
+                folder.read(name, most=100)
             with pytest.raises(ToolFailed, match="closed to agents"):
-                folder.replace(name, b"new", digest(SECRET))
-        assert folder.content("other", most=100).data == b"fine"
+                folder.replace(name, b"new", compute_digest(SECRET))
+        assert folder.read("other", most=100).data == b"fine"
     finally:
         folder.close()
     assert kept.read_bytes() == SECRET

@@ -21,12 +21,12 @@ import uvloop
 from agent_memory import __version__
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.services.admin import Admin
-from agent_memory.interfaces.cli.backend import Backend, Remote
+from agent_memory.interfaces.cli.backend import Backend, RemoteServices
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.runner import Runner
-from agent_memory.interfaces.cli.server import CommandServer, Pipe
-from agent_memory.interfaces.mcp.lazy_server import Entrance, Serving
+from agent_memory.interfaces.cli.server import CommandServer, PipeHandler
+from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.errors import Cancelled, FeatureUnavailable
 
@@ -200,7 +200,7 @@ def main(data: Path) -> None:
 
 
 async def _serve(data: Path) -> None:
-    backend = Backend(services=None, control=None, offline=_offline, remote=_remote)
+    backend = Backend(services=None, control=None, open_offline=_offline, connect_remote=_remote)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     entrance = _entrance(data)
@@ -225,27 +225,27 @@ async def _serve(data: Path) -> None:
     sys.stdout.write("stopped\n")
 
 
-def _entrance(data: Path) -> Entrance:
-    def load() -> Callable[[], Serving]:
+def _entrance(data: Path) -> LazyMcpServer:
+    def load() -> Callable[[], TransportServer]:
         # Late, as in the daemon: most tests here need none of it.
-        from agent_memory.interfaces.mcp.serving import McpServing  # noqa: PLC0415
-        from tests.mcp_offer import Errands  # noqa: PLC0415
+        from agent_memory.interfaces.mcp.serving import McpTransportServer  # noqa: PLC0415
+        from tests.mcp_offer import StubTools  # noqa: PLC0415
 
-        return lambda: McpServing(Errands(data), max_body_bytes=1 << 20, most_streams=8)
+        return lambda: McpTransportServer(StubTools(data), max_body_bytes=1 << 20, most_streams=8)
 
-    return Entrance(load, data / "mcp-used", lambda: None)
+    return LazyMcpServer(load, data / "mcp-used", lambda: None)
 
 
-def _pipe(entrance: Entrance) -> Pipe:
+def _pipe(entrance: LazyMcpServer) -> PipeHandler:
     async def pipe(
-        call: Call,
+        call: CommandCall,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         ending: asyncio.Event,
         /,
     ) -> None:
         caller = Caller(folder=str(call.cwd), environ=call.environ)
-        await entrance.pipe(caller, reader, writer, ending)
+        await entrance.serve_pipe(caller, reader, writer, ending)
 
     return pipe
 
@@ -254,7 +254,7 @@ def _offline(path: Path, /) -> AbstractContextManager[Admin]:
     raise FeatureUnavailable(f"no database at {path}")
 
 
-def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[Remote]:
+def _remote(endpoint: str, _key: str | None, /) -> AbstractContextManager[RemoteServices]:
     raise FeatureUnavailable(f"no daemon at {endpoint}")
 
 

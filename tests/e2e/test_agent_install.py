@@ -14,7 +14,7 @@ import yaml
 from agent_memory import __version__
 from tests.launching import LAUNCHER, Home
 from tests.mcp_clients import INITIALIZE
-from tests.memory_commands import CONFIG, INVALID, OK, USAGE, Memory, assert_refused
+from tests.memory_commands import CONFIG, INVALID, OK, USAGE, MemoryCommand, assert_refused
 
 AGENTS = ("claude-code", "codex", "gemini", "cursor")
 HOOKS = {
@@ -46,7 +46,7 @@ class Ada:
         self.home, self.project = base / "ada", base / "app"
         self.home.mkdir()
         (self.project / ".git").mkdir(parents=True)
-        self._memory = Memory(home, self.project)
+        self._memory = MemoryCommand(home, self.project)
         self.environ = {"HOME": str(self.home)}
 
     def __call__(self, *words: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.features.backups.services.archiving import Kept, KeptWrite
+from agent_memory.features.backups.services.archiving import ArchiveRecord, WriteRecord
 from agent_memory.interfaces import archive
 from agent_memory.kernel.ids import Millis
 from tests import graph_values, sessions_told
@@ -25,7 +25,7 @@ def home() -> Iterator[Home]:
         yield made
 
 
-def written(home: Home, *records: Kept) -> Path:
+def written(home: Home, *records: ArchiveRecord) -> Path:
     path = home.folder / "seed.jsonl"
     path.write_text(archive.header("0", Millis(1)) + "".join(map(archive.line, records)))
     return path
@@ -49,19 +49,21 @@ def kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def filled(home: Home) -> None:
-    records: list[Kept] = [
+    records: list[ArchiveRecord] = [
         event
         for number in range(3)
-        for event in sessions_told.told(
+        for event in sessions_told.build_session(
             f"s{number}",
             sessions_told.THUMBNAILS,
             start=sessions_told.START + number * 86_400_000,
         )
     ]
-    records += sessions_told.told("odd", [("user", "a\u2028b\x85c\r\n\td \N{GRINNING FACE} \0")])
+    records += sessions_told.build_session(
+        "odd", [("user", "a\u2028b\x85c\r\n\td \N{GRINNING FACE} \0")]
+    )
     records.append(graph_values.checkpoint("t", "c1", blob=b"\0\xff state", step=1))
     records.append(graph_values.checkpoint("t", "c2", "ns", parent="c1"))
-    records.append(KeptWrite(place=graph_values.place("t", "c1"), write=graph_values.write()))
+    records.append(WriteRecord(place=graph_values.place("t", "c1"), write=graph_values.write()))
     answer = brought(home, written(home, *records))
     assert answer.code == 0, answer.errors
     for namespace, text in (("decisions", "Use RocksDB"), ("learnings", "Zażółć gęślą")):
@@ -120,7 +122,7 @@ def test_an_archive_over_a_pipe_is_refused_in_one_line(home: Home) -> None:
 
 
 def test_what_cannot_be_read_is_named_and_all_else_is_taken_over(home: Home) -> None:
-    events = sessions_told.told("s", sessions_told.THUMBNAILS)
+    events = sessions_told.build_session("s", sessions_told.THUMBNAILS)
     path = written(home, *events[:2])
     path.write_text(
         path.read_text()
@@ -142,7 +144,7 @@ def test_what_cannot_be_read_is_named_and_all_else_is_taken_over(home: Home) -> 
 
 def test_a_secret_in_an_archive_is_not_stored(home: Home) -> None:
     token = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA2cD4fG6"
-    (event,) = sessions_told.told("s", [("user", f"my token is {token}")])
+    (event,) = sessions_told.build_session("s", [("user", f"my token is {token}")])
     path = written(home, event)
     memory = {
         "type": "fact",
@@ -164,7 +166,7 @@ def test_a_secret_in_an_archive_is_not_stored(home: Home) -> None:
 def test_a_damaged_archive_is_named_as_such(home: Home, place: int) -> None:
     """At its start, in what is compressed, and cut off."""
     path = home.folder / "all.jsonl.gz"
-    text = written(home, *sessions_told.told("s", sessions_told.THUMBNAILS)).read_bytes()
+    text = written(home, *sessions_told.build_session("s", sessions_told.THUMBNAILS)).read_bytes()
     data = bytearray(gzip.compress(text))
     if place == -1:
         del data[-20:]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.launching import Home
-from tests.memory_commands import INVALID, OK, USAGE, Memory, assert_refused
-from tests.searching import connected, settle
+from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
+from tests.searching import connect, settle
 from tests.toc_conversations import Toc
 from tests.transcript_files import START_MS, Claude, plain, rollout, text, write
 
@@ -36,11 +36,11 @@ def home() -> Iterator[Home]:
 
 
 @pytest.fixture
-def memory(home: Home) -> Memory:
-    return Memory(home, home.work)
+def memory(home: Home) -> MemoryCommand:
+    return MemoryCommand(home, home.work)
 
 
-def told(memory: Memory, *words: str) -> dict[str, Any]:
+def told(memory: MemoryCommand, *words: str) -> dict[str, Any]:
     answer = memory("import", *words, "--output", "json")
     assert answer.code == OK, answer
     found: dict[str, Any] = answer.json()
@@ -50,14 +50,14 @@ def told(memory: Memory, *words: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def first(home: Home) -> tuple[dict[str, Any], dict[str, Any]]:
     """What was told before anything was there: of a rehearsal, and of the import."""
-    memory = Memory(home, home.work)
+    memory = MemoryCommand(home, home.work)
     return told(memory, "--from", "claude-code", "--dry-run"), told(memory, "--from", "claude-code")
 
 
 @pytest.mark.usefixtures("first")
 class TestImporting:
     def test_everything_is_recorded_once(
-        self, home: Home, memory: Memory, first: tuple[dict[str, Any], dict[str, Any]]
+        self, home: Home, memory: MemoryCommand, first: tuple[dict[str, Any], dict[str, Any]]
     ) -> None:
         rehearsed, done = first
         assert done == {**rehearsed, "dry_run": False}
@@ -67,8 +67,10 @@ class TestImporting:
         again = told(memory, "--from", "claude-code")
         assert (again["recorded"], again["known"]) == (0, 8)
 
-    def test_the_table_of_contents_and_recall_cover_it(self, home: Home, memory: Memory) -> None:
-        with connected(home) as client:
+    def test_the_table_of_contents_and_recall_cover_it(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
+        with connect(home) as client:
             toc = Toc(client)
             settle(home, toc)
             assert [node.title for node in toc.roots()] == ["2026"]
@@ -81,26 +83,26 @@ class TestImporting:
         assert "aaaa1111/a77" in best
 
     def test_original_times_are_kept(self, home: Home) -> None:
-        with connected(home) as client:
+        with connect(home) as client:
             events = client.all_events(START_MS, START_MS + 3_600_000)
         times = [each.timestamp_ms for each in events if each.session_id.startswith("aaaa1111")]
         seconds = [(each - START_MS) // 1000 for each in times]
         assert seconds == [0, 9, 10, 13, 14, 60, 60, 61]
 
-    def test_it_says_what_it_did(self, memory: Memory) -> None:
+    def test_it_says_what_it_did(self, memory: MemoryCommand) -> None:
         answer = memory("import", "--from", "claude-code")
         assert answer.code == OK
         assert "Recorded 0 events of 2 sessions" in answer.text
         assert "8 were there already; lines refused: 1" in answer.text
         assert "aaaa1111.jsonl, line 17: not a JSON object" in answer.errors
 
-    def test_other_agents(self, home: Home, memory: Memory) -> None:
+    def test_other_agents(self, home: Home, memory: MemoryCommand) -> None:
         write(home.folder / ".codex/sessions/2026/01/01/rollout-1.jsonl", rollout())
         assert told(memory, "--from", "codex")["recorded"] == 5
         write(home.work / "talk.jsonl", plain())
         assert told(memory, "--from", "jsonl", "talk.jsonl")["recorded"] == 4
 
-    def test_a_place_under_the_callers_home(self, home: Home, memory: Memory) -> None:
+    def test_a_place_under_the_callers_home(self, home: Home, memory: MemoryCommand) -> None:
         other = home.folder / "other"
         write(other / "x" / "talk.jsonl", plain("elsewhere"))
         answer = memory("import", "--from", "jsonl", "~/x", env={"HOME": str(other)})
@@ -109,7 +111,9 @@ class TestImporting:
 
 
 class TestForgetting:
-    def test_nothing_is_left_and_nothing_comes_back(self, home: Home, memory: Memory) -> None:
+    def test_nothing_is_left_and_nothing_comes_back(
+        self, home: Home, memory: MemoryCommand
+    ) -> None:
         folder = home.work / "gone"
         at_ms = START_MS + 10 * 86_400_000
         session = Claude(session="bbbb2222", at_ms=at_ms, cwd="/gone/heligoland")
@@ -125,24 +129,24 @@ class TestForgetting:
 
 
 class TestRefusals:
-    def test_no_folder_of_the_agent(self, home: Home, memory: Memory) -> None:
+    def test_no_folder_of_the_agent(self, home: Home, memory: MemoryCommand) -> None:
         answer = memory("import", "--from", "claude-code", env={"HOME": str(home.work)})
         assert_refused(answer, INVALID, str(home.work / ".claude" / "projects"), "give the place")
 
-    def test_no_such_place(self, memory: Memory) -> None:
+    def test_no_such_place(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--from", "codex", "nowhere"), INVALID, "nowhere")
 
-    def test_no_transcripts_there(self, home: Home, memory: Memory) -> None:
+    def test_no_transcripts_there(self, home: Home, memory: MemoryCommand) -> None:
         (home.work / "empty").mkdir()
         answer = memory("import", "--from", "codex", "empty")
         assert_refused(answer, INVALID, "no transcripts", str(Path("work", "empty")))
 
-    def test_plain_transcripts_need_a_place(self, memory: Memory) -> None:
+    def test_plain_transcripts_need_a_place(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--from", "jsonl"), USAGE, "give the FILE")
 
     @pytest.mark.parametrize(
         "option", [("--format", "yaml"), ("--namespace", "decisions"), ("--domain", "project")]
     )
-    def test_options_of_memories(self, memory: Memory, option: tuple[str, str]) -> None:
+    def test_options_of_memories(self, memory: MemoryCommand, option: tuple[str, str]) -> None:
         answer = memory("import", "--from", "claude-code", *option)
         assert_refused(answer, USAGE, option[0], "is for memories")

@@ -17,7 +17,7 @@ import pytest
 
 from agent_memory import config
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import LAUNCHER, Home, until
+from tests.launching import LAUNCHER, Home, wait_until
 from tests.memory_client import Client
 
 BASE_MS = 1_700_000_000_000
@@ -105,7 +105,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_and_a_prefix_of_the_r
     for thread in threads:
         thread.start()
     try:
-        until(lambda: min(acknowledged) > 20, "all of them write")
+        wait_until(lambda: min(acknowledged) > 20, "all of them write")
         began = list(acknowledged)
         made = backed_up(home, home.folder / "backups")
     finally:
@@ -149,8 +149,10 @@ def test_restored_elsewhere_everything_is_there_and_nothing_names_the_old_place(
             done = subprocess.run(notes, capture_output=True, check=False)
             return len(done.stdout.split())
 
-        until(lambda: listed() == 2, "its note is there, or written once more")
-        until(lambda: other.status()["indexes"]["words"]["documents"] >= 21, "all is indexed anew")
+        wait_until(lambda: listed() == 2, "its note is there, or written once more")
+        wait_until(
+            lambda: other.status()["indexes"]["words"]["documents"] >= 21, "all is indexed anew"
+        )
         for path in other.data.rglob("*"):
             assert path.is_symlink() or not path.stat().st_mode & 0o077, path
 

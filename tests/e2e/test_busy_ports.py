@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_memory.interfaces.cli import service_unit
-from agent_memory.interfaces.cli.frames import Call
-from tests.launching import Home, Running, until
+from agent_memory.interfaces.cli.frames import CommandCall
+from tests.launching import Home, Running, wait_until
 
 
 @pytest.fixture
@@ -76,7 +76,9 @@ def test_the_service_serves(home: Home, busy: dict[str, int], chosen: bool) -> N
         stderr=subprocess.PIPE,
         env=home.environ,
     ) as daemon:
-        until(lambda: (home.data / "daemon.sock").is_symlink() or not _runs(daemon), "it serves")
+        wait_until(
+            lambda: (home.data / "daemon.sock").is_symlink() or not _runs(daemon), "it serves"
+        )
         assert _runs(daemon), daemon.stderr and daemon.stderr.read()
         assert home.status()["warnings"] == warnings(busy)
         home.stop()
@@ -84,7 +86,7 @@ def test_the_service_serves(home: Home, busy: dict[str, int], chosen: bool) -> N
 
 def service(home: Home, config_file: Path | None) -> list[str]:
     """What systemd would run."""
-    call = Call(
+    call = CommandCall(
         program="memory-daemon",
         arguments=("service", "install"),
         cwd=Path("/"),

@@ -31,8 +31,8 @@ from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
-from tests.forked_daemons import Nursery
-from tests.launching import until
+from tests.forked_daemons import ForkServer
+from tests.launching import wait_until
 from tests.memory_client import SERVICE, Client, message
 
 LAUNCHER = Path(agent_memory.__file__).with_name("launch.py")
@@ -97,7 +97,7 @@ class Home:
         """The same where no daemon is to run it and it does not matter how it was started."""
         words = (program, *arguments)
         environ = {**self.environ, **(environ or {})}
-        code, out, err = Nursery.of_this_process().run(words, environ, cwd or self.folder)
+        code, out, err = ForkServer.get_shared().run(words, environ, cwd or self.folder)
         return Ended(words, code, out.decode(), err.decode())
 
     def daemon(self, *arguments: str | bytes, **more: Any) -> Ended:
@@ -123,10 +123,10 @@ class Home:
 
 def started(folder: Path, **environ: str) -> Iterator[Home]:
     home = Home(folder, **environ)
-    daemon = Nursery.of_this_process().start(home.environ, folder / "daemon.stderr")
+    daemon = ForkServer.get_shared().start(home.environ, folder / "daemon.stderr")
     try:
-        until((home.data / "daemon.json").exists, "the daemon serves")
-        until(lambda: "Now filling" not in home.daemon("status").stdout, "it has its indexes")
+        wait_until((home.data / "daemon.json").exists, "the daemon serves")
+        wait_until(lambda: "Now filling" not in home.daemon("status").stdout, "it has its indexes")
         yield home
         assert daemon.poll() is None
         daemon.send_signal(signal.SIGTERM)
@@ -166,7 +166,9 @@ def own_config(tmp_path: Path) -> dict[str, str]:
 class TestStatus:
     def test_it_has_the_layout_of_the_reference(self, home: Home) -> None:
         # A daemon that has just begun also tells that it fills its indexes.
-        until(lambda: "\n  Now " not in home.daemon("status").stdout, "it has looked at the store")
+        wait_until(
+            lambda: "\n  Now " not in home.daemon("status").stdout, "it has looked at the store"
+        )
         ended = home.daemon("status")
         assert ended.returncode == OK
         assert re.fullmatch(

@@ -10,8 +10,8 @@ import pytest
 
 from tests import git_repositories
 from tests.contract.scripted_llm import ScriptedLlm, completion, scripted
-from tests.launching import Home, until
-from tests.memory_commands import MISSING, OK, Memory, assert_refused
+from tests.launching import Home, wait_until
+from tests.memory_commands import MISSING, OK, MemoryCommand, assert_refused
 
 PAIRS = 150
 LONG_AGO = b"- {namespace: progress, summary: Long ago, timestamp: 2024-01-30}"
@@ -27,12 +27,14 @@ def home() -> Iterator[Home]:
 
 
 @pytest.fixture
-def memory(home: Home) -> Memory:
-    return Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+def memory(home: Home) -> MemoryCommand:
+    return MemoryCommand(
+        home, git_repositories.make_repository(home.work / f"app{next(_numbers)}").folder
+    )
 
 
 @pytest.fixture
-def alike(memory: Memory) -> tuple[str, str, str]:
+def alike(memory: MemoryCommand) -> tuple[str, str, str]:
     """Two that say the same, the older one first, and one that does not."""
     return (
         memory.capture("decisions", "Use PostgreSQL as the database of the shop", "--tags", "old"),
@@ -44,7 +46,7 @@ def alike(memory: Memory) -> tuple[str, str, str]:
 FULL = ("consolidate", "--domain", "project", "--full")
 
 
-def undo_all(memory: Memory) -> None:
+def undo_all(memory: MemoryCommand) -> None:
     """What other tests have left to be undone."""
     while (answer := memory("consolidate", "--undo")).code == OK:
         pass
@@ -52,7 +54,9 @@ def undo_all(memory: Memory) -> None:
 
 
 class TestPlan:
-    def test_near_duplicates_are_found(self, memory: Memory, alike: tuple[str, str, str]) -> None:
+    def test_near_duplicates_are_found(
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
+    ) -> None:
         older, newer, _ = alike
         found = memory.json(*FULL, "--dry-run")
         assert (found["applied"], found["considered"]) == (False, 3)
@@ -73,15 +77,15 @@ class TestPlan:
         assert "Nothing was changed" in text
 
     def test_a_dry_run_changes_nothing_and_without_a_terminal_nobody_is_asked(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         assert not memory.json(*FULL, "--dry-run")["applied"]
-        assert set(memory.recalled()) == set(alike)
+        assert set(memory.recall_ids()) == set(alike)
         assert memory.json(*FULL)["applied"]
-        assert set(memory.recalled()) < set(alike)
+        assert set(memory.recall_ids()) < set(alike)
 
     def test_on_a_terminal_it_asks_first(self, home: Home) -> None:
-        memory = Memory(home, home.work)  # a terminal is opened there
+        memory = MemoryCommand(home, home.work)  # a terminal is opened there
         older = memory.capture("reviews", "The lighthouse stairs need a rail")
         newer = memory.capture("reviews", "The lighthouse stairs need a rail soon")
         words = ("consolidate", "--domain", "project", "--full")
@@ -89,15 +93,15 @@ class TestPlan:
             screen.read_until("Apply this plan? [y/N] ")
             screen.type("n\n")
             assert screen.finish() == OK
-        assert set(memory.recalled("lighthouse")) == {older, newer}
+        assert set(memory.recall_ids("lighthouse")) == {older, newer}
         with home.on_terminal("memory", *words) as screen:
             screen.read_until("Apply this plan? [y/N] ")
             screen.type("y\n")
             assert screen.finish() == OK
             assert "Applied" in screen.text
-        assert memory.recalled("lighthouse") == [newer]
+        assert memory.recall_ids("lighthouse") == [newer]
 
-    def test_other_figures_and_a_no_say_something_else(self, memory: Memory) -> None:
+    def test_other_figures_and_a_no_say_something_else(self, memory: MemoryCommand) -> None:
         for summary in (
             "Users can delete their own orders",
             "Users can\u2019t delete their own orders",
@@ -111,28 +115,30 @@ class TestPlan:
         memory.capture("learnings", "Cache answers of the weather service for 5 minutes")
         assert memory.json(*FULL, "--dry-run")["merges"] == []
 
-    def test_two_projects_are_not_mixed(self, memory: Memory, home: Home) -> None:
-        other = Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+    def test_two_projects_are_not_mixed(self, memory: MemoryCommand, home: Home) -> None:
+        other = MemoryCommand(
+            home, git_repositories.make_repository(home.work / f"app{next(_numbers)}").folder
+        )
         for each in (memory, other):
             each.capture("decisions", "Paint the zeppelin in a light blue")
         found = memory.json("consolidate", "--full", "--dry-run")
         assert not any("zeppelin" in each["summary"] for each in found["merges"])
 
-    def test_nothing_to_do(self, memory: Memory) -> None:
+    def test_nothing_to_do(self, memory: MemoryCommand) -> None:
         assert memory.text(*FULL).endswith("\nThere is nothing to consolidate.\n")
         assert not memory.json(*FULL, "--yes")["applied"]
 
 
 class TestApply:
     def test_what_is_superseded_is_hidden(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         older, newer, other = alike
         text = memory.text(*FULL, "--yes")
         assert text.endswith("\n✓ Applied. `memory consolidate --undo` takes the merges back.\n")
-        assert memory.recalled("postgresql") == [newer]
-        assert set(memory.recalled()) == {newer, other}
-        assert set(memory.recalled("postgresql", "--include-archived")) == {older, newer}
+        assert memory.recall_ids("postgresql") == [newer]
+        assert set(memory.recall_ids()) == {newer, other}
+        assert set(memory.recall_ids("postgresql", "--include-archived")) == {older, newer}
         shown = memory.show(older)
         assert (shown["status"], shown["superseded_by"], shown["tier"]) == (
             "archived",
@@ -143,7 +149,7 @@ class TestApply:
         assert memory.json(*FULL)["merges"] == []
 
     def test_undone_everything_is_as_it_was(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         def everything() -> list[dict[str, object]]:
             own = {"updated_at", "activation_count", "last_accessed", "tags"}
@@ -159,14 +165,14 @@ class TestApply:
         assert everything() != before
         assert memory.json("consolidate", "--undo") == {"undone": 1, "left": 0}
         assert everything() == before
-        assert set(memory.recalled()) == set(alike)
+        assert set(memory.recall_ids()) == set(alike)
         assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
         memory.text("sync", "--force", "--domain", "project")
         assert everything() == before
         assert memory("status", "--domain", "project", "--verify").code == OK
 
     def test_what_was_changed_since_is_left_alone(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         older = alike[0]
         memory.text(*FULL, "--yes")
@@ -178,7 +184,7 @@ class TestApply:
         assert memory.show(older)["status"] == "active"
 
     def test_undone_twice_the_run_before_is_taken_back_too(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         older, _, other = alike
         undo_all(memory)
@@ -196,7 +202,7 @@ class TestApply:
         assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
 
     def test_only_what_is_new_is_looked_at_unless_told(
-        self, memory: Memory, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, alike: tuple[str, str, str]
     ) -> None:
         _, newer, _ = alike
         words = ("consolidate", "--domain", "project")
@@ -210,9 +216,11 @@ class TestApply:
         assert found["merges"][0]["superseded"] == [newer]
 
     def test_a_run_of_one_domain_leaves_the_others_to_be_looked_at(
-        self, memory: Memory, home: Home, alike: tuple[str, str, str]
+        self, memory: MemoryCommand, home: Home, alike: tuple[str, str, str]
     ) -> None:
-        other = Memory(home, git_repositories.made(home.work / f"app{next(_numbers)}").folder)
+        other = MemoryCommand(
+            home, git_repositories.make_repository(home.work / f"app{next(_numbers)}").folder
+        )
         other.capture("decisions", "Sail to the island with the ferry at noon")
         other.capture("decisions", "Sail to the island with the noon ferry")
         other.text("consolidate", "--domain", "project", "--yes")
@@ -230,28 +238,28 @@ class TestKilled:
         )
         with Home() as home:
             home.serve()
-            memory = Memory(home, home.work)
+            memory = MemoryCommand(home, home.work)
             memory.text("import", given=given.encode())
-            before = memory.listed("--limit", "1000")
+            before = memory.list_ids("--limit", "1000")
             assert len(before) == 2 * PAIRS
             with home.begin("memory", *FULL, "--yes"):
-                until(
-                    lambda: len(memory.listed("--limit", "1000")) < 2 * PAIRS, "some are put away"
+                wait_until(
+                    lambda: len(memory.list_ids("--limit", "1000")) < 2 * PAIRS, "some are put away"
                 )
                 home.stop(signal.SIGKILL)
             home.serve()
-            gone = 2 * PAIRS - len(memory.listed("--limit", "1000"))
+            gone = 2 * PAIRS - len(memory.list_ids("--limit", "1000"))
             assert gone > 0
             assert memory.json("consolidate", "--undo") == {"undone": gone, "left": 0}
-            assert memory.listed("--limit", "1000") == before
+            assert memory.list_ids("--limit", "1000") == before
             assert_refused(memory("consolidate", "--undo"), MISSING, "no consolidation")
 
 
 class TestTiers:
-    def test_what_has_become_cold_is_told_of(self, memory: Memory) -> None:
+    def test_what_has_become_cold_is_told_of(self, memory: MemoryCommand) -> None:
         memory.text("import", given=LONG_AGO)
         found = memory.json(*FULL, "--dry-run")
-        (name,) = memory.listed()
+        (name,) = memory.list_ids()
         assert found["moves"] == [{"id": name, "from": "hot", "to": "cold"}]
         assert re.search(r"\nTiers: 1 becomes? cold\n", memory.text(*FULL, "--yes"))
         assert memory.json(*FULL, "--dry-run")["moves"] == []
@@ -271,11 +279,11 @@ class TestWithAModel:
                 "MEMORY_SUMMARIZER__BASE_URL": llm.url,
                 "MEMORY_SUMMARIZER__MODEL": "scripted",
             }
-            memory = Memory(home, git_repositories.made(home.work / "app").folder)
+            memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
             words = ("capture", "decisions")
             memory.text(*words, "Use PostgreSQL as the database of the shop", "--tags", "a")
             memory.text(*words, "Use PostgreSQL as the shop database", "--tags", "b")
-            before = memory.listed()
+            before = memory.list_ids()
             plan = memory.json(*FULL, "--dry-run")
             assert plan["merges"] == [
                 {
@@ -289,7 +297,7 @@ class TestWithAModel:
             assert "Use PostgreSQL as the shop database" in asked
             text = memory.text(*FULL, "--yes")
             assert "\nWrite     Use PostgreSQL for the shop\n" in text
-            (name,) = memory.recalled("postgresql")
+            (name,) = memory.recall_ids("postgresql")
             shown = memory.show(name)
             assert (shown["summary"], shown["content"]) == (
                 "Use PostgreSQL for the shop",
@@ -298,7 +306,7 @@ class TestWithAModel:
             assert shown["tags"] == ["a", "b"]
             assert {memory.show(old)["superseded_by"] for old in before} == {name}
             memory.text("consolidate", "--undo")
-            assert memory.listed() == before
+            assert memory.list_ids() == before
             assert memory.show(name)["status"] == "archived"
             # A model that gives nothing of use is told of, and one of them stays.
             llm.script.append(completion("No."))
@@ -315,8 +323,8 @@ class TestWithAModel:
                 "MEMORY_SUMMARIZER__BASE_URL": llm.url,
                 "MEMORY_SUMMARIZER__MODEL": "scripted",
             }
-            lost = Memory(home, git_repositories.made(home.work / "lost").folder)
-            memory = Memory(home, git_repositories.made(home.work / "app").folder)
+            lost = MemoryCommand(home, git_repositories.make_repository(home.work / "lost").folder)
+            memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
             for each in (lost, memory):
                 each.capture("decisions", "Use PostgreSQL as the database of the shop")
                 each.capture("decisions", "Use PostgreSQL as the shop database")
@@ -326,7 +334,7 @@ class TestWithAModel:
             assert found["applied"]
             (told,) = [each for each in found["skipped"] if "the merge of" in each]
             assert "the repository of project:lost is not on this machine any more" in told
-            assert len(memory.listed()) == 1
+            assert len(memory.list_ids()) == 1
             assert len(memory.json("list", "--domain", "project:lost")["memories"]) == 2
             llm.script.append(completion({"summary": "Use PostgreSQL", "content": ""}))
             text = memory.text("consolidate", "--yes")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launching import SECONDS, Home, until
+from tests.launching import SECONDS, Home, wait_until
 from tests.memory_client import Client
 
 CROWD = 512
@@ -48,7 +48,7 @@ def test_keeps_no_one_out(home: Home, crowd: ExitStack) -> None:
         _slow(crowd, ("127.0.0.1", grpc), hello)
     for _ in range(CROWD):
         _slow(crowd, Path(status["socket"]), b"H")
-    until(lambda: _open_files(home) > 2 * CROWD, "the daemon has them")
+    wait_until(lambda: _open_files(home) > 2 * CROWD, "the daemon has them")
 
     for _ in range(3):
         assert _asked(http, (home.data / "key").read_text().strip()) == 200

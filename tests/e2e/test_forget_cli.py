@@ -10,8 +10,8 @@ from tests import git_repositories
 from tests.git_repositories import Repository
 from tests.launching import Home
 from tests.memory_client import message
-from tests.memory_commands import INVALID, MISSING, OK, USAGE, Memory, assert_refused
-from tests.searching import connected
+from tests.memory_commands import INVALID, MISSING, OK, USAGE, MemoryCommand, assert_refused
+from tests.searching import connect
 
 _numbers = count()
 
@@ -36,12 +36,12 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    return git_repositories.made(home.work / f"app{next(_numbers)}")
+    return git_repositories.make_repository(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
-def memory(home: Home, repository: Repository) -> Memory:
-    return Memory(home, repository.folder)
+def memory(home: Home, repository: Repository) -> MemoryCommand:
+    return MemoryCommand(home, repository.folder)
 
 
 def holding(folder: Path, word: str) -> list[str]:
@@ -55,26 +55,26 @@ def holding(folder: Path, word: str) -> list[str]:
 
 class TestMemories:
     def test_it_leaves_store_note_index_and_files(
-        self, home: Home, memory: Memory, repository: Repository, word: str, content: str
+        self, home: Home, memory: MemoryCommand, repository: Repository, word: str, content: str
     ) -> None:
         name = memory.capture("decisions", f"The word is {word}", "--content", content)
         stays = memory.capture("decisions", "The word is kept in the safe")
         memory.json("sync")
-        assert memory.recalled(word)[0] == name
+        assert memory.recall_ids(word)[0] == name
         report = memory.json("forget", name)
         assert report["memories"] == 1
         assert report["proof"]["found_in"] == []
         assert report["proof"]["needles"] > 0
         assert any("--rewrite-notes" in each for each in report["unreachable"])
-        assert memory.listed("--status", "all") == [stays]
-        assert name not in memory.recalled(word)
+        assert memory.list_ids("--status", "all") == [stays]
+        assert name not in memory.recall_ids(word)
         assert word.encode() not in repository.note()
         assert b"status: tombstone" in repository.note()
         assert holding(home.data, word) == []
         assert_refused(memory("show", name), MISSING)
 
     def test_the_history_of_notes_goes_only_when_asked(
-        self, memory: Memory, repository: Repository, word: str, content: str
+        self, memory: MemoryCommand, repository: Repository, word: str, content: str
     ) -> None:
         name = memory.capture("decisions", f"The word is {word}", "--content", content)
         stays = memory.capture("decisions", "Something that stays")
@@ -85,23 +85,23 @@ class TestMemories:
         assert not any("--rewrite-notes" in each for each in report["unreachable"])
         assert word.encode() not in repository.objects()
         assert repository.succeeds("fsck", "--strict")
-        assert memory.listed() == [stays]
+        assert memory.list_ids() == [stays]
         assert b"Something that stays" in repository.note()
 
     def test_it_does_not_come_back(
-        self, home: Home, memory: Memory, repository: Repository, word: str
+        self, home: Home, memory: MemoryCommand, repository: Repository, word: str
     ) -> None:
         """Neither by the same words, nor by an import, nor from a clone that still has it."""
-        remote = git_repositories.cloned(repository, home.work / f"{word}.git", "--bare")
+        remote = git_repositories.clone_repository(repository, home.work / f"{word}.git", "--bare")
         repository.git("remote", "add", "origin", str(remote.folder))
         name = memory.capture("decisions", f"The word is {word}")
         exported = memory.text("export", "--domain", "project", "--format", "jsonl").encode()
         memory.json("sync", "--remote", "--domain", "project")
         with Home() as elsewhere:
-            clone = git_repositories.cloned(remote, elsewhere.work / "clone")
-            other = Memory(elsewhere, clone.folder)
+            clone = git_repositories.clone_repository(remote, elsewhere.work / "clone")
+            other = MemoryCommand(elsewhere, clone.folder)
             other.json("sync", "--fetch", "--domain", "project")
-            assert other.listed() == [name]
+            assert other.list_ids() == [name]
             memory.json("forget", name)
             assert_refused(memory("capture", "decisions", f"The word is {word}"), INVALID)
             told = memory("import", "--format", "jsonl", given=exported)
@@ -109,12 +109,14 @@ class TestMemories:
             other("resolve", name)
             other.json("sync", "--push", "--domain", "project")
             memory.json("sync", "--remote", "--domain", "project")
-            assert memory.listed("--status", "all") == []
+            assert memory.list_ids("--status", "all") == []
             other.json("sync", "--fetch", "--domain", "project")
-            assert other.listed("--status", "all") == []
+            assert other.list_ids("--status", "all") == []
             assert word.encode() not in clone.note()
 
-    def test_words_that_also_stand_elsewhere_are_told(self, memory: Memory, content: str) -> None:
+    def test_words_that_also_stand_elsewhere_are_told(
+        self, memory: MemoryCommand, content: str
+    ) -> None:
         first = memory.capture("decisions", "The word", "--content", content)
         memory.capture("learnings", "The word again", "--content", content)
         report = memory.json("forget", first)
@@ -123,8 +125,10 @@ class TestMemories:
 
 
 class TestEvents:
-    def test_by_event_by_session_and_by_time(self, home: Home, memory: Memory, word: str) -> None:
-        with connected(home) as client:
+    def test_by_event_by_session_and_by_time(
+        self, home: Home, memory: MemoryCommand, word: str
+    ) -> None:
+        with connect(home) as client:
             for number, session in enumerate(("one", "one", "two", "three")):
                 said = f"{word} number {number} is what was said in {session}"
                 client.ingest(
@@ -145,30 +149,32 @@ class TestEvents:
         assert memory.json("recall", word, "--in", "all")["results"] == []
         assert holding(home.data, word) == []
 
-    def test_the_report_can_be_asked_for_again(self, home: Home, memory: Memory, word: str) -> None:
-        with connected(home) as client:
+    def test_the_report_can_be_asked_for_again(
+        self, home: Home, memory: MemoryCommand, word: str
+    ) -> None:
+        with connect(home) as client:
             client.ingest(message(f"e-{word}", 1_700_000_000_000, f"{word} is it", session_id=word))
         report = memory.json("forget", "--session", word)
         again = memory("forget", "--session", word, "--format", "json")
         assert again.json() == report
         assert again.errors == "note: forgotten by an earlier call, with this report\n"
 
-    def test_what_is_not_there_cannot_be_forgotten(self, memory: Memory) -> None:
+    def test_what_is_not_there_cannot_be_forgotten(self, memory: MemoryCommand) -> None:
         assert_refused(memory("forget", "--event", "none"), MISSING, "nothing was forgotten")
         assert_refused(memory("forget", "--session", "none"), MISSING)
         assert_refused(memory("forget", "decisions:0123456789ab:0"), MISSING)
 
 
 class TestAsking:
-    def test_one_thing_at_a_time(self, memory: Memory) -> None:
+    def test_one_thing_at_a_time(self, memory: MemoryCommand) -> None:
         for words in ((), ("abcd", "--event", "x"), ("--event", "x", "--session", "y")):
             assert_refused(memory("forget", *words), USAGE, "name memories")
         assert_refused(memory("forget", "--from", "2026-01-01"), INVALID, "needs both")
 
-    def test_whoever_says_no_keeps_it(self, home: Home, memory: Memory) -> None:
+    def test_whoever_says_no_keeps_it(self, home: Home, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Something to keep")
         with home.on_terminal("memory", "forget", name) as screen:
             screen.read_until("[y/N]")
             screen.type("n\n")
             assert screen.finish() != OK
-        assert memory.listed() == [name]
+        assert memory.list_ids() == [name]

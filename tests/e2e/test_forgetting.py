@@ -15,16 +15,16 @@ from agent_memory.platform.store import families
 from agent_memory.proto import memory_pb2 as pb
 from tests.contract.stores import everything
 from tests.daemon_process import Daemon
-from tests.forgetting_parts import files_with, kept
-from tests.launching import until
+from tests.forgetting_parts import find_files, open_harness
+from tests.launching import wait_until
 from tests.searching import Search
-from tests.toc_conversations import MINUTE, OUTBOX, Toc, millis, said
+from tests.toc_conversations import MINUTE, OUTBOX, Toc, make_event, millis
 
 ROOT = Path(__file__).parents[2]
 START = millis("2026-01-30 09:00")
 WORDS = b"marigold-abacus"
 DOOMED = [
-    said("vault", number, START + number * MINUTE, who, text)
+    make_event("vault", number, START + number * MINUTE, who, text)
     for number, (who, text) in enumerate(
         [
             ("user", "How do I open the vault?"),
@@ -34,7 +34,7 @@ DOOMED = [
     )
 ]
 STAYING = [
-    said("mill", number, START + (number + 1) * MINUTE, who, text)
+    make_event("mill", number, START + (number + 1) * MINUTE, who, text)
     for number, (who, text) in enumerate(
         [
             ("user", "The mill stands still since the storm."),
@@ -53,7 +53,7 @@ def filled(daemon: Daemon) -> Daemon:
         toc = Toc(client)
         toc.settle()
         search = Search(client)
-        until(lambda: _found(search), "the conversation is found", SECONDS)
+        wait_until(lambda: _found(search), "the conversation is found", SECONDS)
     daemon.stop()
     return daemon
 
@@ -77,23 +77,23 @@ def _assert_gone(daemon: Daemon) -> None:
         assert search.ids("mend the mill", kinds=["event"])
     daemon.stop()
     for words in (WORDS, b"marigold", b"the vault"):
-        assert files_with(daemon.data_dir, words) == []
-    with kept(daemon.data_dir, rocks=True) as keeping:
-        assert not keeping.forgetting.plan.decided()
+        assert find_files(daemon.data_dir, words) == []
+    with open_harness(daemon.data_dir, rocks=True) as keeping:
+        assert not keeping.forgetting.plan.get_decision()
         for family in families.ALL:
             rows = everything(keeping.parts.store, family)
             assert not any(b"vault opens" in part for row in rows for part in row), family
 
 
 def test_the_store_of_a_daemon_forgets(filled: Daemon) -> None:
-    assert files_with(filled.data_dir, WORDS)
-    with kept(filled.data_dir, rocks=True) as keeping:
+    assert find_files(filled.data_dir, WORDS)
+    with open_harness(filled.data_dir, rocks=True) as keeping:
         selection = Selection(session_id=SessionId("vault"))
         assert keeping.forgetting.preview(selection).events == len(DOOMED)
-        report = keeping.forgetting.events(selection, lambda _phase, _count: None)
+        report = keeping.forgetting.forget_events(selection, lambda _phase, _count: None)
     assert report.proof.found_in == ()
     assert report.events == len(DOOMED)
-    assert files_with(filled.data_dir, WORDS) == []
+    assert find_files(filled.data_dir, WORDS) == []
     filled.start()
     _assert_gone(filled)
 
@@ -112,9 +112,9 @@ def test_killed_on_the_way_the_next_daemon_finishes_it(filled: Daemon, at: str) 
     filled.start()
     with filled.client() as client:
         toc = Toc(client)
-        until(lambda: _has_run(toc.job(OUTBOX), started_ms), "the job has run", SECONDS)
+        wait_until(lambda: _has_run(toc.job(OUTBOX), started_ms), "the job has run", SECONDS)
     _assert_gone(filled)  # and stopped
-    with kept(filled.data_dir, rocks=True) as keeping:
+    with open_harness(filled.data_dir, rocks=True) as keeping:
         selection = Selection(session_id=SessionId("vault"))
         report = keeping.forgetting.earlier(selection, lambda _phase, _count: None)
     assert report is not None

@@ -19,15 +19,15 @@ from structlog.testing import capture_logs
 
 from agent_memory import __version__, config
 from agent_memory.bootstrap import root
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import AUTO, Delivery
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.launcher import relay
-from tests.hook_inputs import SAMPLES, encoded
-from tests.hook_mutations import HOOKS, mutated
+from tests.hook_inputs import SAMPLES, encode_input
+from tests.hook_mutations import HOOKS, mutate
 from tests.launching import Home
 
 MUTATIONS = 2_000
@@ -54,7 +54,7 @@ class Case:
     @classmethod
     def of(cls, hook: str, number: int) -> "Case":
         name = f"python -m tests.hook_mutations {hook} {number} | memory hook {hook}"
-        return cls(hook=hook, given=mutated(hook, number), name=name)
+        return cls(hook=hook, given=mutate(hook, number), name=name)
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -64,7 +64,7 @@ def test_two_thousand_mutations_are_answered_by_a_server_that_lives_on(
     refused = server.ask_all(Case.of(hook, number) for number in range(MUTATIONS))
 
     assert len(refused) < MUTATIONS, "nothing was taken: it is not the mutations that are tested"
-    real = [Case(hook=AUTO, given=encoded(SAMPLES[name]), name=name) for name in SAMPLES]
+    real = [Case(hook=AUTO, given=encode_input(SAMPLES[name]), name=name) for name in SAMPLES]
     assert server.ask_all(iter(real)) == []
 
 
@@ -165,7 +165,7 @@ class Server:
                     data=case.given,
                 )
                 with suppress(InvalidInput):
-                    hooks.spooling.keep(inputs.read(delivery).told)
+                    hooks.spooling.keep(inputs.parse_delivery(delivery).call)
             assert hooks.spooling.spool.waiting()
             hooks.draining.submit(hooks.drain).result(SECONDS)
             self._finish()
@@ -182,7 +182,8 @@ class Server:
 
     async def _start(self, folder: Path) -> tuple[root.App, CommandServer]:
         settings = config.Settings(
-            scheduler=config.Scheduler(enabled=False), embedder=config.Embedder(provider="none")
+            scheduler=config.SchedulerSettings(enabled=False),
+            embedder=config.EmbedderSettings(provider="none"),
         )
         built = root.build(settings, folder / "db", folder, folder / "config")
         commands = CommandServer(
@@ -198,7 +199,7 @@ class Server:
         try:
             async with asyncio.timeout(SECONDS):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
-                writer.write(hello + relay.frame(relay.GIVEN, b"%d\n" % AT_MS + case.given))
+                writer.write(hello + relay.frame(relay.HOOK_INPUT, b"%d\n" % AT_MS + case.given))
                 said = await reader.read()
                 writer.close()
         except (TimeoutError, OSError) as exc:
@@ -254,7 +255,7 @@ def _told(faults: Sequence[Any]) -> str:
     return "\n".join(f"{each['event']}: {each.get('exception', each)}" for each in faults[:3])
 
 
-def _no_command(_call: Call, _terminal: Terminal) -> int:
+def _no_command(_call: CommandCall, _terminal: Terminal) -> int:
     raise AssertionError("a hook is no command")
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.hook_inputs import claude
-from tests.launching import LAUNCHER, Answer, Home, Running, changed_launcher, until
+from tests.hook_inputs import encode_claude
+from tests.launching import LAUNCHER, Answer, Home, Running, patch_launcher, wait_until
 from tests.memory_client import Client
 
 AT_ONCE = 6
@@ -60,7 +60,7 @@ class TestStorm:
             storm.rage(HANGING, at_once=HANGING)
 
             assert storm.by_daemon == 0
-            until(lambda: len(storm.spooled()) == HANGING, "each has been left in the spool")
+            wait_until(lambda: len(storm.spooled()) == HANGING, "each has been left in the spool")
         finally:
             os.kill(pid, signal.SIGCONT)
 
@@ -93,7 +93,7 @@ class TestLateness:
         self, home: Home, tmp_path: Path
     ) -> None:
         home.serve()
-        launcher = changed_launcher(tmp_path, "HOOK_READ_SECONDS = 2.0", "HOOK_READ_SECONDS = 0.2")
+        launcher = patch_launcher(tmp_path, "HOOK_READ_SECONDS = 2.0", "HOOK_READ_SECONDS = 0.2")
         storm = Storm(home, launcher=launcher, closing=False)
 
         storm.rage(HANGING, at_once=HANGING)
@@ -105,7 +105,7 @@ def hurried(folder: Path, line: str) -> Path:
     """A launcher whose time is over before it has begun."""
     name, value = line.split(" = ")
     short = "(0.000001, 0.000001)" if value.startswith("(") else "0.000001"
-    return changed_launcher(folder, line, f"{name} = {short}")
+    return patch_launcher(folder, line, f"{name} = {short}")
 
 
 class Storm:
@@ -140,7 +140,7 @@ class Storm:
 
     def check_calm(self) -> None:
         """All is there once, one daemon runs, and nothing else of ours is left."""
-        until(self._is_calm, "the spool is empty, and no one but a daemon is left", SECONDS)
+        wait_until(self._is_calm, "the spool is empty, and no one but a daemon is left", SECONDS)
         with Client(f"unix:{self._record()['grpc_socket']}") as client:
             said = Counter(event.text for event in client.all_events(limit=333))
         assert said == Counter(self._prompts)
@@ -156,7 +156,7 @@ class Storm:
         return [each.name for each in folder.iterdir()] if folder.exists() else []
 
     def _call(self, number: int) -> None:
-        given = claude(
+        given = encode_claude(
             "UserPromptSubmit",
             session=f"storm-{number % SESSIONS}",
             folder=self._home.work,

@@ -18,12 +18,12 @@ from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks.outputs import MAX_CONTEXT_CHARS
 from agent_memory.proto import memory_pb2 as pb
-from tests.git_repositories import cloned, environment, made
-from tests.hook_inputs import CLAUDE_CODE, CURSOR, SAMPLES, SIMPLE, encoded
-from tests.launching import LAUNCHER, Answer, Home, changed_launcher, until
+from tests.git_repositories import build_environ, clone_repository, make_repository
+from tests.hook_inputs import CLAUDE_CODE, CURSOR, SAMPLES, SIMPLE, encode_input
+from tests.launching import LAUNCHER, Answer, Home, patch_launcher, wait_until
 from tests.memory_client import Client
-from tests.memory_commands import Memory
-from tests.searching import connected
+from tests.memory_commands import MemoryCommand
+from tests.searching import connect
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 EMPTY = {"additionalContext": "", "suppressSystemPrompt": False}
@@ -41,8 +41,8 @@ class Session:
     launcher: Path = LAUNCHER
 
     @property
-    def memory(self) -> Memory:
-        return Memory(self.home, self.folder)
+    def memory(self) -> MemoryCommand:
+        return MemoryCommand(self.home, self.folder)
 
     def run(self, given: bytes, *words: str, env: dict[str, str] | None = None) -> Answer:
         """Whatever is given, the agent goes on: exit code 0 and one JSON object."""
@@ -66,7 +66,7 @@ class Session:
         given = {
             k: v for k, v in CLAUDE_CODE[event].items() if k not in ("prompt_id", "tool_use_id")
         }
-        data = encoded(given, **{"session_id": self.name, "cwd": str(self.folder), **more})
+        data = encode_input(given, **{"session_id": self.name, "cwd": str(self.folder), **more})
         answer = self.run(data, env=env)
         assert answer.errors == "", answer
         found = answer.json()
@@ -79,7 +79,7 @@ class Session:
 
     def simple(self, event: str, *, env: dict[str, str] | None = None, **more: Any) -> Any:
         given = {"session_id": self.name, "project_path": str(self.folder), **more}
-        return self.run(encoded(SIMPLE[event], **given), env=env).json()
+        return self.run(encode_input(SIMPLE[event], **given), env=env).json()
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def home() -> Iterator[Home]:
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The launcher as it is, but for its deadlines: a busy machine is no failure here."""
-    return changed_launcher(
+    return patch_launcher(
         tmp_path_factory.mktemp("patient"),
         "allow(answering)",
         "allow(60.0)",
@@ -101,7 +101,7 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(home: Home) -> Iterator[Client]:
-    with connected(home) as found:
+    with connect(home) as found:
         yield found
 
 
@@ -109,7 +109,7 @@ def client(home: Home) -> Iterator[Client]:
 def session(home: Home, patient: Path) -> Session:
     """One in a repository of its own."""
     number = next(_numbers)
-    repository = made(home.work / f"app{number}")
+    repository = make_repository(home.work / f"app{number}")
     return Session(home, repository.folder, f"session-{number}", patient)
 
 
@@ -168,7 +168,7 @@ class TestASession:
 
     def test_every_agents_every_event_is_answered(self, session: Session) -> None:
         for sample, given in SAMPLES.items():
-            answer = session.run(encoded(given, session_id=f"{session.name}-{sample}"))
+            answer = session.run(encode_input(given, session_id=f"{session.name}-{sample}"))
             assert answer.errors == "", (sample, answer)
             if sample.startswith("004/"):
                 assert set(answer.json()) == set(EMPTY)
@@ -206,7 +206,7 @@ class TestASession:
 
     def test_by_files(self, session: Session, client: Client, tmp_path: Path) -> None:
         source, target = tmp_path / "in.json", tmp_path / "out.json"
-        source.write_bytes(encoded(SIMPLE["UserPromptSubmit"], session_id=session.name))
+        source.write_bytes(encode_input(SIMPLE["UserPromptSubmit"], session_id=session.name))
         words = ("user-prompt", "--input", str(source), "--output", str(target))
         assert session.run(b"", *words).text == ""
         assert "<capture_detected>" in json.loads(target.read_text())["additionalContext"]
@@ -223,29 +223,29 @@ class TestFailures:
             assert session.run(given).json() == {}
 
     def test_an_unknown_hook(self, session: Session) -> None:
-        answer = session.run(encoded(CLAUDE_CODE["Stop"]), "nonsense")
+        answer = session.run(encode_input(CLAUDE_CODE["Stop"]), "nonsense")
         assert answer.json() == {}
         assert "there is no hook 'nonsense'; hooks are session-start" in answer.errors
-        told = session.run(encoded(SIMPLE["Stop"]), "nonsense").json()["additionalContext"]
+        told = session.run(encode_input(SIMPLE["Stop"]), "nonsense").json()["additionalContext"]
         assert "there is no hook" in told
 
     def test_no_session(self, session: Session) -> None:
-        answer = session.run(encoded(CLAUDE_CODE["UserPromptSubmit"], session_id=""))
+        answer = session.run(encode_input(CLAUDE_CODE["UserPromptSubmit"], session_id=""))
         assert answer.json() == {}
         assert "session" in answer.errors
-        told = session.run(encoded(SIMPLE["UserPromptSubmit"], session_id=None)).json()
+        told = session.run(encode_input(SIMPLE["UserPromptSubmit"], session_id=None)).json()
         assert told["additionalContext"].startswith("<!-- hook error: ")
 
     def test_files_that_are_not_there(self, session: Session, tmp_path: Path) -> None:
         answer = session.run(b"", "stop", "--input", str(tmp_path / "gone"))
         assert answer.json() == {}
         assert "gone" in answer.errors or "No such file" in answer.errors
-        given = encoded(CLAUDE_CODE["Stop"])
+        given = encode_input(CLAUDE_CODE["Stop"])
         written = session.run(given, "auto", "--output", str(tmp_path / "no" / "folder"))
         assert "was not written" in written.errors
 
     def test_nobody_listens(self, session: Session) -> None:
-        given = encoded(CLAUDE_CODE["Stop"], session_id=session.name)
+        given = encode_input(CLAUDE_CODE["Stop"], session_id=session.name)
         deaf = session.home.run_shell(
             "$RUN memory hook auto --input /nowhere 2>/dev/full; echo $?;"
             " $RUN memory hook auto >/dev/full; echo $?",
@@ -347,23 +347,25 @@ class TestStarting:
     def test_the_teams_memories_are_fetched(
         self, home: Home, patient: Path, tmp_path: Path
     ) -> None:
-        team = cloned(made(tmp_path / "source"), tmp_path / "team.git", "--bare")
-        bob = cloned(team, home.work / f"bob{next(_numbers)}")
+        team = clone_repository(
+            make_repository(tmp_path / "source"), tmp_path / "team.git", "--bare"
+        )
+        bob = clone_repository(team, home.work / f"bob{next(_numbers)}")
         with Home() as other:
-            ada = cloned(team, other.work / "ada")
+            ada = clone_repository(team, other.work / "ada")
             theirs = Session(other, ada.folder, "theirs", patient)
             theirs.memory.capture("decisions", "Use PostgreSQL for orders")
             theirs.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
             push = {"MEMORY_HOOKS__STOP__PUSH_REMOTE": "true"}
-            theirs.claude("SessionEnd", env={**environment(other.folder), **push})
+            theirs.claude("SessionEnd", env={**build_environ(other.folder), **push})
             pushed = {"refs/notes/mem/decisions", "refs/notes/mem/blockers"}
-            until(lambda: pushed <= team.refs().keys(), "the notes are pushed")
+            wait_until(lambda: pushed <= team.refs().keys(), "the notes are pushed")
         mine = Session(home, bob.folder, f"session-{next(_numbers)}", patient)
         assert "PostgreSQL" not in (mine.claude("SessionStart") or "")
         fetch = {"MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true"}
-        mine.claude("SessionStart", env={**environment(home.folder), **fetch})
+        mine.claude("SessionStart", env={**build_environ(home.folder), **fetch})
         expected = {"Use PostgreSQL for orders", "The payment sandbox is down"}
-        until(lambda: set(summaries(mine)) == expected, "they are fetched")
+        wait_until(lambda: set(summaries(mine)) == expected, "they are fetched")
         context = mine.claude("SessionStart")
         assert all(each in context for each in expected)
 
@@ -453,7 +455,7 @@ class TestBeforeCompaction:
         session.claude("UserPromptSubmit", prompt="[decision] Use PostgreSQL for orders")
         session.claude("UserPromptSubmit", prompt="What about the harbour?")
         assert session.claude("PreCompact") is None
-        until(lambda: summaries(session) == ["Use PostgreSQL for orders"], "it is captured")
+        wait_until(lambda: summaries(session) == ["Use PostgreSQL for orders"], "it is captured")
         (found,) = session.memory.json("list", "--domain", "project")["memories"]
         first = recorded(client, session.name)[0]
         shown = session.memory.show(found["id"])
@@ -485,7 +487,7 @@ class TestBeforeCompaction:
         session.claude("UserPromptSubmit", prompt="[blocker] The payment sandbox is down")
         session.claude("Stop")
         session.claude("SessionEnd")
-        until(lambda: summaries(session) == ["The payment sandbox is down"], "it is captured")
+        wait_until(lambda: summaries(session) == ["The payment sandbox is down"], "it is captured")
 
     def test_unless_nobody_wants_it(self, session: Session) -> None:
         configured(session, "[hooks.stop]\nsession_analysis = false\n")
@@ -500,8 +502,8 @@ class TestProjects:
         self, home: Home, patient: Path, client: Client, tmp_path: Path
     ) -> None:
         number = next(_numbers)
-        one = made(home.work / f"one{number}" / f"shop{number}")
-        two = made(home.work / f"two{number}" / f"shop{number}")
+        one = make_repository(home.work / f"one{number}" / f"shop{number}")
+        two = make_repository(home.work / f"two{number}" / f"shop{number}")
         one.git("worktree", "add", "--quiet", "-b", "feature", str(tmp_path / "tree"))
         (one.folder / "src").mkdir()
         name = f"session-{number}"
@@ -615,7 +617,7 @@ class TestWithoutADaemon:
             off = {"MEMORY_HOOKS__ENABLED": "false"}
             assert session.claude("UserPromptSubmit", prompt="Not this.", env=off) is None
             spool = home.data / "spool"
-            until(lambda: not home.processes(), "nobody is at it any more")
+            wait_until(lambda: not home.processes(), "nobody is at it any more")
             assert S_IMODE(spool.stat().st_mode) == 0o700
             files = sorted(spool.iterdir())
             assert [S_IMODE(each.stat().st_mode) for each in files] == [0o600] * 2
@@ -624,16 +626,16 @@ class TestWithoutADaemon:
             assert TOKEN.encode() not in kept
             with (spool / "large").open("wb") as file:
                 file.truncate(256 << 20)
-            full = session.run(encoded(SIMPLE["UserPromptSubmit"], prompt="No room."))
+            full = session.run(encode_input(SIMPLE["UserPromptSubmit"], prompt="No room."))
             assert full.json() == EMPTY
             assert "is full" in full.errors
             (spool / "large").unlink()
             (spool / "0000000000000-damaged.json").write_text('{"moment": ')
-            until(lambda: not home.processes(), "no daemon is being started")
+            wait_until(lambda: not home.processes(), "no daemon is being started")
             home.config_file.unlink()
             home.serve()
-            until(lambda: not list(spool.glob("*.json")), "the spool is drained")
-            with connected(home) as client:
+            wait_until(lambda: not list(spool.glob("*.json")), "the spool is drained")
+            with connect(home) as client:
                 found = client.all_events()
             assert [each.text.split()[0] for each in found] == ["The", "[decision]"]
             assert [each.timestamp_ms for each in found] == [int(each.name[:13]) for each in files]
@@ -647,13 +649,15 @@ class TestWithoutADaemon:
                 list(
                     pool.map(lambda each: session.claude("UserPromptSubmit", prompt=each), prompts)
                 )
-            until(lambda: home.ready_count() == 1, "a daemon was started")
-            until(lambda: not list((home.data / "spool").glob("*")), "the spool is drained")
-            with connected(home) as client:
+            wait_until(lambda: home.ready_count() == 1, "a daemon was started")
+            wait_until(lambda: not list((home.data / "spool").glob("*")), "the spool is drained")
+            with connect(home) as client:
                 found = client.all_events()
             assert sorted(each.text for each in found) == sorted(prompts)
             pid = home.pid()
-            until(lambda: all(_is_of(each, pid) for each in home.processes()), "only the daemon")
+            wait_until(
+                lambda: all(_is_of(each, pid) for each in home.processes()), "only the daemon"
+            )
             assert home.ready_count() == 1
             assert session.claude("UserPromptSubmit", prompt="Now at once.") is None
             assert not list((home.data / "spool").glob("*"))
@@ -675,7 +679,7 @@ def test_cursor_is_given_nothing(session: Session, client: Client) -> None:
     name = f"{session.name}-cursor"
     for given in CURSOR.values():
         answer = session.run(
-            encoded(given, conversation_id=name, workspace_roots=[str(session.folder)])
+            encode_input(given, conversation_id=name, workspace_roots=[str(session.folder)])
         )
         assert answer.json() == {}
     assert [each.metadata["project"] for each in recorded(client, name)] == [

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests import hostile_repositories as hostile
-from tests.git_repositories import Repository, environment, made
-from tests.hook_inputs import CLAUDE_CODE, encoded
+from tests.git_repositories import Repository, build_environ, make_repository
+from tests.hook_inputs import CLAUDE_CODE, encode_input
 from tests.hostile_repositories import Trap
-from tests.launching import Answer, Home, until
+from tests.launching import Answer, Home, wait_until
 from tests.memory_client import Client
-from tests.memory_commands import CONFIG, OK, Memory, assert_refused
-from tests.searching import connected
+from tests.memory_commands import CONFIG, OK, MemoryCommand, assert_refused
+from tests.searching import connect
 
 SYNCING = {
     "MEMORY_HOOKS__SESSION_START__FETCH_REMOTE": "true",
@@ -25,7 +25,7 @@ _numbers = count()
 
 @pytest.fixture(scope="module")
 def module_trap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
-    with hostile.trapped(tmp_path_factory.mktemp("hostile") / "trap") as trap:
+    with hostile.open_trap(tmp_path_factory.mktemp("hostile") / "trap") as trap:
         yield trap
 
 
@@ -44,18 +44,18 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def client(home: Home) -> Iterator[Client]:
-    with connected(home) as found:
+    with connect(home) as found:
         yield found
 
 
 def hook(home: Home, folder: Path, event: str, session: str, **env: str) -> Answer:
     given = {k: v for k, v in CLAUDE_CODE[event].items() if k not in ("prompt_id", "tool_use_id")}
-    data = encoded(given, session_id=session, cwd=str(folder))
+    data = encode_input(given, session_id=session, cwd=str(folder))
     answer = home.run(
         *("memory", "hook", "auto"),
         given=data,
         cwd=folder,
-        env={**environment(home.folder), **env},
+        env={**build_environ(home.folder), **env},
     )
     assert answer.code == 0, answer
     return answer
@@ -64,10 +64,10 @@ def hook(home: Home, folder: Path, event: str, session: str, **env: str) -> Answ
 def walk(home: Home, folder: Path) -> None:
     """All that a user and an agent do in a folder, with everything on that asks a remote."""
     session = f"hostile-{next(_numbers)}"
-    memory = Memory(home, folder)
+    memory = MemoryCommand(home, folder)
     ends = ended(home)
     hook(home, folder, "SessionStart", session, **SYNCING)
-    until(lambda: ended(home) > ends, "the fetch has ended")
+    wait_until(lambda: ended(home) > ends, "the fetch has ended")
     hook(home, folder, "UserPromptSubmit", session)
     name = memory.capture("decisions", f"Number {next(_numbers)}")
     for words in (
@@ -77,11 +77,11 @@ def walk(home: Home, folder: Path) -> None:
         ("migrate", "--dry-run"),
         ("forget", name, "--rewrite-notes"),
     ):
-        answer = memory(*words, env=environment(home.folder))
+        answer = memory(*words, env=build_environ(home.folder))
         assert "Traceback" not in answer.errors
     ends = ended(home)
     hook(home, folder, "SessionEnd", session, **SYNCING)
-    until(lambda: ended(home) > ends, "the sync has ended")
+    wait_until(lambda: ended(home) > ends, "the sync has ended")
 
 
 def ended(home: Home) -> int:
@@ -93,26 +93,26 @@ def ended(home: Home) -> int:
 class TestAHostileRepository:
     @pytest.mark.parametrize("address", ["local", "ssh", "git", "http", "ext"])
     def test_nothing_in_its_config_is_run(self, home: Home, trap: Trap, address: str) -> None:
-        repository = hostile.victim(trap, home.work / f"{address}-{next(_numbers)}")
-        hostile.everything(repository, trap, address)
+        repository = hostile.make_victim(trap, home.work / f"{address}-{next(_numbers)}")
+        hostile.attack_with_all(repository, trap, address)
         walk(home, repository.folder)
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
 
     @pytest.mark.parametrize("name", ["hooks", "signed_push", "promisor"])
     def test_nor_what_cannot_stand_beside_the_others(
         self, home: Home, trap: Trap, name: str
     ) -> None:
-        repository = hostile.victim(trap, home.work / f"{name}-{next(_numbers)}")
+        repository = hostile.make_victim(trap, home.work / f"{name}-{next(_numbers)}")
         hostile.ATTACKS[name](repository, trap)
         walk(home, repository.folder)
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
 
     def test_nor_in_a_folder_that_is_a_bare_repository(self, home: Home, trap: Trap) -> None:
-        outer = made(home.work / f"outer-{next(_numbers)}")
+        outer = make_repository(home.work / f"outer-{next(_numbers)}")
         outer.git("remote", "add", "origin", str(trap.remote().folder))
-        inner = hostile.embedded(outer.folder, trap)
+        inner = hostile.make_embedded(outer.folder, trap)
         walk(home, inner.folder)
-        assert trap.sprung() == set()
+        assert trap.list_sprung() == set()
 
 
 def sparse(path: Path) -> None:
@@ -132,7 +132,7 @@ FILES: dict[str, Callable[[Path], object]] = {
 class TestAHostileSettingsFile:
     @pytest.fixture
     def repository(self, home: Home) -> Repository:
-        return made(home.work / f"app-{next(_numbers)}")
+        return make_repository(home.work / f"app-{next(_numbers)}")
 
     @pytest.mark.parametrize("kind", FILES)
     def test_it_ends_in_a_message_and_the_hook_is_recorded(
@@ -144,7 +144,7 @@ class TestAHostileSettingsFile:
         hook(home, repository.folder, "UserPromptSubmit", session)
         recorded = [each for each in client.all_events() if each.session_id == session]
         assert len(recorded) == 2
-        assert_refused(Memory(home, repository.folder)("status"), CONFIG, "memory.toml")
+        assert_refused(MemoryCommand(home, repository.folder)("status"), CONFIG, "memory.toml")
         assert str(repository.folder / "memory.toml") in home.log()
 
     def test_it_neither_captures_nor_sends(
@@ -156,9 +156,9 @@ class TestAHostileSettingsFile:
             f"[memories]\nremote = '{remote.folder}'\n"
             "[hooks.user_prompt]\nauto_capture = true\n[hooks.stop]\npush_remote = true\n"
         )
-        memory = Memory(home, repository.folder)
+        memory = MemoryCommand(home, repository.folder)
         session = f"settings-{next(_numbers)}"
-        prompt = encoded(
+        prompt = encode_input(
             CLAUDE_CODE["UserPromptSubmit"],
             session_id=session,
             cwd=str(repository.folder),
@@ -166,7 +166,7 @@ class TestAHostileSettingsFile:
         )
         told = home.run("memory", "hook", "auto", given=prompt, cwd=repository.folder)
         assert "<auto_captured>" not in told.text
-        assert memory.listed() == []
+        assert memory.list_ids() == []
         memory.capture("decisions", "Ours")
         answer = memory("sync", "--remote", "--domain", "project")
         assert answer.code != OK

@@ -14,7 +14,7 @@ import trustme
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.web import STATUS, Web
 
 BURST = 5
@@ -242,7 +242,7 @@ def test_each_write_leaves_a_line_without_its_key_or_words(web: Web) -> None:
     def lines() -> list[dict[str, Any]]:
         return [line for line in web.audit() if line["path"].startswith("/audited/")]
 
-    until(lambda: len(lines()) == 2, "both writes are in the log")
+    wait_until(lambda: len(lines()) == 2, "both writes are in the log")
     told = [(line["key"], line["method"], line["path"], line["status"]) for line in lines()]
     assert told == [
         ("default", "POST", "/audited/one", 404),

@@ -225,7 +225,7 @@ def _read_all(log: StoredEventLog) -> list[Event]:
     events: list[Event] = []
     after: Position | None = None
     while True:
-        page = log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=1000)
+        page = log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=1000)
         events += page.events
         if page.next is None:
             return events
@@ -236,7 +236,7 @@ def _read_session(log: StoredEventLog, session_id: SessionId) -> list[Event]:
     events: list[Event] = []
     after: Position | None = None
     while True:
-        page = log.of_session(session_id, after=after, limit=100)
+        page = log.list_session(session_id, after=after, limit=100)
         events += page.events
         if page.next is None:
             return events

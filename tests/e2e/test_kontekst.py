@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.contract.scripted_llm import Gate, Hang, ScriptedLlm, error, say, scripted
-from tests.launching import Answer, Home, Screen, Word, until
+from tests.launching import Answer, Home, Screen, Word, wait_until
 
 OK, WRONG, USAGE, NOT_ENABLED, LLM, NOT_FOUND, INVALID, CANCELLED = 0, 1, 2, 3, 6, 10, 11, 130
 WRITES = say("I write it.", calls=[("write_file", {"path": "a.txt", "content": "one\n"})])
@@ -363,7 +363,7 @@ class TestLists:
             assert found["doing"] == "waits for a decision"
             screen.interrupt()
             screen.finish()
-        until(lambda: desk.run("ps").text.startswith("No run goes on"), "it has ended")
+        wait_until(lambda: desk.run("ps").text.startswith("No run goes on"), "it has ended")
 
     def test_sessions_are_listed_the_last_one_first(self, desk: Desk) -> None:
         desk.model.plays(say("Fine."), say("Fine."), error(500))
@@ -374,8 +374,12 @@ class TestLists:
             found: list[dict[str, Any]] = desk.run("sessions", "--format", "json").json()
             return found
 
-        until(lambda: [each["session_id"] for each in listed()[:2]] == ["s-a", "s-b"], "listed")
-        until(lambda: listed()[0]["runs"] == 2 and listed()[0]["outcome"] == "failed", "counted")
+        wait_until(
+            lambda: [each["session_id"] for each in listed()[:2]] == ["s-a", "s-b"], "listed"
+        )
+        wait_until(
+            lambda: listed()[0]["runs"] == 2 and listed()[0]["outcome"] == "failed", "counted"
+        )
         assert listed()[0]["summary"] == "First"
         assert "2 runs, failed" in desk.run("sessions").text
         assert desk.run("-q", "sessions", "-l", "1").text == "s-a\n"

@@ -16,7 +16,7 @@ import pytest
 from agent_memory import __version__
 from agent_memory.launcher import relay
 from tests.e2e.command_programs import PATTERN
-from tests.launching import SECONDS, Answer, Home, ProgramServer, changed_launcher, until
+from tests.launching import SECONDS, Answer, Home, ProgramServer, patch_launcher, wait_until
 
 MEGABYTE = 1 << 20
 
@@ -217,7 +217,7 @@ def test_an_interrupt_ends_a_command_that_cannot_be_cancelled(
     own_programs: ProgramServer, tmp_path: Path
 ) -> None:
     """However often its daemon says that it lives."""
-    hasty = changed_launcher(tmp_path, "CANCEL_SECONDS = 5.0", "CANCEL_SECONDS = 0.5")
+    hasty = patch_launcher(tmp_path, "CANCEL_SECONDS = 5.0", "CANCEL_SECONDS = 0.5")
     words = own_programs.home.command("memory", "ignore", "600", launcher=hasty)
     with own_programs.home.begin_words(words) as command:
         assert command.stdout is not None
@@ -243,7 +243,9 @@ def test_a_command_whose_caller_dies_is_cancelled(
         command.wait(SECONDS)
 
     assert command.returncode == -number
-    until(lambda: record.exists() and record.read_text() == "cancelled", "the command was told")
+    wait_until(
+        lambda: record.exists() and record.read_text() == "cancelled", "the command was told"
+    )
 
 
 def test_a_stalled_reader_holds_up_neither_other_commands_nor_the_stop(
@@ -299,7 +301,7 @@ def test_a_stop_lets_a_command_finish_that_is_about_to(own_programs: ProgramServ
         stopping = threading.Thread(target=own_programs.stop)
         stopping.start()
         link = own_programs.home.data / "daemon.sock"
-        until(lambda: not link.is_symlink(), "the server is stopping")
+        wait_until(lambda: not link.is_symlink(), "the server is stopping")
 
         screen.type("ready\n")
 
@@ -353,7 +355,7 @@ def test_answers_that_nobody_asked_for_do_not_pile_up(
         for _ in range(128):
             connection.sendall(unasked)
         assert own_programs.resident_bytes() - before < 64 * MEGABYTE
-    until(lambda: record.read_text() == "cancelled", "the command was told")
+    wait_until(lambda: record.read_text() == "cancelled", "the command was told")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the socket what is still unread")
@@ -372,7 +374,7 @@ def test_an_interrupt_in_the_middle_of_a_frame_hangs_up_and_says_nothing_more(
                 connection.settimeout(SECONDS)
                 assert relay.receive(connection)[0] == relay.HELLO
                 connection.sendall(relay.frame(relay.OUT, bytes(1000))[:100])
-                until(lambda: _unread(connection) == 0, "the half frame is read")
+                wait_until(lambda: _unread(connection) == 0, "the half frame is read")
 
                 command.send_signal(signal.SIGINT)
 
@@ -391,7 +393,7 @@ def _unread(connection: socket.socket) -> int:
 def test_an_older_launcher_is_served_by_a_newer_daemon(
     programs: ProgramServer, tmp_path: Path
 ) -> None:
-    older = changed_launcher(tmp_path, f'VERSION = "{__version__}"', 'VERSION = "0.0.1"')
+    older = patch_launcher(tmp_path, f'VERSION = "{__version__}"', 'VERSION = "0.0.1"')
 
     answer = programs.run("say", "out", "", "0", launcher=older)
 
@@ -401,7 +403,7 @@ def test_an_older_launcher_is_served_by_a_newer_daemon(
 def test_a_launcher_of_another_protocol_is_refused_with_a_reason(
     programs: ProgramServer, tmp_path: Path
 ) -> None:
-    other = changed_launcher(tmp_path, 'PROTOCOL = b"1"', 'PROTOCOL = b"0"')
+    other = patch_launcher(tmp_path, 'PROTOCOL = b"1"', 'PROTOCOL = b"0"')
 
     answer = programs.run("say", "out", "", "0", launcher=other)
 

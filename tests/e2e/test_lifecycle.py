@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import __version__
-from tests.launching import SECONDS, Answer, Home, Running, changed_launcher, until
+from tests.launching import SECONDS, Answer, Home, Running, patch_launcher, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -109,7 +109,7 @@ def test_a_second_start_says_that_one_runs(running: Home) -> None:
 
 @pytest.mark.soak
 def test_stopped_twice_it_says_so_and_is_content(home: Home) -> None:
-    home.started()
+    home.start_daemon()
 
     assert home.run("memory-daemon", "stop") == Answer(0, b"Daemon stopped\n", b"")
     assert home.run("memory-daemon", "stop") == Answer(0, b"No daemon is running\n", b"")
@@ -162,7 +162,7 @@ def test_kontekst_stops_it_too(home: Home) -> None:
 def test_in_the_foreground_a_signal_ends_it_in_order(home: Home, number: signal.Signals) -> None:
     process = home.begin("memory-daemon", "start", "--foreground")
     with process:
-        until((home.data / "daemon.sock").is_symlink, "it serves")
+        wait_until((home.data / "daemon.sock").is_symlink, "it serves")
         assert home.pid() == process.pid
 
         process.send_signal(number)
@@ -217,7 +217,7 @@ def test_start_honours_its_options(home: Home) -> None:
     custom.write_text("[toc]\nmax_tokens = 77\n")
 
     # Relative paths are the caller's.
-    home.started(
+    home.start_daemon(
         *("-p", str(ports[0]), "--http-port", str(ports[1]), "--db-path", "my db"),
         *("-c", "custom.toml", "-l", "debug"),
     )
@@ -277,7 +277,7 @@ def test_a_busy_port_fails_a_start_by_hand_and_is_named(home: Home, section: str
 def test_so_does_a_port_of_another_daemon(running: Home, home: Home, section: str) -> None:
     port = str(running.status()[f"{section}_port"])
 
-    answer = home.does_not_serve(**{f"MEMORY_{section.upper()}__PORT": port})
+    answer = home.fail_to_serve(**{f"MEMORY_{section.upper()}__PORT": port})
 
     assert answer.code == 1
     assert port in answer.errors
@@ -294,7 +294,7 @@ def test_a_port_that_is_busy_on_ipv6_only_is_busy(home: Home, section: str) -> N
     with taken:
         port = str(taken.getsockname()[1])
 
-        answer = home.does_not_serve(**{f"MEMORY_{section.upper()}__PORT": port})
+        answer = home.fail_to_serve(**{f"MEMORY_{section.upper()}__PORT": port})
 
     assert answer.code == 1
     assert f"[::1]:{port}" in answer.errors
@@ -399,17 +399,17 @@ def _old_daemon(home: Home) -> Iterator[Running]:
     with Running(
         [sys.executable, "-c", OLD_DAEMON], env=home.environ, stderr=subprocess.DEVNULL
     ) as process:
-        until((home.data / "daemon.sock").is_symlink, "the old daemon serves")
+        wait_until((home.data / "daemon.sock").is_symlink, "the old daemon serves")
         yield process
 
 
 @pytest.mark.soak
 def test_commands_are_answered_while_daemons_are_stopped_under_them(home: Home) -> None:
-    home.started()
+    home.start_daemon()
     with ThreadPoolExecutor(4) as pool:
         answers = [pool.submit(home.run, *STATS) for _ in range(24)]
         for _ in range(2):
-            until(lambda: home.pid() is not None, "a daemon runs")
+            wait_until(lambda: home.pid() is not None, "a daemon runs")
             home.stop()
         found = [each.result() for each in answers]
 
@@ -422,7 +422,7 @@ def test_a_stop_that_meets_a_start_ends_it_in_order(home: Home) -> None:
     for _ in range(5):
         process = home.begin("memory-daemon", "start", "--foreground")
         with process:
-            until(partial(_lock_names, home, process.pid), "the lock names its holder")
+            wait_until(partial(_lock_names, home, process.pid), "the lock names its holder")
             process.terminate()
             process.communicate(timeout=SECONDS)
         assert process.returncode == 0
@@ -459,7 +459,7 @@ def test_killed_at_any_milestone_of_its_start_it_heals(home: Home) -> None:
                 path.unlink(missing_ok=True)
         process = home.begin("memory-daemon", "start", "--foreground")
         with process:
-            until(lambda at=milestone: os.path.lexists(home.folder / at), milestone)  # type: ignore[misc]
+            wait_until(lambda at=milestone: os.path.lexists(home.folder / at), milestone)  # type: ignore[misc]
             process.kill()
             process.communicate(timeout=SECONDS)
     assert _works(home)
@@ -483,7 +483,7 @@ def test_killed_after_any_time_of_its_start_it_heals(home: Home) -> None:
 def test_killed_under_its_launcher_it_is_told_of_and_started_again_by_hand(home: Home) -> None:
     command = home.begin(*STATS)
     with command:
-        until(lambda: home.pid() is not None, "the daemon holds its lock")
+        wait_until(lambda: home.pid() is not None, "the daemon holds its lock")
         pid = home.pid()
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
@@ -491,7 +491,7 @@ def test_killed_under_its_launcher_it_is_told_of_and_started_again_by_hand(home:
 
     assert command.returncode == 1
     assert err == b"error: the daemon ended at its start\n"
-    home.started()
+    home.start_daemon()
     assert _works(home)
 
 
@@ -638,7 +638,7 @@ def test_after_a_failed_start_commands_hold_back_and_a_start_by_hand_does_not(ho
     assert re.search(r"\(next try in \d s; by hand: memory-daemon start\)\n$", held_back.errors)
     assert home.pid() is None
 
-    home.started()
+    home.start_daemon()
     assert not (home.data / "start-failed").exists()
     assert _works(home)
 
@@ -667,7 +667,7 @@ def test_a_command_that_starts_a_daemon_for_ever_holds_others_up_for_a_while_onl
     home: Home, tmp_path: Path
 ) -> None:
     home.data.mkdir(parents=True)
-    hurried = changed_launcher(tmp_path, "START_MILLIS = 20_000", "START_MILLIS = 100")
+    hurried = patch_launcher(tmp_path, "START_MILLIS = 20_000", "START_MILLIS = 100")
     with (home.data / "start.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 

@@ -16,7 +16,7 @@ from agent_memory.proto import kontekst_pb2 as pb
 from tests.daemon_process import Daemon
 from tests.e2e.test_llama_summarizer import packaged
 from tests.processes import is_running, wait_for_end
-from tests.run_client import Agents, agents, kinds
+from tests.run_client import Agents, list_kinds, open_agents
 
 # Its own template knows no tools: one in the manner of Hermes does, with two turns to follow.
 TEMPLATE = """\
@@ -102,7 +102,7 @@ class Stage:
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     home = tmp_path_factory.mktemp("llama")
-    with daemon_of(home) as daemon, agents(daemon) as found:
+    with daemon_of(home) as daemon, open_agents(daemon) as found:
         yield Stage(daemon, found)
 
 
@@ -136,7 +136,13 @@ def test_it_is_started_for_the_first_run_and_told_of(stage: Stage) -> None:
     assert (before.llama_server_pid, before.endpoint) == (0, "")
     assert before.model_dir
     events = stage.agents.run("Tell a story.", agent_name="plain")
-    assert kinds(events) == ["started", "token", "turn_completed", "context_snapshot", "completed"]
+    assert list_kinds(events) == [
+        "started",
+        "token",
+        "turn_completed",
+        "context_snapshot",
+        "completed",
+    ]
     said = [event.token.text for event in events if event.WhichOneof("event") == "token"]
     assert len(said) > 1, "it came in one piece"
     assert "".join(said) == events[-1].completed.content
@@ -163,29 +169,32 @@ def test_a_tool_is_proposed_and_used(stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "tests/a.py").touch()
     stream = stage.agents.open()
     stream.start("List all files in tests", agent_name="lister", working_dir=str(tmp_path))
-    calls = stream.until("tools_proposed")[-1].tools_proposed.calls
+    calls = stream.read_until("tools_proposed")[-1].tools_proposed.calls
     assert {call.name for call in calls} == {"list_files"}
     assert isinstance(json.loads(calls[0].arguments_json), dict)
     stream.approve(*(call.call_id for call in calls))
-    told = [str(each.WhichOneof("event")) for each in stream.until("tools_completed")]
+    told = [str(each.WhichOneof("event")) for each in stream.read_until("tools_completed")]
     assert told[::2] == ["tool_started"] * len(calls) + ["tools_completed"]
     assert set(told[1::2]) <= {"tool_completed", "tool_failed"}
     stream.cancel()
-    assert kinds(stream.rest())[-1] in ("cancelled", "completed")  # it may have been quick
+    assert list_kinds(stream.read_rest())[-1] in (
+        "cancelled",
+        "completed",
+    )  # it may have been quick
 
 
 def test_killed_in_the_middle_of_an_answer_it_is_told_and_the_next_run_works(stage: Stage) -> None:
     stream = stage.agents.open()
     stream.start("Tell a story.", agent_name="endless")
-    stream.until("token")
+    stream.read_until("token")
     killed = stage.server()
     os.kill(killed, signal.SIGKILL)
-    end = stream.rest()[-1]
+    end = stream.read_rest()[-1]
     assert end.WhichOneof("event") == "failed"
     assert end.failed.error.startswith("llama-server ended (killed by signal 9): ")
     assert not end.failed.error.endswith(": it said nothing"), "what it said last is missing"
     events = stage.agents.run("Tell a story.", agent_name="plain")
-    assert kinds(events)[-1] == "completed"
+    assert list_kinds(events)[-1] == "completed"
     assert stage.server() != killed
 
 
@@ -199,10 +208,10 @@ def test_it_ends_with_a_daemon_that_is_told_to_stop(stage: Stage) -> None:
 
 
 def test_it_ends_with_a_daemon_that_is_killed(tmp_path: Path) -> None:
-    with daemon_of(tmp_path) as daemon, agents(daemon) as found:
+    with daemon_of(tmp_path) as daemon, open_agents(daemon) as found:
         stream = found.open()
         stream.start("Tell a story.", agent_name="endless")
-        stream.until("token")
+        stream.read_until("token")
         pid = found.status().llama_server_pid
         assert is_running(pid)
         daemon.kill()
@@ -215,16 +224,16 @@ def test_a_model_that_cannot_be_loaded_is_told_and_a_signal_ends_one_that_can(
     model = tmp_path / "models/tiny.gguf"
     model.parent.mkdir()
     model.write_bytes(b"no model at all")
-    with daemon_of(tmp_path, model.parent) as daemon, agents(daemon) as found:
+    with daemon_of(tmp_path, model.parent) as daemon, open_agents(daemon) as found:
         events = found.run("Tell a story.", agent_name="plain")
-        assert kinds(events) == ["started", "failed"]
+        assert list_kinds(events) == ["started", "failed"]
         told, _, last = events[-1].failed.error.partition(": ")
         assert told == "llama-server did not start with tiny.gguf (exit code 1)"
         assert "error" in last or "failed" in last, f"what it said last is missing: {last}"
         assert not found.status().llama_server_running
         model.unlink()
         model.symlink_to(packaged_model())
-        assert kinds(found.run("Tell a story.", agent_name="plain"))[-1] == "completed"
+        assert list_kinds(found.run("Tell a story.", agent_name="plain"))[-1] == "completed"
         pid = found.status().llama_server_pid
         assert is_running(pid)
         daemon.stop()

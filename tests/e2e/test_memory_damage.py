@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.git_repositories import Repository, made
-from tests.launching import Home, until
-from tests.memory_commands import OK, Memory
+from tests.git_repositories import Repository, make_repository
+from tests.launching import Home, wait_until
+from tests.memory_commands import OK, MemoryCommand
 
 REF = "refs/notes/mem/decisions"
 
@@ -32,12 +32,12 @@ def home(user: Home) -> Home:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    return made(home.work / f"app{next(_numbers)}")
+    return make_repository(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
-def memory(home: Home, repository: Repository) -> Memory:
-    return Memory(home, repository.folder)
+def memory(home: Home, repository: Repository) -> MemoryCommand:
+    return MemoryCommand(home, repository.folder)
 
 
 def objects(repository: Repository, commit: str) -> list[str]:
@@ -101,7 +101,7 @@ def notes(repository: Repository) -> bytes:
     ],
 )
 def test_a_sync_mends_notes_and_loses_no_memory(
-    memory: Memory, repository: Repository, damage: Callable[[Repository], None]
+    memory: MemoryCommand, repository: Repository, damage: Callable[[Repository], None]
 ) -> None:
     names = []
     for number in range(3):
@@ -116,21 +116,21 @@ def test_a_sync_mends_notes_and_loses_no_memory(
     for name in names:
         assert text.count(f"\nid: {name}\n".encode()) == 1, name
     assert repository.succeeds("rev-list", "--objects", REF)
-    assert set(memory.listed()) >= set(names)
+    assert set(memory.list_ids()) >= set(names)
 
 
 def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
     """libgit2 reads such an object for ever, and holds up every thread meanwhile."""
     with Home() as home:
         home.serve()
-        repository = made(home.work / "app")
-        memory = Memory(home, repository.folder)
+        repository = make_repository(home.work / "app")
+        memory = MemoryCommand(home, repository.folder)
         names = [memory.capture("decisions", f"Berth {number} is free") for number in range(3)]
         memory.text("sync", "--domain", "project")
         pid = home.pid()
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not home.processes(), "it is gone")
+        wait_until(lambda: not home.processes(), "it is gone")
         short = objects(repository, repository.refs()[REF])
         for oid in short:
             path = loose(repository, oid)
@@ -148,7 +148,7 @@ def test_objects_that_a_power_cut_left_short_do_not_stop_the_daemon() -> None:
 
 
 def test_what_people_wrote_into_notes_survives_where_it_can_be_read(
-    memory: Memory, repository: Repository
+    memory: MemoryCommand, repository: Repository
 ) -> None:
     memory.capture("decisions", "Berth 1 is free")
     memory.text("sync", "--domain", "project")
@@ -163,7 +163,7 @@ def test_what_people_wrote_into_notes_survives_where_it_can_be_read(
 
 
 def test_a_ref_that_someone_set_to_something_else_is_left_alone(
-    memory: Memory, repository: Repository
+    memory: MemoryCommand, repository: Repository
 ) -> None:
     memory.capture("decisions", "Berth 1 is free")
     memory.text("sync", "--domain", "project")
@@ -192,7 +192,7 @@ def tear(path: Path) -> None:
 def test_our_own_repository_is_mended(name: str, damage: Callable[[Path], None]) -> None:
     with Home() as home:
         home.serve()
-        memory = Memory(home, home.work)
+        memory = MemoryCommand(home, home.work)
         captured = memory.capture("decisions", "Before", "--domain", "user")
         memory.text("sync", "--domain", "user")
         own = home.data / "user.git"
@@ -200,7 +200,7 @@ def test_our_own_repository_is_mended(name: str, damage: Callable[[Path], None])
         damage(own / name)
         memory.text("sync", "--domain", "user", "--force")
 
-        repository = Repository(own, made(home.work / "other").environ)
+        repository = Repository(own, make_repository(home.work / "other").environ)
         assert f"\nid: {captured}\n".encode() in notes(repository)
         assert repository.git("rev-parse", "--is-bare-repository") == "true"
         assert repository.succeeds("fsck", "--strict")

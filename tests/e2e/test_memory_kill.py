@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.git_repositories import Repository, made
-from tests.launching import Home, until
-from tests.memory_commands import OK, Memory
+from tests.git_repositories import Repository, make_repository
+from tests.launching import Home, wait_until
+from tests.memory_commands import OK, MemoryCommand
 
 KILLS = 2
 REF = "refs/notes/mem/decisions"
@@ -37,12 +37,12 @@ def home(user: Home) -> Home:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    return made(home.work / f"app{next(_numbers)}")
+    return make_repository(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
-def memory(home: Home, repository: Repository) -> Memory:
-    return Memory(home, repository.folder)
+def memory(home: Home, repository: Repository) -> MemoryCommand:
+    return MemoryCommand(home, repository.folder)
 
 
 def notes(repository: Repository) -> bytes:
@@ -65,22 +65,22 @@ def until_noted(repository: Repository, names: set[str]) -> None:
         text = notes(repository)
         return all(name.encode() in text for name in names)
 
-    until(there, "every memory is in a note", SECONDS)
+    wait_until(there, "every memory is in a note", SECONDS)
     assert_noted_once(repository, names)
 
 
 class TestKilled:
     def test_at_once_after_a_capture(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: MemoryCommand, repository: Repository
     ) -> None:
         name = memory.capture("decisions", "Acknowledged")
         home.stop(signal.SIGKILL)
         home.serve()
         until_noted(repository, {name})
-        assert memory.listed() == [name]
+        assert memory.list_ids() == [name]
 
     def test_between_store_and_note(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: MemoryCommand, repository: Repository
     ) -> None:
         in_the_way = repository.folder / ".git/refs/notes"
         in_the_way.write_text("")
@@ -92,7 +92,7 @@ class TestKilled:
         until_noted(repository, {name})
 
     def test_while_it_held_the_lock_of_the_notes(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: MemoryCommand, repository: Repository
     ) -> None:
         before = memory.capture("decisions", "Before")
         memory.text("sync", "--domain", "project")
@@ -100,7 +100,7 @@ class TestKilled:
         lock.write_text("")
         after = memory.capture("decisions", "After")
         told = f'"home": "{repository.home}", "error": "{REF}'
-        until(lambda: told in home.log(), "it respects the lock of someone else")
+        wait_until(lambda: told in home.log(), "it respects the lock of someone else")
         assert lock.exists()
         home.stop(signal.SIGKILL)
         home.serve()
@@ -109,7 +109,7 @@ class TestKilled:
 
     @pytest.mark.soak
     def test_again_and_again_while_capturing(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: MemoryCommand, repository: Repository
     ) -> None:
         acknowledged: set[str] = set()
         ended = threading.Event()
@@ -129,7 +129,7 @@ class TestKilled:
             try:
                 for _ in range(KILLS):
                     enough = len(acknowledged) + moments.randint(1, 12)
-                    until(lambda n=enough: len(acknowledged) >= n, "captures go on")  # type: ignore[misc]
+                    wait_until(lambda n=enough: len(acknowledged) >= n, "captures go on")  # type: ignore[misc]
                     home.stop(signal.SIGKILL)
             finally:
                 ended.set()
@@ -137,7 +137,7 @@ class TestKilled:
                 worker.result()
         home.run("memory-daemon", "start")
         until_noted(repository, acknowledged)
-        listed = memory.listed()
+        listed = memory.list_ids()
         assert len(listed) == len(set(listed))
         assert set(listed) >= acknowledged
         memory.text("sync", "--domain", "project")
@@ -147,7 +147,7 @@ class TestKilled:
 
 class TestStopped:
     def test_notes_are_written_before_it_ends(
-        self, home: Home, memory: Memory, repository: Repository
+        self, home: Home, memory: MemoryCommand, repository: Repository
     ) -> None:
         names = {memory.capture("decisions", f"Number {number}") for number in range(10)}
         home.stop()
@@ -156,7 +156,7 @@ class TestStopped:
 
     @pytest.mark.soak
     def test_also_while_a_remote_does_not_answer(
-        self, home: Home, memory: Memory, repository: Repository, tmp_path: Path
+        self, home: Home, memory: MemoryCommand, repository: Repository, tmp_path: Path
     ) -> None:
         fifo, waiting = tmp_path / "fifo", tmp_path / "waiting"
         os.mkfifo(fifo)
@@ -168,7 +168,7 @@ class TestStopped:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(memory, "sync", "--remote", env=environ)
             try:
-                until(waiting.exists, "the sync waits for its remote")
+                wait_until(waiting.exists, "the sync waits for its remote")
                 name = memory.capture("decisions", "Said meanwhile")
                 home.stop()
                 assert_noted_once(repository, {name})
@@ -188,7 +188,7 @@ def _release(fifo: Path) -> None:
 
 
 def test_what_git_worked_in_is_removed_by_the_next_daemon(
-    home: Home, memory: Memory, repository: Repository, tmp_path: Path
+    home: Home, memory: MemoryCommand, repository: Repository, tmp_path: Path
 ) -> None:
     fifo, waiting, scratch = tmp_path / "fifo", tmp_path / "waiting", home.data / "scratch"
     os.mkfifo(fifo)
@@ -200,7 +200,7 @@ def test_what_git_worked_in_is_removed_by_the_next_daemon(
     with ThreadPoolExecutor(1) as pool:
         syncing = pool.submit(memory, "sync", "--domain", "project", "--fetch", env=environ)
         try:
-            until(waiting.exists, "git waits for its remote")
+            wait_until(waiting.exists, "git waits for its remote")
             assert scratch.stat().st_mode & 0o077 == 0
             assert len(list(scratch.iterdir())) == 1
             home.stop(signal.SIGKILL)

@@ -14,12 +14,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from agent_memory.features.memories.adapters.git import records
-from agent_memory.features.memories.adapters.git.records import Record
+from agent_memory.features.memories.adapters.git.records import NoteRecord
 from agent_memory.features.memories.model.memories import Memory as StoredMemory
 from tests import git_repositories
-from tests.git_repositories import DOMAIN, Repository, cloned, made, over_ssh
-from tests.launching import Answer, Home, Word, until
-from tests.memory_commands import NETWORK, OK, STORAGE, Memory, assert_refused
+from tests.git_repositories import (
+    DOMAIN,
+    Repository,
+    clone_repository,
+    make_repository,
+    route_over_ssh,
+)
+from tests.launching import Answer, Home, Word, wait_until
+from tests.memory_commands import NETWORK, OK, STORAGE, MemoryCommand, assert_refused
 
 BODIES = {
     "rules": "---\nid: decisions:000000000000:0\nbytes: 3\n---\nnot a record\n---\n",
@@ -38,7 +44,7 @@ _numbers = count()
 class Clone(NamedTuple):
     """A repository, and the command as it is run there."""
 
-    memory: Memory
+    memory: MemoryCommand
     repository: Repository
 
     def sync(self, *options: Word, env: dict[str, str] | None = None) -> Answer:
@@ -68,7 +74,7 @@ def noted(repository: Repository) -> dict[str, StoredMemory]:
         for line in repository.git("ls-tree", "-r", ref).splitlines():
             text = repository.raw("cat-file", "blob", line.split()[2])
             for part in records.parse(text, DOMAIN, ref.removeprefix(OURS)):
-                if isinstance(part, Record):
+                if isinstance(part, NoteRecord):
                     assert part.memory.id not in found, f"{part.memory.id} stands there twice"
                     found[part.memory.id] = part.memory
     return found
@@ -115,8 +121,8 @@ def captured(clone: Clone, *summaries: str) -> list[str]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the remotes of the user's and the organisation's memories are."""
     folder = tmp_path_factory.mktemp("shared")
-    made(folder / "user.git", bare=True)
-    cloned(made(folder / "source"), folder / "org.git", "--bare")
+    make_repository(folder / "user.git", bare=True)
+    clone_repository(make_repository(folder / "source"), folder / "org.git", "--bare")
     return folder
 
 
@@ -145,18 +151,20 @@ def two(shared: Path) -> Iterator[Home]:
 @pytest.fixture
 def remote(tmp_path: Path) -> Repository:
     """A bare repository with one commit."""
-    return cloned(made(tmp_path / "source"), tmp_path / f"team{next(_numbers)}.git", "--bare")
+    return clone_repository(
+        make_repository(tmp_path / "source"), tmp_path / f"team{next(_numbers)}.git", "--bare"
+    )
 
 
 def clone(home: Home, remote: Repository) -> Clone:
-    repository = cloned(remote, home.work / f"clone{next(_numbers)}")
-    return Clone(Memory(home, repository.folder), repository)
+    repository = clone_repository(remote, home.work / f"clone{next(_numbers)}")
+    return Clone(MemoryCommand(home, repository.folder), repository)
 
 
 def alone(home: Home) -> Clone:
     """A repository without a remote."""
-    repository = made(home.work / f"app{next(_numbers)}")
-    return Clone(Memory(home, repository.folder), repository)
+    repository = make_repository(home.work / f"app{next(_numbers)}")
+    return Clone(MemoryCommand(home, repository.folder), repository)
 
 
 @pytest.fixture
@@ -271,7 +279,7 @@ class TestCapturesAtOnce:
         names = {answer.text.strip() for answer in answers}
         assert len(names) == 20
         assert here.exported().keys() == names
-        until(lambda: here.noted().keys() == names, "all of them are in the note")
+        wait_until(lambda: here.noted().keys() == names, "all of them are in the note")
 
     def test_captures_while_syncs_run_are_not_lost(self, ada: Clone, bob: Clone) -> None:
         work = [partial(each.sync, "--remote") for each in (ada, bob) * 4]
@@ -299,10 +307,10 @@ class TestCapturesAtOnce:
         with ThreadPoolExecutor(1) as pool:
             hanging = pool.submit(here.memory, "sync", "--remote", env=environ)
             try:
-                until(waiting.exists, "the sync waits for its remote")
+                wait_until(waiting.exists, "the sync waits for its remote")
                 for each in (here, other):
                     (name,) = captured(each, "Said meanwhile")
-                    until(lambda e=each, n=name: n in e.noted(), "it is in a note", 10)  # type: ignore[misc]
+                    wait_until(lambda e=each, n=name: n in e.noted(), "it is in a note", 10)  # type: ignore[misc]
             finally:
                 fifo.write_text("go on\n")
             assert hanging.result().code == NETWORK
@@ -338,10 +346,10 @@ class TestHistoryThatChanges:
         assert ada.repository.succeeds("fsck", "--strict")
         git("push", "--quiet", "origin", "main")
         _collect(remote)
-        assert set(ada.memory.recalled("On")) == set(names)
+        assert set(ada.memory.recall_ids("On")) == set(names)
         assert ada.memory("status", "--domain", "project", "--verify").code == OK
         bob.sync("--fetch")
-        assert set(bob.memory.recalled("On")) == set(names)
+        assert set(bob.memory.recall_ids("On")) == set(names)
         bob.sync("--remote")
         assert_level(ada, bob)
         assert_settled(ada, bob, remote=remote)
@@ -380,15 +388,15 @@ class TestFreshFolders:
         with Home() as home:
             home.serve()
             new = clone(home, remote)
-            assert new.memory.recalled("PostgreSQL") == []
+            assert new.memory.recall_ids("PostgreSQL") == []
             assert "1 imported" in new.sync("--fetch").text
-            assert new.memory.recalled("PostgreSQL") == [name]
+            assert new.memory.recall_ids("PostgreSQL") == [name]
             assert new.memory.show(name)["content"] == "for its JSONB"
             home.stop()
             shutil.rmtree(home.data)
-            assert new.memory.recalled("PostgreSQL") == []
+            assert new.memory.recall_ids("PostgreSQL") == []
             assert "1 imported" in new.sync("--force").text
-            assert new.memory.recalled("JSONB") == [name]
+            assert new.memory.recall_ids("JSONB") == [name]
             assert_level(ada, new)
             assert_settled(ada, new, remote=remote)
 
@@ -457,7 +465,7 @@ class TestWhatIsNotOurs:
         assert "holds a secret" in answer.errors
         assert secret not in answer.errors + answer.text
         assert bob.exported() == {}
-        assert bob.memory.recalled("hand") == []
+        assert bob.memory.recall_ids("hand") == []
         assert bob.repository.note() == text
         files = [path for path in two.data.rglob("*") if path.is_file()]
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
@@ -470,11 +478,11 @@ def _set_note(repository: Repository, ref: str, text: bytes) -> None:
 
 class TestPlaces:
     def test_a_bare_repository(self, one: Home, remote: Repository) -> None:
-        here = Clone(Memory(one, remote.folder), remote)
+        here = Clone(MemoryCommand(one, remote.folder), remote)
         names = captured(here, "In a bare one")
         here.sync()
         assert here.noted().keys() == set(names)
-        assert here.memory.recalled("bare") == names
+        assert here.memory.recall_ids("bare") == names
 
     def test_a_detached_head(self, ada: Clone, remote: Repository) -> None:
         ada.repository.git("checkout", "--quiet", "--detach")
@@ -495,7 +503,7 @@ class TestPlaces:
         in_the_way.write_text("")
         (name,) = captured(here, "Waits for its note")
         assert_refused(here.memory("sync", "--domain", "project"), STORAGE)
-        assert here.memory.recalled("note") == [name]
+        assert here.memory.recall_ids("note") == [name]
         assert here.memory.json("status", "--domain", "project")["notes_waiting"] == 1
         in_the_way.unlink()
         here.sync()
@@ -510,7 +518,7 @@ class TestPlaces:
         names += captured(ada, "Not shared yet")
         shutil.rmtree(ada.repository.folder)
         again = clone(one, remote)
-        assert set(again.memory.recalled("shared")) == set(names)
+        assert set(again.memory.recall_ids("shared")) == set(names)
         again.sync("--remote")
         assert noted(remote).keys() == set(names)
         ada.repository.folder.mkdir()
@@ -578,7 +586,7 @@ def refusing() -> Iterator[int]:
 
 class TestRemotes:
     def test_another_remote_by_configuration(self, ada: Clone, remote: Repository) -> None:
-        other = cloned(remote, remote.folder.with_name("other.git"), "--bare")
+        other = clone_repository(remote, remote.folder.with_name("other.git"), "--bare")
         ada.repository.git("remote", "add", "upstream", str(other.folder))
         names = captured(ada, "Elsewhere")
         settings = {"MEMORY_MEMORIES__REMOTE": "upstream"}
@@ -594,7 +602,7 @@ class TestRemotes:
     def test_a_projects_file_does_not_say_where_memories_go(
         self, ada: Clone, remote: Repository, named: str
     ) -> None:
-        other = cloned(remote, remote.folder.with_name("other.git"), "--bare")
+        other = clone_repository(remote, remote.folder.with_name("other.git"), "--bare")
         ada.repository.git("remote", "add", "upstream", str(other.folder))
         names = captured(ada, "Ours")
         wanted = named if named == "upstream" else str(other.folder)
@@ -642,7 +650,7 @@ class TestRemotes:
         )
         hook.chmod(0o755)
         names += captured(ada, "Is overtaken")
-        ada.sync("--push", env=over_ssh(ada.repository, remote))
+        ada.sync("--push", env=route_over_ssh(ada.repository, remote))
         assert (remote.folder / "overtaken").exists()
         assert noted(remote).keys() == set(names)
         assert ada.exported().keys() == set(names)

@@ -12,8 +12,8 @@ import pytest
 
 from tests import git_repositories
 from tests.git_repositories import Repository
-from tests.launching import Home, until
-from tests.memory_commands import INVALID, OK, USAGE, Memory, assert_refused
+from tests.launching import Home, wait_until
+from tests.memory_commands import INVALID, OK, USAGE, MemoryCommand, assert_refused
 
 FORMATS = ("yaml", "json", "jsonl", "markdown")
 _letters = random.Random(13)  # made here, so that no scanner trips over this file
@@ -51,21 +51,23 @@ def fresh() -> Iterator[Home]:
 
 @pytest.fixture
 def repository(home: Home) -> Repository:
-    return git_repositories.made(home.work / f"app{next(_numbers)}")
+    return git_repositories.make_repository(home.work / f"app{next(_numbers)}")
 
 
 @pytest.fixture
-def memory(home: Home, repository: Repository) -> Memory:
-    return Memory(home, repository.folder)
+def memory(home: Home, repository: Repository) -> MemoryCommand:
+    return MemoryCommand(home, repository.folder)
 
 
 @pytest.fixture
-def elsewhere(fresh: Home) -> Memory:
+def elsewhere(fresh: Home) -> MemoryCommand:
     """A project on another machine."""
-    return Memory(fresh, git_repositories.made(fresh.work / f"app{next(_numbers)}").folder)
+    return MemoryCommand(
+        fresh, git_repositories.make_repository(fresh.work / f"app{next(_numbers)}").folder
+    )
 
 
-def told(memory: Memory, *words: str, given: bytes = b"") -> dict[str, Any]:
+def told(memory: MemoryCommand, *words: str, given: bytes = b"") -> dict[str, Any]:
     """What an import tells as JSON."""
     answer = memory("import", *words, "--output", "json", given=given)
     assert answer.code == OK, answer
@@ -73,10 +75,10 @@ def told(memory: Memory, *words: str, given: bytes = b"") -> dict[str, Any]:
     return found
 
 
-def said(memory: Memory) -> list[dict[str, Any]]:
+def said(memory: MemoryCommand) -> list[dict[str, Any]]:
     """Everything in the project that a file can carry, oldest first."""
     found = []
-    for name in memory.listed("--status", "all"):
+    for name in memory.list_ids("--status", "all"):
         shown = memory.show(name)
         found.append(
             {
@@ -90,7 +92,7 @@ def said(memory: Memory) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (each["timestamp"], each["id"]))
 
 
-def filled(memory: Memory) -> list[dict[str, Any]]:
+def filled(memory: MemoryCommand) -> list[dict[str, Any]]:
     one = memory.capture("decisions", "Use: 'PostgreSQL' # 17", "--tags", "db,a b", "--spec", "x")
     memory.capture("learnings", "[not, a list]", "--stdin", given=NASTY.encode())
     memory.capture("blockers", "2026-01-30", "--relates-to", one, "--content", "no newline")
@@ -105,7 +107,7 @@ def filled(memory: Memory) -> list[dict[str, Any]]:
 class TestRoundTrip:
     @pytest.mark.parametrize("format_", FORMATS)
     def test_every_format_carries_everything_to_another_machine(
-        self, memory: Memory, elsewhere: Memory, format_: str
+        self, memory: MemoryCommand, elsewhere: MemoryCommand, format_: str
     ) -> None:
         before = filled(memory)
         words = ("--domain", "project", "--include-archived", "--format", format_)
@@ -126,7 +128,7 @@ class TestRoundTrip:
          ("m.md", b"---\n"), ("memories", b"memories:")],
     )  # fmt: skip
     def test_a_file_tells_its_format_by_its_name(
-        self, memory: Memory, tmp_path: Path, name: str, begin: bytes
+        self, memory: MemoryCommand, tmp_path: Path, name: str, begin: bytes
     ) -> None:
         memory.capture("decisions", "One", "--content", "two\nlines")
         memory.capture("decisions", "Two")
@@ -136,11 +138,13 @@ class TestRoundTrip:
         assert f"2 memories written to {path}" in answer.errors
         assert path.read_bytes().startswith(begin)
         into = f"app{next(_numbers)}"
-        other = Memory(memory.home, git_repositories.made(memory.home.work / into).folder)
+        other = MemoryCommand(
+            memory.home, git_repositories.make_repository(memory.home.work / into).folder
+        )
         assert told(other, str(path))["captured"] == 2
-        assert other.listed() == memory.listed()
+        assert other.list_ids() == memory.list_ids()
 
-    def test_into_another_domain(self, memory: Memory) -> None:
+    def test_into_another_domain(self, memory: MemoryCommand) -> None:
         name = memory.capture("patterns", f"Pattern of {memory.folder.name}")
         written = memory("export", "--domain", "project")
         found = told(memory, "--domain", "user", given=written.out)
@@ -150,7 +154,7 @@ class TestRoundTrip:
         assert memory.show(name)["domain"] == f"project:{memory.folder.name}"
 
     def test_what_recall_tells_in_full_can_be_imported(
-        self, memory: Memory, elsewhere: Memory
+        self, memory: MemoryCommand, elsewhere: MemoryCommand
     ) -> None:
         name = memory.capture("decisions", "Use PostgreSQL", "--content", "It has JSONB.")
         words = ("recall", "all", "--domain", "project", "--format", "json", "--detail")
@@ -160,7 +164,7 @@ class TestRoundTrip:
         assert answer.code == INVALID
         assert "record 1: its content is not here" in answer.errors
 
-    def test_an_export_is_filtered(self, memory: Memory) -> None:
+    def test_an_export_is_filtered(self, memory: MemoryCommand) -> None:
         filled(memory)
         text = memory.text("export", "--domain", "project", "--namespace", "progress")
         assert ("Done" in text, "Put away" in text, "PostgreSQL" in text) == (True, False, False)
@@ -171,13 +175,15 @@ class TestRoundTrip:
 
 class TestDomains:
     def test_what_is_the_users_stays_so_and_other_projects_are_told_of(
-        self, fresh: Home, memory: Memory
+        self, fresh: Home, memory: MemoryCommand
     ) -> None:
         words = f"Mine alone {next(_numbers)}"
         memory.capture("patterns", words, "--domain", "user")
         memory.capture("decisions", f"Ours {words}")
         exported = memory.text("export", "--format", "json").encode()
-        other = Memory(fresh, git_repositories.made(fresh.work / f"other{next(_numbers)}").folder)
+        other = MemoryCommand(
+            fresh, git_repositories.make_repository(fresh.work / f"other{next(_numbers)}").folder
+        )
         answer = other("import", "--format", "json", given=exported)
         assert answer.code == OK
         assert f"go to project:{other.folder.name}" in answer.errors
@@ -189,7 +195,7 @@ class TestDomains:
 
 
 class TestExport:
-    def test_a_file_is_not_overwritten(self, memory: Memory, tmp_path: Path) -> None:
+    def test_a_file_is_not_overwritten(self, memory: MemoryCommand, tmp_path: Path) -> None:
         memory.capture("decisions", "One")
         path = tmp_path / "kept.yaml"
         path.write_text("precious")
@@ -198,7 +204,7 @@ class TestExport:
         nowhere = tmp_path / "no/such/folder/m.yaml"
         assert_refused(memory("export", "-o", str(nowhere)), INVALID, str(nowhere))
 
-    def test_a_path_is_relative_to_the_caller(self, memory: Memory) -> None:
+    def test_a_path_is_relative_to_the_caller(self, memory: MemoryCommand) -> None:
         memory.capture("decisions", "One")
         assert memory("export", "-o", "here.json", "--domain", "project").code == OK
         assert json.loads((memory.folder / "here.json").read_text())["memories"]
@@ -206,7 +212,7 @@ class TestExport:
 
 
 class TestImport:
-    def test_a_dry_run_changes_nothing(self, memory: Memory, repository: Repository) -> None:
+    def test_a_dry_run_changes_nothing(self, memory: MemoryCommand, repository: Repository) -> None:
         known = memory.capture("decisions", "Known")
         memory.text("sync", "--domain", "project")
         before = repository.refs()
@@ -217,19 +223,19 @@ class TestImport:
         assert answer.text == "✓ Would capture 1, skipped 1 that are there already\n"
         memory.text("sync", "--domain", "project")
         assert repository.refs() == before
-        assert memory.listed() == [known]
+        assert memory.list_ids() == [known]
         answer = memory("import", given=given)
         assert answer.text == "✓ Captured 1, skipped 1 that are there already\n"
         (name,) = told(memory, given=given.replace(b"New", b"Newer"))["memory_ids"]
-        assert name in memory.listed()
+        assert name in memory.list_ids()
 
     def test_what_was_imported_is_found_and_noted(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         given = b"## The axolotl grows back\n\nIts legs, too.\n"
         (name,) = told(memory, "--namespace", "learnings", given=given)["memory_ids"]
-        assert memory.recalled("axolotl") == [name]
-        until(
+        assert memory.recall_ids("axolotl") == [name]
+        wait_until(
             lambda: (
                 "refs/notes/mem/learnings" in repository.refs()
                 and name.encode() in repository.note("learnings")
@@ -237,7 +243,7 @@ class TestImport:
             "the note is written",
         )
 
-    def test_bad_records_are_told_of_and_the_good_ones_kept(self, memory: Memory) -> None:
+    def test_bad_records_are_told_of_and_the_good_ones_kept(self, memory: MemoryCommand) -> None:
         records = [
             {"namespace": "decisions", "summary": "Good"},
             {"namespace": "decisions", "summary": "x" * 101},
@@ -256,10 +262,10 @@ class TestImport:
         assert all(f"warning: {each}\n" in answer.errors for each in found["refused"])
         assert "error: 5 of the records" in answer.errors
         assert PRIVATE_KEY.split("\n")[2] not in answer.errors + answer.text
-        summaries = {memory.show(name)["summary"] for name in memory.listed()}
+        summaries = {memory.show(name)["summary"] for name in memory.list_ids()}
         assert summaries == {"Good", "Also good"}
 
-    def test_in_lists_records_are_counted(self, memory: Memory) -> None:
+    def test_in_lists_records_are_counted(self, memory: MemoryCommand) -> None:
         records = [
             {"summary": "No namespace"},
             {"namespace": "decisions", "summary": "Good"},
@@ -281,30 +287,30 @@ class TestImport:
         ],
     )
     def test_a_file_that_cannot_be_read_at_all(
-        self, memory: Memory, format_: str, given: bytes, words: tuple[str, ...]
+        self, memory: MemoryCommand, format_: str, given: bytes, words: tuple[str, ...]
     ) -> None:
         assert_refused(memory("import", "--format", format_, given=given), INVALID, *words)
 
-    def test_secrets_are_removed(self, memory: Memory) -> None:
+    def test_secrets_are_removed(self, memory: MemoryCommand) -> None:
         given = f'{{"namespace": "learnings", "summary": "Key", "content": "it is {TOKEN}"}}'
         (name,) = told(memory, given=given.encode())["memory_ids"]
         assert "[REDACTED:" in memory.show(name)["content"]
 
-    def test_what_is_twice_in_a_file_is_one_memory(self, memory: Memory) -> None:
+    def test_what_is_twice_in_a_file_is_one_memory(self, memory: MemoryCommand) -> None:
         given = b"- {namespace: decisions, summary: Twice}\n" * 2
         found = told(memory, given=given)
         assert (found["captured"], found["skipped"]) == (1, 1)
 
-    def test_nothing_is_nothing(self, memory: Memory) -> None:
+    def test_nothing_is_nothing(self, memory: MemoryCommand) -> None:
         for given in (b"", b"\n\n", b"[]"):
             found = told(memory, given=given)
             assert (found["captured"], found["skipped"], found["refused"]) == (0, 0, [])
 
-    def test_a_file_that_is_not_there(self, memory: Memory) -> None:
+    def test_a_file_that_is_not_there(self, memory: MemoryCommand) -> None:
         answer = memory("import", "no-such.yaml")
         assert_refused(answer, INVALID, str(memory.folder / "no-such.yaml"))
 
-    def test_an_unknown_format_is_refused(self, memory: Memory) -> None:
+    def test_an_unknown_format_is_refused(self, memory: MemoryCommand) -> None:
         assert_refused(memory("import", "--format", "xml", given=b"<a/>"), USAGE, "'jsonl'")
         assert_refused(memory("export", "--format", "text"), USAGE, "'jsonl'")
 
@@ -313,10 +319,10 @@ class TestImport:
             assert screen.finish() == USAGE
             assert "FILE" in screen.text
 
-    def test_quiet_it_names_what_is_new(self, memory: Memory) -> None:
+    def test_quiet_it_names_what_is_new(self, memory: MemoryCommand) -> None:
         given = b"- {namespace: decisions, summary: Hush}"
         answer = memory("import", "--output", "quiet", given=given)
-        assert answer.text.split() == memory.listed()
+        assert answer.text.split() == memory.list_ids()
 
 
 FIRST = """\
@@ -370,17 +376,17 @@ class TestMigrate:
         repository.git("notes", "--ref=commits", "add", "-m", "of a person")
 
     def test_memories_of_an_earlier_layout_are_taken_over(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         self.noted(repository)
         refs = repository.refs()
         found = memory.json("migrate", "--dry-run")
         assert (found["dry_run"], found["captured"]) == (True, 3)
-        assert memory.listed() == []
+        assert memory.list_ids() == []
         assert repository.refs() == refs
         found = memory.json("migrate")
         assert (found["captured"], found["refused"]) == (3, [])
-        third, second, first = [memory.show(name) for name in memory.listed("--status", "all")]
+        third, second, first = [memory.show(name) for name in memory.list_ids("--status", "all")]
         assert first["summary"] == "Queue: keep retries in the worker"
         assert first["content"] == "Retries stay local to the worker."
         assert first["timestamp"] == "2025-11-03T08:15:30.004+00:00"
@@ -394,7 +400,7 @@ class TestMigrate:
         assert (third["summary"], third["content"]) == ("Second one, no body", "")
 
     def test_the_old_notes_stay_and_nothing_is_taken_twice(
-        self, memory: Memory, repository: Repository
+        self, memory: MemoryCommand, repository: Repository
     ) -> None:
         self.noted(repository)
         before = repository.note()
@@ -407,16 +413,18 @@ class TestMigrate:
         assert person == b"of a person\n"
         found = memory.json("migrate")
         assert (found["captured"], found["skipped"]) == (0, 3)
-        assert memory.recalled("inodes") == memory.listed("--spec", "nightly")
+        assert memory.recall_ids("inodes") == memory.list_ids("--spec", "nightly")
 
-    def test_with_nothing_to_take_over(self, memory: Memory) -> None:
+    def test_with_nothing_to_take_over(self, memory: MemoryCommand) -> None:
         name = memory.capture("decisions", "Of today")
         memory.text("sync", "--domain", "project")
         found = memory.json("migrate")
         assert (found["captured"], found["refused"]) == (0, [])
-        assert memory.recalled("today") == [name]
+        assert memory.recall_ids("today") == [name]
 
-    def test_before_it_a_sync_says_what_to_do(self, memory: Memory, repository: Repository) -> None:
+    def test_before_it_a_sync_says_what_to_do(
+        self, memory: MemoryCommand, repository: Repository
+    ) -> None:
         self.noted(repository)
         answer = memory("sync", "--domain", "project")
         assert answer.code == OK

@@ -17,7 +17,7 @@ from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.proto import checkpoints_pb2, memory_pb2
 from tests.daemon_process import Daemon
 from tests.memory_client import END_OF_TIME, message
-from tests.people import NOBODY, SOMEBODY, Person, Reply
+from tests.people import NOBODY, SOMEBODY, OtherUser, Reply
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
 
@@ -68,14 +68,14 @@ def daemon(request: pytest.FixtureRequest) -> Iterator[Daemon]:
 
 
 @pytest.fixture(scope="module")
-def owner(daemon: Daemon) -> Iterator[Person]:
-    with Person(daemon.data_dir.stat().st_uid) as person:
+def owner(daemon: Daemon) -> Iterator[OtherUser]:
+    with OtherUser(daemon.data_dir.stat().st_uid) as person:
         yield person
 
 
 @pytest.fixture(scope="module")
-def stranger() -> Iterator[Person]:
-    with Person(SOMEBODY) as person:
+def stranger() -> Iterator[OtherUser]:
+    with OtherUser(SOMEBODY) as person:
         yield person
 
 
@@ -88,7 +88,7 @@ def assert_refused(reply: Reply) -> None:
 class TestAStranger:
     @pytest.mark.parametrize("host", HOSTS)
     def test_is_let_into_nothing_that_is_stored(
-        self, daemon: Daemon, stranger: Person, host: str
+        self, daemon: Daemon, stranger: OtherUser, host: str
     ) -> None:
         for method in METHODS:
             assert_refused(stranger.call(f"{host}:{daemon.port}", method, request(method)))
@@ -101,14 +101,14 @@ class TestAStranger:
         with AgentMemorySaver.connect(f"unix:{daemon.socket}") as saver:
             assert saver.get_tuple({"configurable": {"thread_id": "t"}}) is None
 
-    def test_is_told_what_to_do(self, daemon: Daemon, stranger: Person) -> None:
+    def test_is_told_what_to_do(self, daemon: Daemon, stranger: OtherUser) -> None:
         reply = stranger.call(f"127.0.0.1:{daemon.port}", EVENTS)
         assert "authorization: Bearer KEY" in reply.details
         assert "memory-daemon token create NAME" in reply.details
         assert str(daemon.data_dir) not in reply.details
 
     @pytest.mark.parametrize("host", HOSTS)
-    def test_comes_in_with_a_key(self, daemon: Daemon, stranger: Person, host: str) -> None:
+    def test_comes_in_with_a_key(self, daemon: Daemon, stranger: OtherUser, host: str) -> None:
         key = (daemon.data_dir / "key").read_text().strip()
         target = f"{host}:{daemon.port}"
         reply = stranger.call(target, EVENTS, request(EVENTS), f"Bearer {key}")
@@ -118,7 +118,7 @@ class TestAStranger:
             assert_refused(stranger.call(target, EVENTS, request(EVENTS), wrong))
 
     def test_may_ask_whether_it_is_there_and_how_it_is_called(
-        self, daemon: Daemon, stranger: Person
+        self, daemon: Daemon, stranger: OtherUser
     ) -> None:
         target = f"127.0.0.1:{daemon.port}"
         assert stranger.call(target, "/grpc.health.v1.Health/Check").code == "OK"
@@ -127,22 +127,22 @@ class TestAStranger:
         )
         assert b"memory.MemoryService" in listed.messages[0]
 
-    def test_finds_every_file_and_socket_closed(self, daemon: Daemon, stranger: Person) -> None:
+    def test_finds_every_file_and_socket_closed(self, daemon: Daemon, stranger: OtherUser) -> None:
         found = json.loads((daemon.data_dir / "daemon.json").read_text())
         sockets = [Path(found[name]) for name in ("socket", "grpc_socket", "http_socket")]
         files = [path for path in daemon.data_dir.rglob("*") if not path.is_symlink()]
         assert len(files) > 10
         folders = [daemon.data_dir, sockets[0].parent]
         for path in [*sockets, *files]:
-            assert stranger.refusal(path) == "PermissionError", path
+            assert stranger.find_refusal(path) == "PermissionError", path
         for folder in folders:
-            assert stranger.refusal(folder) == "PermissionError", folder
+            assert stranger.find_refusal(folder) == "PermissionError", folder
             assert folder.stat().st_mode & 0o077 == 0
         for path in (*sockets, daemon.data_dir / "key", daemon.data_dir / "daemon.json"):
             assert path.stat().st_mode & 0o077 == 0, path  # by itself, too
 
     def test_needs_a_key_over_http_as_everyone_does(
-        self, daemon: Daemon, stranger: Person, owner: Person
+        self, daemon: Daemon, stranger: OtherUser, owner: OtherUser
     ) -> None:
         port = json.loads((daemon.data_dir / "daemon.json").read_text())["http_port"]
         for path in ("/api/v1/status/", "/stream/events", "/mcp", "/metrics", "/ws"):
@@ -151,17 +151,17 @@ class TestAStranger:
 
 class TestTheOwner:
     @pytest.mark.parametrize("host", [*HOSTS, "localhost"])
-    def test_needs_no_key(self, daemon: Daemon, owner: Person, host: str) -> None:
+    def test_needs_no_key(self, daemon: Daemon, owner: OtherUser, host: str) -> None:
         reply = owner.call(f"{host}:{daemon.port}", EVENTS, request(EVENTS))
         assert reply.code == "OK"
         assert WORDS.encode() in reply.messages[0]
 
-    def test_is_told_of_a_wrong_key(self, daemon: Daemon, owner: Person) -> None:
+    def test_is_told_of_a_wrong_key(self, daemon: Daemon, owner: OtherUser) -> None:
         for wrong in ("Bearer am_wrong", "Bearer", ""):
             assert_refused(owner.call(f"127.0.0.1:{daemon.port}", EVENTS, b"", wrong))
 
     def test_needs_one_to_run_agents_and_to_end_the_daemon(
-        self, daemon: Daemon, owner: Person
+        self, daemon: Daemon, owner: OtherUser
     ) -> None:
         target = f"127.0.0.1:{daemon.port}"
         for method in (STATUS, "/kontekst.DaemonService/Shutdown", "/kontekst.AgentService/Run"):
@@ -173,17 +173,17 @@ class TestTheOwner:
 def test_root_is_no_exception(daemon: Daemon) -> None:
     """They can be anyone they like, and read any key."""
     owns = daemon.data_dir.stat().st_uid == 0
-    with Person(0) as root:
+    with OtherUser(0) as root:
         reply = root.call(f"127.0.0.1:{daemon.port}", EVENTS, request(EVENTS))
     assert reply.code == ("OK" if owns else "UNAUTHENTICATED")
 
 
-def test_a_port_that_changes_hands_takes_no_right_with_it(daemon: Daemon, owner: Person) -> None:
+def test_a_port_that_changes_hands_takes_no_right_with_it(daemon: Daemon, owner: OtherUser) -> None:
     """The same client port, first the owner's and then another's, without a pause between."""
     first, port = owner.forward(daemon.port)
     assert owner.call(f"127.0.0.1:{first}", EVENTS, request(EVENTS)).code == "OK"
     owner.end_forwarding()
-    with Person(SOMEBODY) as other:
+    with OtherUser(SOMEBODY) as other:
         second, same = other.forward(daemon.port, port)
         assert same == port
         assert_refused(other.call(f"127.0.0.1:{second}", EVENTS, request(EVENTS)))
@@ -197,7 +197,7 @@ def test_a_call_whose_port_the_owner_gets_next_is_not_the_owners() -> None:
     with (
         tempfile.TemporaryDirectory(dir="/tmp", prefix="amu-") as home,
         Daemon(Path(home)) as running,
-        Person(SOMEBODY) as other,
+        OtherUser(SOMEBODY) as other,
         running.client() as client,
     ):
         for turn in range(3):
@@ -218,10 +218,10 @@ def test_a_call_whose_port_the_owner_gets_next_is_not_the_owners() -> None:
         assert client.all_events(0, END_OF_TIME) == []
 
 
-def test_what_the_owner_forwards_is_the_owners(daemon: Daemon, owner: Person) -> None:
+def test_what_the_owner_forwards_is_the_owners(daemon: Daemon, owner: OtherUser) -> None:
     """As documented: a forwarder of the owner's lets in whoever can reach it."""
     port, _ = owner.forward(daemon.port)
-    with Person(SOMEBODY) as other:
+    with OtherUser(SOMEBODY) as other:
         assert other.call(f"127.0.0.1:{port}", EVENTS, request(EVENTS)).code == "OK"
     owner.end_forwarding()
 
@@ -237,12 +237,12 @@ class TestRequireKeyFalse:
         file = home / "config/agent-memory/config.toml"
         file.parent.mkdir(parents=True)
         file.write_text("[grpc]\nrequire_key = false\n")
-        with Daemon(home) as open_daemon, Person(SOMEBODY) as person:
+        with Daemon(home) as open_daemon, OtherUser(SOMEBODY) as person:
             target = f"127.0.0.1:{open_daemon.port}"
             assert person.call(target, INGEST, request(INGEST)).code == "OK"
             assert_refused(person.call(target, STATUS))
 
     def test_in_the_environment_opens_nothing(self, home: Path) -> None:
         loosened = {"MEMORY_GRPC__REQUIRE_KEY": "false"}
-        with Daemon(home, settings=loosened) as closed, Person(SOMEBODY) as person:
+        with Daemon(home, settings=loosened) as closed, OtherUser(SOMEBODY) as person:
             assert_refused(person.call(f"127.0.0.1:{closed.port}", INGEST, request(INGEST)))

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from agent_memory.features.memories.model.memories import NAMESPACES
-from tests.launching import Answer, Home, until
+from tests.launching import Answer, Home, wait_until
 from tests.memory_client import message
-from tests.searching import Search, connected, indexes, settle, waiting
+from tests.searching import Search, connect, count_waiting, read_indexes, settle
 from tests.toc_conversations import (
     EVERYTHING,
     FERRY_MORNING,
@@ -49,7 +49,7 @@ def home() -> Iterator[Home]:
     """One whose daemon was told everything, and has it in its table of contents and index."""
     with Home() as found:
         found.serve()
-        with connected(found) as client:
+        with connect(found) as client:
             client.ingest_all(RECORDED)
             toc = Toc(client)
             toc.settle()
@@ -297,7 +297,7 @@ class TestListing:
     def test_more_than_a_page_is_listed_and_a_limit_holds(self) -> None:
         with Home() as home:
             home.serve()
-            with connected(home) as client:
+            with connect(home) as client:
                 client.ingest_all(
                     message(f"e-{number:03}", 1_000 + number, f"herring {number}")
                     for number in range(230)
@@ -519,8 +519,8 @@ class TestQuerySearch:
 
 class TestIndexes:
     def test_without_an_embedder_there_are_words_alone(self, home: Home) -> None:
-        stats = indexes(home)
-        with connected(home) as client:
+        stats = read_indexes(home)
+        with connect(home) as client:
             total = len(Search(client).all())
         assert stats["words"]["documents"] == total
         assert stats["words"]["size_bytes"] > 0
@@ -534,18 +534,18 @@ class TestIndexes:
         assert home.status()["indexes"] == stats
 
     def test_words_are_rebuilt_and_say_how_many(self, home: Home) -> None:
-        before = indexes(home)["words"]["documents"]
-        with connected(home) as client:
+        before = read_indexes(home)["words"]["documents"]
+        with connect(home) as client:
             hits = Search(client)("ferry timetable", limit=100)
             records = len(RECORDED) + len(Toc(client).segments())
         for words in ((), ("--words",), ("--no-wait",), ("--words", "--no-wait")):
             answer = home.run("memory-daemon", "admin", "rebuild-index", *words)
             assert answer.code == OK
             assert answer.text == f"Rebuilt words: {records:,} records\n"
-            assert indexes(home)["words"]["documents"] == before
+            assert read_indexes(home)["words"]["documents"] == before
         answer = home.run("memory-daemon", "admin", "rebuild-index", "--format", "json")
         assert found(answer) == {"words": records}
-        with connected(home) as client:
+        with connect(home) as client:
             assert Search(client)("ferry timetable", limit=100) == hits
 
     def test_vectors_cannot_be_rebuilt_where_nothing_is_embedded(self, home: Home) -> None:
@@ -560,10 +560,10 @@ class TestIndexes:
     def test_with_an_embedder_both_are_told_and_rebuilt(self) -> None:
         with Home(embedder="minilm") as home:
             home.serve()
-            with connected(home) as client:
+            with connect(home) as client:
                 client.ingest_all(NIGHT)
                 settle(home, Toc(client))
-                before = indexes(home)
+                before = read_indexes(home)
                 total = len(Search(client).all())
                 assert before["vectors"]["documents"] == before["words"]["documents"] == total
                 assert "MiniLM" in before["model"]
@@ -581,8 +581,8 @@ class TestIndexes:
                     assert ("words: 7" in answer.text) == (words == ())
                     assert ("background" in answer.text) == ("--no-wait" in words)
                     if "--no-wait" not in words:
-                        assert waiting(home) == 0
-                    until(lambda: waiting(home) == 0, "everything is embedded again")
+                        assert count_waiting(home) == 0
+                    wait_until(lambda: count_waiting(home) == 0, "everything is embedded again")
                     assert Search(client).ids("museum", mode="vector") == hits
                 recalled = home.run("memory", "recall", "bikes", "--in", "all", "--mode", "vector")
                 assert recalled.errors == ""

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.searching import (
     SECONDS,
     Search,
     assert_everything_is_found_once,
-    connected,
-    indexes,
+    connect,
+    read_indexes,
     settle,
 )
-from tests.toc_conversations import MINUTE, OUTBOX, Toc, millis, said
+from tests.toc_conversations import MINUTE, OUTBOX, Toc, make_event, millis
 
 START = millis("2025-06-01 09:00")
 PART = 20
@@ -40,7 +40,7 @@ def _word(number: int) -> str:
 def _part(number: int) -> list[pb.Event]:
     """Some events of two sessions, in segments of their own."""
     return [
-        said(
+        make_event(
             ("forge", "harbour")[n % 2],
             n,
             START + (n + 400 * number) * MINUTE,
@@ -52,16 +52,16 @@ def _part(number: int) -> list[pb.Event]:
 
 
 def _kill_when(home: Home, trigger: Trigger) -> None:
-    until(trigger, "the moment to kill", SECONDS)
+    wait_until(trigger, "the moment to kill", SECONDS)
     home.stop(signal.SIGKILL)
 
 
 def _assert_complete(home: Home, events: list[pb.Event]) -> None:
-    with connected(home) as client:
+    with connect(home) as client:
         search, toc = Search(client), Toc(client)
         settle(home, toc)
         total = assert_everything_is_found_once(search, toc, events)
-        stats = indexes(home)
+        stats = read_indexes(home)
         assert (stats["words"]["documents"], stats["vectors"]["documents"]) == (total, total)
         assert stats["trouble"] == ""
         for event in events:
@@ -77,12 +77,12 @@ def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
     for number in range(2):
         part = _part(number)
         events += part
-        with connected(home) as client:
+        with connect(home) as client:
             toc = Toc(client)
-            before = indexes(home)
+            before = read_indexes(home)
 
             def more(name: str, before: dict[str, dict[str, int]] = before) -> bool:
-                present: int = indexes(home)[name]["documents"]
+                present: int = read_indexes(home)[name]["documents"]
                 return present > before[name]["documents"]
 
             def running(toc: Toc = toc) -> bool:
@@ -112,7 +112,7 @@ def test_killed_again_and_again_everything_is_found_once(home: Home) -> None:
 @pytest.mark.soak
 def test_killed_while_the_indexes_are_rebuilt_they_are_complete_afterwards(home: Home) -> None:
     events = [*_part(0), *_part(1)]
-    with connected(home) as client:
+    with connect(home) as client:
         client.ingest_all(events)
         settle(home, Toc(client))
     for words in (("--vectors",), (), ("--words",)):
@@ -126,4 +126,4 @@ def _rebuilding(home: Home, words: tuple[str, ...], count: int) -> Trigger:
     """Vectors have been removed; of the words, which are replaced in one go, nothing is seen."""
     if words == ("--words",):
         return lambda: True
-    return lambda: indexes(home)["vectors"]["documents"] < count
+    return lambda: read_indexes(home)["vectors"]["documents"] < count

@@ -14,9 +14,9 @@ from langgraph.graph import StateGraph
 from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.features.log.model.events import Event
 from agent_memory.interfaces import wire
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import Client
-from tests.sessions_told import START, THUMBNAILS, told
+from tests.sessions_told import START, THUMBNAILS, build_session
 from tests.web import Web
 
 FACTS = "/api/v1/memories/facts/"
@@ -66,7 +66,7 @@ def made(api: httpx.Client, path: str, **fields: Any) -> dict[str, Any]:
 def record(web: Web, events: list[Event]) -> None:
     """As another program would, over gRPC."""
     with Client(f"unix:{web.record['grpc_socket']}") as client:
-        outcomes = client.ingest_all(map(wire.event_out, events))
+        outcomes = client.ingest_all(map(wire.event_to_proto, events))
     assert all(outcome.created for outcome in outcomes)
 
 
@@ -111,7 +111,7 @@ class TestFacts:
         fact = made(api, FACTS, scope=scope, key="k", value="v")
         for count in (1, 2):
             assert api.get(f"{FACTS}{fact['id']}/").json()["access_count"] == count
-        until(
+        wait_until(
             lambda: api.get(FACTS, params={"scope": scope}).json()["items"][0]["access_count"] == 2,
             "the count in the list",
         )
@@ -134,7 +134,7 @@ class TestFacts:
         found = api.get("/api/v1/search/", params={"query": word, "kinds": "fact"}).json()
         assert [hit["key"] for hit in found["results"]] == ["codename"]
         assert word in found["results"][0]["text"]
-        until(
+        wait_until(
             lambda: api.get(FACTS, params={"scope": scope}).json()["items"][0]["access_count"] == 1,
             "the count in the list",
         )
@@ -239,14 +239,14 @@ class TestEpisodesProceduresAndUsers:
         agent = uuid4().hex
         for number in range(3):
             name = f"{agent}/{number}"
-            record(web, told(name, THUMBNAILS, start=START + number, agent=agent))
+            record(web, build_session(name, THUMBNAILS, start=START + number, agent=agent))
         found: dict[str, Any] = {}
 
         def learned() -> bool:
             found.update(api.get(EPISODES, params={"agent_id": agent}).json())
             return found["total"] == 3 and all(each["success"] for each in found["items"])
 
-        until(learned, "three episodes")
+        wait_until(learned, "three episodes")
         assert found["items"][0]["summary"].startswith("The thumbnail of a rotated picture")
         (habit, _) = api.get(PROCEDURES, params={"agent_id": agent}).json()["items"]
         assert habit["times_used"] == 3
@@ -363,7 +363,7 @@ class TestAllKinds:
 class TestReading:
     def test_from_the_years_down_to_the_events(self, api: httpx.Client, web: Web) -> None:
         session = uuid4().hex
-        record(web, told(session, THUMBNAILS, start=START + 400 * 86_400_000))
+        record(web, build_session(session, THUMBNAILS, start=START + 400 * 86_400_000))
         years: list[dict[str, Any]] = []
 
         def rolled_up() -> bool:
@@ -371,7 +371,7 @@ class TestReading:
             years[:] = [each for each in found if each["title"] == "2027" and each["bullets"]]
             return bool(years)
 
-        until(rolled_up, "the year")
+        wait_until(rolled_up, "the year")
         (node,) = years
         assert api.get(f"/api/v1/toc/{node['node_id']}/").json()["node_id"] == node["node_id"]
         while node["level"] != "segment":

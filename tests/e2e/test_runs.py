@@ -29,7 +29,7 @@ from tests.contract.scripted_llm import (
     scripted,
 )
 from tests.daemon_process import Daemon
-from tests.run_client import Agents, agents, kinds
+from tests.run_client import Agents, list_kinds, open_agents
 
 TIMEOUT = 20.0
 TICK = 0.01
@@ -82,7 +82,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             "MEMORY_RUNS__MAX_TURNS": "4",
             "MEMORY_RUNS__COMMANDS": "sleep,echo",
         }
-        with Daemon(home, settings=settings) as daemon, agents(daemon) as found:
+        with Daemon(home, settings=settings) as daemon, open_agents(daemon) as found:
             yield Stage(daemon, model, found, home / "config/agent-memory")
 
 
@@ -145,7 +145,7 @@ def sound(messages: list[dict[str, Any]]) -> None:
 def test_a_plain_answer(stage: Stage) -> None:
     stage.plays(say("All is well.", reasoning="Let me see."))
     events = stage.agents.run("How is it?")
-    assert kinds(events) == [
+    assert list_kinds(events) == [
         "started",
         "reasoning",
         "token",
@@ -184,11 +184,11 @@ def test_tokens_come_as_the_model_gives_them(stage: Stage) -> None:
     stream = stage.agents.open()
     stream.start("Count")
     gate.let(2)  # the role, and the first word
-    assert stream.until("token")[-1].token.text == "one "
+    assert stream.read_until("token")[-1].token.text == "one "
     gate.let()
-    assert stream.until("token")[-1].token.text == "two"
+    assert stream.read_until("token")[-1].token.text == "two"
     gate.open()
-    assert kinds(stream.rest())[-1] == "completed"
+    assert list_kinds(stream.read_rest())[-1] == "completed"
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
@@ -224,7 +224,7 @@ def test_the_unix_socket_needs_no_key(stage: Stage) -> None:
         )
         start = pb.RunCommand(start=pb.StartRunCommand(prompt="hello"))
         # The sending side is closed right away: the answer comes all the same.
-        assert kinds(list(call(iter([start]), timeout=TIMEOUT)))[-1] == "completed"
+        assert list_kinds(list(call(iter([start]), timeout=TIMEOUT)))[-1] == "completed"
 
 
 def test_a_tool_is_proposed_approved_and_used(stage: Stage, folder: Path) -> None:
@@ -240,8 +240,8 @@ def test_a_tool_is_proposed_approved_and_used(stage: Stage, folder: Path) -> Non
     )
     stream = stage.agents.open()
     stream.start("Mend a.txt", working_dir=str(folder))
-    before = stream.until("tools_proposed")
-    assert kinds(before) == [
+    before = stream.read_until("tools_proposed")
+    assert list_kinds(before) == [
         "started",
         "token",
         "turn_completed",
@@ -255,8 +255,8 @@ def test_a_tool_is_proposed_approved_and_used(stage: Stage, folder: Path) -> Non
     assert "+2" in call.preview
     assert (folder / "a.txt").read_text() == "one\ntwo\n", "not before it is approved"
     stream.approve("unknown", call.call_id, call.call_id)
-    after = stream.rest()
-    assert kinds(after) == [
+    after = stream.read_rest()
+    assert list_kinds(after) == [
         "tool_started",
         "tool_completed",
         "tools_completed",
@@ -288,11 +288,11 @@ def test_several_tools_keep_the_models_order(stage: Stage, folder: Path) -> None
     )
     stream = stage.agents.open()
     stream.start("Go", working_dir=str(folder))
-    calls = stream.until("tools_proposed")[-1].tools_proposed.calls
+    calls = stream.read_until("tools_proposed")[-1].tools_proposed.calls
     first, second, third = (call.call_id for call in calls)
     assert [call.name for call in calls] == ["write_file", "read_file", "read_file"]
     stream.approve(third, second, first)
-    after = stream.rest()
+    after = stream.read_rest()
     told = [
         (event.WhichOneof("event"), getattr(event, str(event.WhichOneof("event"))).call_id)
         for event in after[:6]
@@ -305,7 +305,7 @@ def test_several_tools_keep_the_models_order(stage: Stage, folder: Path) -> None
         ("tool_started", third),
         ("tool_completed", third),
     ]
-    assert kinds(after)[-1] == "completed"
+    assert list_kinds(after)[-1] == "completed"
     assert "missing" in after[3].tool_failed.error
     sound(stage.asked(1))
 
@@ -318,11 +318,11 @@ def test_ids_that_a_model_repeats_are_told_apart(stage: Stage) -> None:
     stream.start("Go")
     seen: list[str] = []
     for _ in range(2):
-        calls = stream.until("tools_proposed")[-1].tools_proposed.calls
+        calls = stream.read_until("tools_proposed")[-1].tools_proposed.calls
         names = [call.call_id for call in calls]
         stream.approve(*names, *seen)
         seen += names
-    assert kinds(stream.rest())[-1] == "completed"
+    assert list_kinds(stream.read_rest())[-1] == "completed"
     assert len(set(seen)) == 4
     sound(stage.asked(2))
 
@@ -340,19 +340,19 @@ def test_a_denied_call_is_remembered_and_ends_the_run(stage: Stage, folder: Path
     )
     stream = stage.agents.open()
     stream.start("Go", working_dir=str(folder))
-    before = stream.until("tools_proposed")
+    before = stream.read_until("tools_proposed")
     denied, approved = (call.call_id for call in before[-1].tools_proposed.calls)
     stream.deny(denied, "not that one")
     stream.approve(approved)
-    after = stream.rest()
-    assert kinds(after) == ["tool_started", "tool_completed", "tools_completed", "cancelled"]
+    after = stream.read_rest()
+    assert list_kinds(after) == ["tool_started", "tool_completed", "tools_completed", "cancelled"]
     assert after[-1].cancelled.run_id == before[0].started.run_id
     assert not (folder / "a").exists()
     assert (folder / "b").read_text() == "2"
     session = before[0].started.session_id
     texts = [each.text for each in events_of(stage.daemon, session)]
     assert any("not that one" in text for text in texts)
-    assert kinds(stage.agents.run("And now?", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("And now?", session_id=session))[-1] == "completed"
     messages = stage.asked(1)
     sound(messages)
     assert any("not that one" in str(each["content"]) for each in messages)
@@ -363,8 +363,8 @@ def test_who_has_closed_its_side_decides_nothing(stage: Stage, folder: Path) -> 
     stream = stage.agents.open()
     stream.start("Go", working_dir=str(folder))
     stream.half_close()
-    told = stream.rest()
-    assert kinds(told)[-3:] == ["tools_proposed", "tools_completed", "cancelled"]
+    told = stream.read_rest()
+    assert list_kinds(told)[-3:] == ["tools_proposed", "tools_completed", "cancelled"]
     assert not (folder / "a").exists()
 
 
@@ -373,13 +373,13 @@ def test_arguments_that_are_no_json_do_not_spoil_the_session(stage: Stage) -> No
     stage.plays(say(calls=[("recall", '{"query": "x')]), say("I see."), say("Yes."))
     stream = stage.agents.open()
     stream.start("Go")
-    before = stream.until("tools_proposed")
+    before = stream.read_until("tools_proposed")
     stream.approve(before[-1].tools_proposed.calls[0].call_id)
-    after = stream.rest()
-    assert kinds(after)[-1] == "completed"
+    after = stream.read_rest()
+    assert list_kinds(after)[-1] == "completed"
     assert "not JSON" in after[1].tool_failed.error
     session = before[0].started.session_id
-    assert kinds(stage.agents.run("Still there?", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Still there?", session_id=session))[-1] == "completed"
     for number in (1, 2):
         sound(stage.asked(number))
         (call,) = [call for each in stage.asked(number) for call in each.get("tool_calls", ())]
@@ -396,7 +396,7 @@ def test_a_cancel_acts_while_nobody_takes_what_is_told(stage: Stage) -> None:
     until(lambda: stage.model.received[0].sent >= 10_000)
     stream.cancel()
     assert stage.model.received[0].gone.wait(TIMEOUT), "the model still works on it"
-    assert kinds(stream.rest())[-1] == "cancelled"
+    assert list_kinds(stream.read_rest())[-1] == "cancelled"
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -404,12 +404,12 @@ def test_a_cancel_while_the_model_is_silent(stage: Stage, begun: bool) -> None:
     stage.plays(Hang(begun), say("Fine."))
     stream = stage.agents.open()
     stream.start("Think")
-    session = stream.until("started")[-1].started.session_id
+    session = stream.read_until("started")[-1].started.session_id
     stage.model.wait_for_requests(1)
     stream.cancel()
-    assert kinds(stream.rest()) == ["cancelled"]
+    assert list_kinds(stream.read_rest()) == ["cancelled"]
     assert stage.model.received[0].gone.wait(TIMEOUT), "the model still works on it"
-    assert kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
     sound(stage.asked(1))
 
 
@@ -418,14 +418,14 @@ def test_a_cancel_in_the_middle_of_an_answer(stage: Stage) -> None:
     stage.plays(say("one two three", gate=gate), say("Fine."))
     stream = stage.agents.open()
     stream.start("Count")
-    session = stream.until("started")[-1].started.session_id
+    session = stream.read_until("started")[-1].started.session_id
     gate.let(2)
-    stream.until("token")
+    stream.read_until("token")
     stream.cancel()
-    assert kinds(stream.rest()) == ["cancelled"]
+    assert list_kinds(stream.read_rest()) == ["cancelled"]
     assert stage.model.received[0].gone.wait(TIMEOUT)
     assert "one " in [each.text for each in events_of(stage.daemon, session)]
-    assert kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
     sound(stage.asked(1))
     assert "one" in [str(each["content"]).strip() for each in stage.asked(1)]
 
@@ -434,13 +434,13 @@ def test_a_cancel_while_a_decision_is_awaited(stage: Stage, folder: Path) -> Non
     stage.plays(say(calls=[("write_file", {"path": "a", "content": "1"})]), say("Fine."))
     stream = stage.agents.open()
     stream.start("Go", working_dir=str(folder))
-    before = stream.until("tools_proposed")
+    before = stream.read_until("tools_proposed")
     stream.cancel()
     stream.approve(before[-1].tools_proposed.calls[0].call_id)
-    assert kinds(stream.rest()) == ["cancelled"]
+    assert list_kinds(stream.read_rest()) == ["cancelled"]
     assert not (folder / "a").exists()
     session = before[0].started.session_id
-    assert kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
     sound(stage.asked(1))
 
 
@@ -448,15 +448,15 @@ def test_a_cancel_while_a_tool_runs(stage: Stage, folder: Path) -> None:
     stage.plays(say(calls=[("run_command", {"command": SLOW})]), say("Fine."))
     stream = stage.agents.open()
     stream.start("Wait", working_dir=str(folder))
-    before = stream.until("tools_proposed")
+    before = stream.read_until("tools_proposed")
     stream.approve(before[-1].tools_proposed.calls[0].call_id)
-    stream.until("tool_started")
+    stream.read_until("tool_started")
     until(lambda: bool(sleeping(folder)))
     stream.cancel()
-    assert kinds(stream.rest()) == ["cancelled"]
+    assert list_kinds(stream.read_rest()) == ["cancelled"]
     until(lambda: not sleeping(folder))
     session = before[0].started.session_id
-    assert kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
     sound(stage.asked(1))
 
 
@@ -479,13 +479,13 @@ def test_a_second_start_fails_and_the_first_run_goes_on(stage: Stage) -> None:
     stage.plays(say("one", gate=gate))
     stream = stage.agents.open()
     stream.start("First")
-    run_id = stream.until("started")[-1].started.run_id
+    run_id = stream.read_until("started")[-1].started.run_id
     stream.start("Second")
-    failed = stream.until("failed")[-1].failed
+    failed = stream.read_until("failed")[-1].failed
     assert failed.run_id != run_id
     assert "already" in failed.error
     gate.open()
-    assert stream.rest()[-1].completed.run_id == run_id
+    assert stream.read_rest()[-1].completed.run_id == run_id
 
 
 @pytest.mark.parametrize(
@@ -522,17 +522,17 @@ def test_the_first_command_must_be_a_start(stage: Stage) -> None:
     ):
         stream = stage.agents.open()
         stream.send(command)
-        (event,) = stream.rest()
+        (event,) = stream.read_rest()
         assert "must be a start" in event.failed.error
     stream = stage.agents.open()
     stream.half_close()
-    (event,) = stream.rest()
+    (event,) = stream.read_rest()
     assert "must be a start" in event.failed.error
 
 
 def test_a_prompt_that_does_not_fit_fails_with_figures(stage: Stage) -> None:
     events = stage.agents.run("word " * 3 * CONTEXT)
-    assert kinds(events) == ["started", "failed"]
+    assert list_kinds(events) == ["started", "failed"]
     assert re.search(r"take [\d,]+ tokens.*has 4,096", events[-1].failed.error)
     assert stage.model.received == []
     stage.plays(error(400, "the request exceeds the available context size, try increasing it"))
@@ -543,7 +543,7 @@ def test_a_prompt_that_does_not_fit_fails_with_figures(stage: Stage) -> None:
 def test_an_endless_loop_of_tools_is_stopped(stage: Stage) -> None:
     stage.answers(lambda _: say(calls=[("recall", {"query": "again"})]))
     events = stage.agents.run("Loop")
-    assert kinds(events)[-1] == "failed"
+    assert list_kinds(events)[-1] == "failed"
     assert "after 4 turns" in events[-1].failed.error
     assert len(stage.model.received) == 4
     sound(stage.asked(3))
@@ -566,10 +566,10 @@ def test_an_endless_loop_of_tools_is_stopped(stage: Stage) -> None:
 def test_a_model_that_fails_fails_the_run(stage: Stage, step: Step, told: str) -> None:
     stage.plays(step, say("Fine."))
     events = stage.agents.run("Go")
-    assert kinds(events)[-1] == "failed"
+    assert list_kinds(events)[-1] == "failed"
     assert told in events[-1].failed.error
     session = events[0].started.session_id
-    assert kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
+    assert list_kinds(stage.agents.run("Again", session_id=session))[-1] == "completed"
     sound(stage.asked(1))
 
 
@@ -589,7 +589,7 @@ def test_a_call_that_cannot_work_is_told_to_the_model(stage: Stage, folder: Path
     events = stage.agents.run("Try", working_dir=str(folder))
     failed = [event.tool_failed for event in events if event.WhichOneof("event") == "tool_failed"]
     assert len(failed) == 4
-    assert kinds(events)[-1] == "completed"
+    assert list_kinds(events)[-1] == "completed"
     messages = stage.asked(1)
     sound(messages)
     assert not any("top secret" in str(each["content"]) for each in messages)
@@ -599,7 +599,7 @@ def test_a_client_that_vanishes_frees_its_run(stage: Stage) -> None:
     stage.plays(Hang(begun=True))
     stream = stage.agents.open()
     stream.start("Think")
-    stream.until("started")
+    stream.read_until("started")
     stage.model.wait_for_requests(1)
     stream.vanish()
     assert stage.model.received[0].gone.wait(TIMEOUT)
@@ -638,7 +638,7 @@ def test_a_session_goes_on_and_its_history_is_trimmed_at_the_edges(stage: Stage)
     session = f"trim-{time.time_ns()}"
     for number in range(12):
         events = stage.agents.run(f"question {number} " + "word " * 150, session_id=session)
-        assert kinds(events)[-1] == "completed", events[-1]
+        assert list_kinds(events)[-1] == "completed", events[-1]
         context = events[-2].context_snapshot.context
         adds_up(context)
         sound(stage.asked(number))
@@ -768,16 +768,16 @@ def test_a_shutdown_tells_the_runs_that_go_on(tmp_path: Path) -> None:
     gate = Gate()
     with scripted(say("one two", gate=gate)) as model:
         settings = {"MEMORY_LLAMA__ENDPOINT": model.url}
-        with Daemon(tmp_path, settings=settings) as daemon, agents(daemon) as found:
+        with Daemon(tmp_path, settings=settings) as daemon, open_agents(daemon) as found:
             stream = found.open()
             stream.start("Count")
-            session = stream.until("started")[-1].started.session_id
+            session = stream.read_until("started")[-1].started.session_id
             gate.let(2)
-            stream.until("token")
+            stream.read_until("token")
             told = found.unary("Shutdown", pb.ShutdownRequest(), pb.ShutdownResponse)
             assert "stopping" in told.message
-            after = stream.rest()
-            assert kinds(after) == ["failed"]
+            after = stream.read_rest()
+            assert list_kinds(after) == ["failed"]
             assert "stopping" in after[0].failed.error
             daemon.wait_stopped()
             daemon.start()
@@ -787,9 +787,9 @@ def test_a_shutdown_tells_the_runs_that_go_on(tmp_path: Path) -> None:
 
 def test_without_a_model_all_else_works_and_a_run_says_what_is_missing(tmp_path: Path) -> None:
     settings = {"MEMORY_LLAMA__MODEL_DIR": str(tmp_path / "models"), "PATH": "/nonexistent"}
-    with Daemon(tmp_path, settings=settings) as daemon, agents(daemon) as found:
+    with Daemon(tmp_path, settings=settings) as daemon, open_agents(daemon) as found:
         events = found.run("Hello")
-        assert kinds(events) == ["started", "failed"]
+        assert list_kinds(events) == ["started", "failed"]
         assert "llama" in events[-1].failed.error
         status = found.status()
         assert not status.llama_server_healthy

@@ -7,7 +7,7 @@ import pytest
 
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import Client
 from tests.toc_conversations import (
     EVERYTHING,
@@ -21,8 +21,8 @@ from tests.toc_conversations import (
     SECONDS,
     SEGMENTS,
     Toc,
+    make_event,
     millis,
-    said,
 )
 
 CRONS = {ROLLUP: "0 0 * * * *", SEGMENTS: "0 */15 * * * *", OUTBOX: "0 * * * * *"}
@@ -145,7 +145,9 @@ def test_pauses_and_counts_survive_a_restart(daemon: Daemon) -> None:
         toc.pause(SEGMENTS)
         toc.pause(ROLLUP)
         # A run that was woken before the pause may still be at work.
-        until(lambda: not any(job.is_running for job in toc.status().jobs), "all rest", SECONDS)
+        wait_until(
+            lambda: not any(job.is_running for job in toc.status().jobs), "all rest", SECONDS
+        )
         before = {job.job_name: job for job in toc.status().jobs}
     daemon.restart()
     with daemon.client() as client:
@@ -165,7 +167,7 @@ def test_pauses_and_counts_survive_a_restart(daemon: Daemon) -> None:
         assert "toc:day:2026-02-06" not in [node.node_id for node in toc.walk()]
         toc.resume(ROLLUP)
         toc.resume(SEGMENTS)
-        until(
+        wait_until(
             lambda: "toc:day:2026-02-06" in [node.node_id for node in toc.walk()],
             "what waited is there",
             SECONDS,
@@ -202,7 +204,7 @@ def test_what_was_left_undone_is_caught_up_after_a_start(daemon: Daemon) -> None
     daemon.start()
     with daemon.client() as client:
         toc = Toc(client)
-        until(
+        wait_until(
             lambda: (
                 {"toc:day:2026-02-06", "toc:day:2024-07-03"}
                 <= {node.node_id for node in toc.walk()}
@@ -215,14 +217,16 @@ def test_what_was_left_undone_is_caught_up_after_a_start(daemon: Daemon) -> None
 @pytest.mark.soak
 def test_a_stop_in_the_midst_of_a_job_is_no_failure_of_it(daemon: Daemon) -> None:
     many = [
-        said(f"hall-{hall}", n, millis("2026-01-01") + n * 40 * MINUTE, "user", f"Pump {n} leaks.")
+        make_event(
+            f"hall-{hall}", n, millis("2026-01-01") + n * 40 * MINUTE, "user", f"Pump {n} leaks."
+        )
         for hall in range(5)
         for n in range(100)
     ]
     with daemon.client() as client:
         toc = Toc(client)
         client.ingest_all(many)
-        until(lambda: toc.job(SEGMENTS).is_running, "it is at work", SECONDS)
+        wait_until(lambda: toc.job(SEGMENTS).is_running, "it is at work", SECONDS)
     daemon.restart()
     with daemon.client() as client:
         toc = Toc(client)

@@ -10,27 +10,27 @@ from typing import Any
 import grpc
 import pytest
 
-from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_QUERY_CHARS,
-    Mode,
+    SearchMode,
 )
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import END_OF_TIME, message
 from tests.searching import (
     SECONDS,
     Search,
     assert_everything_is_found_once,
-    connected,
-    indexes,
+    connect,
+    count_waiting,
+    read_indexes,
     settle,
-    waiting,
 )
-from tests.toc_conversations import EVERYTHING, MILL, NIGHT, OUTBOX, Toc, millis, said
+from tests.toc_conversations import EVERYTHING, MILL, NIGHT, OUTBOX, Toc, make_event, millis
 
 MINUTE = 60_000
 LANTERNS = millis("2023-02-01 08:00")
@@ -241,7 +241,7 @@ class TestFilters:
         assert lanterns(search, mode=mode, **filters) == {f"lantern-{each}" for each in numbers}
 
     def test_each_kind_is_found_by_itself(self, search: Search) -> None:
-        for kind in Kind:
+        for kind in DocumentKind:
             found = {hit.kind for hit in search("ferry", kinds=[kind], limit=100).hits}
             assert found == ({kind} if kind in {"event", "segment", "grip"} else set())
         both = {hit.kind for hit in search("ferry", kinds=["segment", "grip"]).hits}
@@ -293,10 +293,10 @@ class TestPages:
 
 class TestRefusals:
     def test_an_unknown_kind_or_mode_names_the_choices(self, search: Search) -> None:
-        assert_refused(lambda: search("x", kinds=["event", "events"]), "'events'", *Kind)
-        assert_refused(lambda: search("x", kinds=[""]), *Kind)
-        assert_refused(lambda: search("x", mode="fuzzy"), "'fuzzy'", *Mode)
-        assert_refused(lambda: search("x", mode="BM25"), *Mode)
+        assert_refused(lambda: search("x", kinds=["event", "events"]), "'events'", *DocumentKind)
+        assert_refused(lambda: search("x", kinds=[""]), *DocumentKind)
+        assert_refused(lambda: search("x", mode="fuzzy"), "'fuzzy'", *SearchMode)
+        assert_refused(lambda: search("x", mode="BM25"), *SearchMode)
 
     @pytest.mark.parametrize("token", ["", "x", "-1", "1.5", " 1", "1" * 10, "\u00b2"])
     def test_a_token_that_is_none(self, search: Search, token: str) -> None:
@@ -410,7 +410,7 @@ def embedding() -> Iterator[Home]:
 
 class TestVectors:
     def test_what_waits_no_more_is_found_by_its_meaning(self, embedding: Home) -> None:
-        with connected(embedding) as client:
+        with connect(embedding) as client:
             search, toc = Search(client), Toc(client)
             client.ingest_all([*EVERYTHING, *PIER])
             settle(embedding, toc)
@@ -423,7 +423,7 @@ class TestVectors:
 
             now = time.time_ns() // 1_000_000
             client.ingest(message("live", now, "Our cat sleeps on the warm radiator all day."))
-            until(lambda: waiting(embedding) == 0, "the event is embedded", SECONDS)
+            wait_until(lambda: count_waiting(embedding) == 0, "the event is embedded", SECONDS)
             assert search.ids("feline napping", mode="vector", kinds=["event"])[0] == "live"
 
             for filters, numbers in (
@@ -439,41 +439,47 @@ class TestVectors:
             total = assert_everything_is_found_once(
                 search, toc, [*EVERYTHING, *PIER, message("live", now)]
             )
-            stats = indexes(embedding)
+            stats = read_indexes(embedding)
             assert (stats["words"]["documents"], stats["vectors"]["documents"]) == (total, total)
 
     @pytest.mark.soak
     def test_live_events_overtake_a_backlog(self, embedding: Home) -> None:
-        with connected(embedding) as client:
+        with connect(embedding) as client:
             search = Search(client)
             for start in range(0, 3_000, 500):
                 client.ingest_all(
-                    said(f"old-{n % 7}", n, LANTERNS + n * MINUTE, "user", f"Old note {n} {n * 7}")
+                    make_event(
+                        f"old-{n % 7}", n, LANTERNS + n * MINUTE, "user", f"Old note {n} {n * 7}"
+                    )
                     for n in range(start, start + 500)
                 )
-            until(lambda: indexes(embedding)["vectors_waiting"] > 1_000, "a backlog waits", SECONDS)
+            wait_until(
+                lambda: read_indexes(embedding)["vectors_waiting"] > 1_000,
+                "a backlog waits",
+                SECONDS,
+            )
             now = time.time_ns() // 1_000_000
             client.ingest(message("live", now, "The kettle whistles.", session_id="live"))
-            until(
+            wait_until(
                 lambda: search.ids("tea kettle", mode="vector", session_id="live") == ["live"],
                 "the live event is embedded",
                 SECONDS,
             )
-            assert indexes(embedding)["vectors_waiting"] > 0
+            assert read_indexes(embedding)["vectors_waiting"] > 0
             embedding.run("memory-daemon", "stop")
 
     @pytest.mark.soak
     def test_the_embedder_may_be_taken_away_and_come_back(self, embedding: Home) -> None:
-        with connected(embedding) as client:
+        with connect(embedding) as client:
             client.ingest_all(NIGHT)
             settle(embedding, Toc(client))
-            before = indexes(embedding)["vectors"]["documents"]
+            before = read_indexes(embedding)["vectors"]["documents"]
         embedding.stop()
         embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
         embedding.serve()
-        assert indexes(embedding)["vectors"] is None
+        assert read_indexes(embedding)["vectors"] is None
         late = message("late", NIGHT[-1].timestamp_ms + 1, "A goat ate it.", session_id="night")
-        with connected(embedding) as client:
+        with connect(embedding) as client:
             client.ingest(late)
             settle(embedding, Toc(client))
             answer = Search(client)("goat")
@@ -482,11 +488,11 @@ class TestVectors:
         embedding.stop()
         embedding.environ["MEMORY_EMBEDDER__PROVIDER"] = "minilm"
         embedding.serve()
-        with connected(embedding) as client:
+        with connect(embedding) as client:
             assert Search(client).ids("goat", mode="bm25", kinds=["event"])[0] == "late"
             settle(embedding, Toc(client))
             total = assert_everything_is_found_once(Search(client), Toc(client), [*NIGHT, late])
-            assert indexes(embedding)["vectors"]["documents"] == total > before
+            assert read_indexes(embedding)["vectors"]["documents"] == total > before
             assert Search(client).ids("farm animal", mode="vector", kinds=["event"])[0] == "late"
 
 
@@ -560,24 +566,26 @@ def damaged() -> Iterator[Home]:
     """A daemon whose indexes the tests damage, one after the other."""
     with Home(embedder="minilm") as home:
         home.serve()
-        with connected(home) as client:
+        with connect(home) as client:
             client.ingest_all(NIGHT)
             settle(home, Toc(client))
         yield home
 
 
 def _assert_healed(home: Home) -> None:
-    with connected(home) as client:
+    with connect(home) as client:
         search, toc = Search(client), Toc(client)
-        until(
+        wait_until(
             lambda: (
-                indexes(home)["words"]["documents"] == indexes(home)["vectors"]["documents"] > 0
+                read_indexes(home)["words"]["documents"]
+                == read_indexes(home)["vectors"]["documents"]
+                > 0
             ),
             "both indexes hold the same",
         )
         settle(home, toc)
         total = assert_everything_is_found_once(search, toc, NIGHT)
-        stats = indexes(home)
+        stats = read_indexes(home)
         assert (stats["words"]["documents"], stats["vectors"]["documents"]) == (total, total)
         (hit, *_) = search("exhibition copy at twelve o'clock", mode="vector").hits
         assert hit.session_id == "night"
@@ -604,7 +612,7 @@ def test_while_vectors_are_made_again_words_answer(damaged: Home) -> None:
     damaged.stop()
     _other_model(damaged.data / "index")
     damaged.serve()
-    with connected(damaged) as client:
+    with connect(damaged) as client:
         assert Search(client).ids("museum", kinds=["event"])[0] == NIGHT[0].event_id
     _assert_healed(damaged)
 
@@ -616,7 +624,7 @@ def test_without_an_embedder_nobody_minds_damaged_vectors(damaged: Home) -> None
     damaged.environ["MEMORY_EMBEDDER__PROVIDER"] = "none"
     try:
         damaged.serve()
-        with connected(damaged) as client:
+        with connect(damaged) as client:
             assert Search(client).ids("museum", mode="bm25")
     finally:
         damaged.stop()

@@ -15,15 +15,19 @@ from typing import Any
 import pygit2
 import pytest
 
-from agent_memory.features.backups.services.archiving import Kept, KeptMemory, KeptWrite
+from agent_memory.features.backups.services.archiving import (
+    ArchiveRecord,
+    MemoryRecord,
+    WriteRecord,
+)
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.knowledge.model.facts import Fact, Former
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure, Step
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
-from agent_memory.features.knowledge.model.sessions import Outside, Session, Tally
+from agent_memory.features.knowledge.model.sessions import ChainTally, NonRunActivity, Session
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.interfaces import archive
 from agent_memory.kernel.ids import USER, KnowledgeId, Millis
 from agent_memory.platform.store import families
@@ -32,12 +36,12 @@ from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import checkpoints_pb2, memory_pb2
 from tests import graph_values
 from tests.contract.stores import everything, unexpected
-from tests.git_repositories import made
-from tests.hook_inputs import claude
-from tests.launching import Home, until
+from tests.git_repositories import make_repository
+from tests.hook_inputs import encode_claude
+from tests.launching import Home, wait_until
 from tests.memory_client import Client
-from tests.memory_commands import INVALID, OK, Memory
-from tests.searching import connected
+from tests.memory_commands import INVALID, OK, MemoryCommand
+from tests.searching import connect
 from tests.web import Web
 
 AT = 1_772_000_000_000
@@ -79,7 +83,9 @@ class Ways:
     def hook(self, event: str, here: Path | None = None, **fields: Any) -> None:
         here = here or self.folder
         given = {"session": "hooked", "folder": here, **fields}
-        answer = self.home.run("memory", "hook", "auto", given=claude(event, **given), cwd=here)
+        answer = self.home.run(
+            "memory", "hook", "auto", given=encode_claude(event, **given), cwd=here
+        )
         assert (answer.code, answer.errors) == (OK, ""), answer
 
     def post(self, path: str, body: dict[str, Any]) -> None:
@@ -87,7 +93,7 @@ class Ways:
         assert answer.status_code == 201, answer.text
 
     def memory(self, *words: str, given: bytes = b"", code: int = OK) -> None:
-        answer = Memory(self.home, self.folder)(*words, given=given)
+        answer = MemoryCommand(self.home, self.folder)(*words, given=given)
         assert answer.code == code, answer
 
     def transcript(self, name: str, **fields: Any) -> None:
@@ -96,10 +102,10 @@ class Ways:
         path.write_text(json.dumps(line) + "\n")
         self.memory("import", "--from", "jsonl", str(path))
 
-    def archive(self, record: Kept, *, taken: bool = True) -> None:
+    def archive(self, record: ArchiveRecord, *, taken: bool = True) -> None:
         path = self.home.work / "archive.jsonl"
         path.write_text(archive.header("0", Millis(1)) + archive.line(record))
-        answer = Memory(self.home, self.folder)("import", str(path), "--output", "json")
+        answer = MemoryCommand(self.home, self.folder)("import", str(path), "--output", "json")
         assert answer.code == (OK if taken else INVALID), answer
         assert sum(answer.json()["taken"].values()) == taken, answer
 
@@ -141,7 +147,7 @@ def _in_a_folder(ways: Ways, secret: str) -> Path:
 
 
 def _captured_in(ways: Ways, folder: Path) -> None:
-    answer = Memory(ways.home, folder)("capture", "decisions", "One that is refused")
+    answer = MemoryCommand(ways.home, folder)("capture", "decisions", "One that is refused")
     assert (answer.code, "holds a secret" in answer.errors) == (INVALID, True), answer
 
 
@@ -211,10 +217,12 @@ def _new_id() -> KnowledgeId:
     return KnowledgeId(str(uuid.UUID(int=_random.getrandbits(128))))
 
 
-def _memory(summary: str = "Kept", content: str = "", spec: str = "", **fields: Any) -> Kept:
+def _memory(
+    summary: str = "Kept", content: str = "", spec: str = "", **fields: Any
+) -> ArchiveRecord:
     content = content or str(_random.random())
     made = memories.Memory(
-        digest=memories.digest_of("decisions", summary, content, spec),
+        digest=memories.compute_digest("decisions", summary, content, spec),
         namespace="decisions",
         domain=USER,
         summary=summary,
@@ -224,61 +232,61 @@ def _memory(summary: str = "Kept", content: str = "", spec: str = "", **fields: 
         updated_ms=Millis(AT),
         **fields,
     )
-    return KeptMemory(memory=made, use=Use())
+    return MemoryRecord(memory=made, use=MemoryUse())
 
 
-def _fact(**fields: Any) -> Kept:
+def _fact(**fields: Any) -> ArchiveRecord:
     times = dict.fromkeys(("created_ms", "updated_ms", "valued_ms"), Millis(AT))
     return Fact(**{"id": _new_id(), "key": "k", "value": "x", **times, **fields})
 
 
-def _former(**fields: Any) -> Kept:
+def _former(**fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "fact_id": _new_id(), "value": "x", "fact_type": "fact"}
     counts = {"number": 0, "confidence": 0.5, "times_confirmed": 1, "since_ms": 1, "until_ms": 2}
     return Former(**{**known, **counts, **fields})
 
 
-def _user(**fields: Any) -> Kept:
+def _user(**fields: Any) -> ArchiveRecord:
     return User(**{"id": _new_id(), "canonical_id": "u", "created_ms": AT, **fields})
 
 
-def _procedure(**fields: Any) -> Kept:
+def _procedure(**fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "agent_id": "a", "name": "p", "created_ms": AT}
     return Procedure(**{**known, **fields})
 
 
-def _chain(**fields: Any) -> Kept:
+def _chain(**fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "agent_id": "a", "steps": ("x",), "created_ms": AT}
     return Chain(**{**known, "used": 1, "succeeded": 1, **fields})
 
 
-def _session(kind: type[Any] = Session, **fields: Any) -> Kept:
+def _session(kind: type[Any] = Session, **fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "session_id": "s", "last_event_id": "e"}
-    made: Kept = kind(**{**known, "started_ms": AT, "last_ms": AT, **fields})
+    made: ArchiveRecord = kind(**{**known, "started_ms": AT, "last_ms": AT, **fields})
     return made
 
 
-def _run_session(**fields: Any) -> Kept:
+def _run_session(**fields: Any) -> ArchiveRecord:
     known = {"id": _new_id(), "session_id": "s", "agent": "a", "summary": "x", "last_run": "r"}
     return RunSession(**{**known, "first_ms": AT, "last_ms": AT, "runs": 1, **fields})
 
 
-def _write(thread: str = "archived", **fields: Any) -> Kept:
+def _write(thread: str = "archived", **fields: Any) -> ArchiveRecord:
     known = {"task_id": "w", "index": 0, "channel": "c", "type": "x", "value": b"x"}
-    return KeptWrite(
+    return WriteRecord(
         place=graph_values.place(thread, str(_random.random())),
         write=graphs.PendingWrite(**{**known, **fields}),
     )
 
 
-ARCHIVED: dict[str, Callable[[str], Kept]] = {
+ARCHIVED: dict[str, Callable[[str], ArchiveRecord]] = {
     "memory summary": lambda s: _memory(f"Use {s}"),
     "memory content": lambda s: _memory(content=s),
     "memory spec": lambda s: _memory(spec=s),
     "memory tag": lambda s: _memory(tags=frozenset({s})),
     "memory event": lambda s: _memory(event_id=s),
     "memory session": lambda s: _memory(session_id=s),
-    "tombstone": lambda s: _memory(f"Use {s}", status=memories.Status.TOMBSTONE),
+    "tombstone": lambda s: _memory(f"Use {s}", status=memories.MemoryStatus.TOMBSTONE),
     "fact id": lambda s: _fact(id=s),
     "fact key": lambda s: _fact(key=s),
     "fact value": lambda s: _fact(value=s),
@@ -307,10 +315,10 @@ ARCHIVED: dict[str, Callable[[str], Kept]] = {
     "session project": lambda s: _session(project=s),
     "session summary": lambda s: _session(summary=s),
     "session steps": lambda s: _session(steps=(Step(tool="bash", command=s),)),
-    "session chains": lambda s: _session(chains={"c": Tally(steps=(s,))}),
-    "session chain": lambda s: _session(chains={s: Tally(steps=("x",))}),
+    "session chains": lambda s: _session(chains={"c": ChainTally(steps=(s,))}),
+    "session chain": lambda s: _session(chains={s: ChainTally(steps=("x",))}),
     "session beside": lambda s: _session(
-        beside=Outside(started_ms=Millis(AT), last_ms=Millis(AT), trigger=s, summary=s)
+        beside=NonRunActivity(started_ms=Millis(AT), last_ms=Millis(AT), trigger=s, summary=s)
     ),
     "run": lambda s: _session(Run, run_id=s),
     "run outcome": lambda s: _session(Run, run_id="r", outcome=s),
@@ -328,7 +336,7 @@ ARCHIVED: dict[str, Callable[[str], Kept]] = {
 }
 
 
-def _archived(make: Callable[[str], Kept]) -> Way:
+def _archived(make: Callable[[str], ArchiveRecord]) -> Way:
     return lambda ways, secret: ways.archive(make(secret))
 
 
@@ -349,13 +357,13 @@ def kept() -> Iterator[dict[str, bytes]]:
     """All bytes that a daemon keeps that was told every secret, by where they are."""
     with Home() as home:
         home.serve()
-        folder = made(home.work / "app").folder
-        with connected(home) as client:
+        folder = make_repository(home.work / "app").folder
+        with connect(home) as client:
             ways = Ways(home, client, Web(home), folder)
             for name, way in WAYS.items():
                 way(ways, SECRETS[name])
         home.stop()
-        until(lambda: not home.processes(), "the daemon is gone")
+        wait_until(lambda: not home.processes(), "the daemon is gone")
         yield dict(_bytes(home.data))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.launcher import relay
-from tests.launching import SECONDS, Answer, Home, ProgramServer, Running, changed_launcher
+from tests.launching import SECONDS, Answer, Home, ProgramServer, Running, patch_launcher
 
 IMPATIENT = ("SILENT_SECONDS = 12.0", "SILENT_SECONDS = 1.0")
 COMMANDS = (
@@ -36,7 +36,7 @@ def stopped() -> Iterator[Home]:
 
 
 def test_each_command_ends_and_says_why(stopped: Home, tmp_path: Path) -> None:
-    launcher = changed_launcher(tmp_path, *IMPATIENT)
+    launcher = patch_launcher(tmp_path, *IMPATIENT)
 
     with ThreadPoolExecutor(len(COMMANDS)) as launchers:
         answers = list(launchers.map(lambda words: _ended(stopped, launcher, *words), COMMANDS))
@@ -55,7 +55,7 @@ def test_it_can_be_told_to_end(stopped: Home) -> None:
 
 def test_a_command_that_says_nothing_for_long_is_waited_for(tmp_path: Path) -> None:
     """What is waited for is a sign of life, and not the answer."""
-    launcher = changed_launcher(tmp_path, *IMPATIENT)
+    launcher = patch_launcher(tmp_path, *IMPATIENT)
     with Home() as home, ProgramServer(home) as programs:
         answer = programs.run("ponder", "2.5", launcher=launcher)
 

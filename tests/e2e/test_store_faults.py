@@ -15,7 +15,7 @@ import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import Client
 
 DISK = "24m"
@@ -40,13 +40,13 @@ def home() -> Iterator[Home]:
     with Home() as found, small_disk(found.data / "db"):
         found.serve()
         assert found.run("memory", "capture", "decisions", "Use RocksDB for the store").code == 0
-        until(lambda: indexed(found), "what was captured is indexed")
+        wait_until(lambda: indexed(found), "what was captured is indexed")
         fill(found)
         yield found
         for pid in found.processes():  # before its disk goes
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        until(lambda: not found.processes(), "it has ended")
+        wait_until(lambda: not found.processes(), "it has ended")
 
 
 def indexed(home: Home) -> bool:
@@ -143,10 +143,10 @@ class TestRoomAgain:
 
         filler(home).unlink()
 
-        until(lambda: status(home)["store"]["writable"] is True, "it can be written again")
-        until(lambda: not list(spool.glob("*.json")), "the spool is recorded")
+        wait_until(lambda: status(home)["store"]["writable"] is True, "it can be written again")
+        wait_until(lambda: not list(spool.glob("*.json")), "the spool is recorded")
         with Client(f"unix:{record(home)['grpc_socket']}") as client:
-            until(lambda: said_while_full(client) == 1, "the hook's event is stored, once")
+            wait_until(lambda: said_while_full(client) == 1, "the hook's event is stored, once")
         assert home.run("memory", "capture", "decisions", "There is room again").code == 0
         assert health(home) == (200, {"status": "ok"})
         assert grpc_health(home) == "SERVING"

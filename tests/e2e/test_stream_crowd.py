@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import InvalidStatus
 
 from tests.launching import SECONDS, Home
-from tests.streaming import Served, ask_async, sent_async
+from tests.streaming import ServedDaemon, ask_async, parse_stream_async
 
 CROWD = 100
 ROUNDS = 5
@@ -23,19 +23,19 @@ MEGABYTE = "x" * 1_000_000
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served() -> Iterator[ServedDaemon]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4096)), hard))
     with Home() as home:
-        yield Served(home)
+        yield ServedDaemon(home)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_hundred_of_each_are_told_each_change_though_one_is_frozen(served: Served) -> None:
+def test_a_hundred_of_each_are_told_each_change_though_one_is_frozen(served: ServedDaemon) -> None:
     asyncio.run(_crowded(served))
 
 
-async def _crowded(served: Served) -> None:
+async def _crowded(served: ServedDaemon) -> None:
     async with AsyncExitStack() as stack, asyncio.timeout(SECONDS):
         http = await stack.enter_async_context(served.http_async())
         await _freeze_stream(stack, served)
@@ -49,9 +49,9 @@ async def _crowded(served: Served) -> None:
             await served.socket_async()
         assert denied.value.response.status_code == 503
 
-        await asyncio.to_thread(served.say, HEAVY, *(f"h{n}" for n in range(8)), text=MEGABYTE)
+        await asyncio.to_thread(served.ingest, HEAVY, *(f"h{n}" for n in range(8)), text=MEGABYTE)
         for number in range(ROUNDS):
-            await asyncio.to_thread(served.say, SESSION, f"e{number}")
+            await asyncio.to_thread(served.ingest, SESSION, f"e{number}")
             uri = await asyncio.to_thread(served.capture, f"Bake number {number}")
             changes = await asyncio.gather(*(_change(each) for each in sockets))
             events = await asyncio.gather(*(anext(each) for each in streams))
@@ -59,7 +59,7 @@ async def _crowded(served: Served) -> None:
             assert set(events) == {f"e{number}"}
 
 
-async def _freeze_stream(stack: AsyncExitStack, served: Served) -> None:
+async def _freeze_stream(stack: AsyncExitStack, served: ServedDaemon) -> None:
     """It asks for the stream, and never reads."""
     _, writer = await asyncio.open_connection(sock=_narrow(served), limit=1024)
     lines = (
@@ -73,7 +73,7 @@ async def _freeze_stream(stack: AsyncExitStack, served: Served) -> None:
     stack.callback(writer.close)
 
 
-async def _freeze_socket(stack: AsyncExitStack, served: Served) -> None:
+async def _freeze_socket(stack: AsyncExitStack, served: ServedDaemon) -> None:
     ws = await stack.enter_async_context(served.socket_async(sock=_narrow(served)))
     heavy = {"session_id": HEAVY}
     assert (await ask_async(ws, operation="subscribe", events=heavy))["type"] == "subscribed"
@@ -81,7 +81,7 @@ async def _freeze_socket(stack: AsyncExitStack, served: Served) -> None:
     stack.callback(ws.transport.abort)
 
 
-async def _subscribed(stack: AsyncExitStack, served: Served) -> ClientConnection:
+async def _subscribed(stack: AsyncExitStack, served: ServedDaemon) -> ClientConnection:
     ws = await stack.enter_async_context(served.socket_async())
     assert (await ask_async(ws, operation="subscribe", uri="project"))["type"] == "subscribed"
     return ws
@@ -91,7 +91,7 @@ async def _followed(stack: AsyncExitStack, http: httpx.AsyncClient) -> AsyncIter
     @asynccontextmanager
     async def opened() -> AsyncIterator[AsyncIterator[str]]:
         async with http.stream("GET", f"/stream/events?session_id={SESSION}") as response:
-            events = sent_async(response.aiter_lines())
+            events = parse_stream_async(response.aiter_lines())
             assert (await anext(events)).event == "start"
             yield (each.data["event_id"] async for each in events if each.event == "event")
 
@@ -103,7 +103,7 @@ async def _change(ws: ClientConnection) -> str:
     return uri
 
 
-def _narrow(served: Served) -> socket.socket:
+def _narrow(served: ServedDaemon) -> socket.socket:
     """A connection that holds little of what is not read."""
     host, _, port = served.address.partition(":")
     narrow = socket.socket()

@@ -12,36 +12,36 @@ import httpx
 import pytest
 
 from tests import git_repositories
-from tests.launching import SECONDS, Home, until
-from tests.streaming import COMMENT, Sent, Served, serving
+from tests.launching import SECONDS, Home, wait_until
+from tests.streaming import COMMENT, ServedDaemon, ServerEvent, start_serve
 
 OFF = {"code": -32002, "name": "invalid_argument"}
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def served() -> Iterator[ServedDaemon]:
     with Home() as home:
         home.environ["MEMORY_STREAMING__SSE_KEEPALIVE_SECONDS"] = "1"
         home.environ["MEMORY_STREAMING__MAX_CONNECTIONS"] = "5"
-        yield Served(home)
+        yield ServedDaemon(home)
 
 
-def names(events: list[Sent]) -> list[str]:
+def names(events: list[ServerEvent]) -> list[str]:
     return [each.event for each in events]
 
 
-def event_ids(events: Iterator[Sent], count: int) -> list[str]:
+def event_ids(events: Iterator[ServerEvent], count: int) -> list[str]:
     """Of the next events; what else comes is passed over."""
     wanted = (each for each in events if each.event == "event")
     return [each.data["event_id"] for each in islice(wanted, count)]
 
 
 class TestOperations:
-    def test_recall_gives_each_result_and_then_the_sum(self, served: Served) -> None:
+    def test_recall_gives_each_result_and_then_the_sum(self, served: ServedDaemon) -> None:
         uri = served.capture("Use PostgreSQL for orders")
         served.capture("Bake bread on Sundays")
-        start, *results, complete = served.posted("/stream/recall", query="PostgreSQL", limit=5)
-        assert start == Sent(
+        start, *results, complete = served.post("/stream/recall", query="PostgreSQL", limit=5)
+        assert start == ServerEvent(
             "start", {"operation": "recall", "params": {"query": "PostgreSQL", "limit": 5}}, ""
         )
         assert names(results) == ["result"]
@@ -52,7 +52,7 @@ class TestOperations:
         assert complete.data["success"] is True
         assert complete.data["result"]["total"] == 1
 
-    def test_recall_narrows_by_namespace_and_domain(self, served: Served) -> None:
+    def test_recall_narrows_by_namespace_and_domain(self, served: ServedDaemon) -> None:
         served.capture("Ovens want an hour to get hot", namespace="learnings")
         for body, expected in (
             ({"namespace": "learnings"}, 1),
@@ -60,13 +60,13 @@ class TestOperations:
             ({"domain": "user"}, 0),
             ({"domain": "project:work", "mode": "bm25"}, 1),
         ):
-            found = served.posted("/stream/recall", query="ovens get hot", **body)
+            found = served.post("/stream/recall", query="ovens get hot", **body)
             assert names(found).count("result") == expected, body
 
-    def test_consolidate_is_a_dry_run_unless_told_otherwise(self, served: Served) -> None:
+    def test_consolidate_is_a_dry_run_unless_told_otherwise(self, served: ServedDaemon) -> None:
         served.capture("Restart the mixer when it squeaks at night")
         served.capture("Restart the mixer when it squeaks at the night")
-        start, *progress, complete = served.posted("/stream/consolidate", domain="project:work")
+        start, *progress, complete = served.post("/stream/consolidate", domain="project:work")
         assert start.data["operation"] == "consolidate"
         assert start.data["params"]["dry_run"] is True
         assert set(names(progress)) == {"progress"}
@@ -77,14 +77,16 @@ class TestOperations:
         assert (result["applied"], len(result["merges"])) == (False, 1)
         assert any("LLM" in each for each in result["skipped"])
 
-        *_, complete = served.posted("/stream/consolidate", dry_run=False)
+        *_, complete = served.post("/stream/consolidate", dry_run=False)
         assert complete.data["result"]["applied"] is True
         undone = served.home.run("memory", "consolidate", "--undo", "--format", "json")
         assert undone.json()["undone"] == 1
 
-    def test_sync_tells_each_phase_and_what_was_done(self, served: Served, tmp_path: Path) -> None:
-        origin = git_repositories.made(tmp_path / "origin.git", bare=True, commits=0)
-        clone = git_repositories.made(tmp_path / "stall")
+    def test_sync_tells_each_phase_and_what_was_done(
+        self, served: ServedDaemon, tmp_path: Path
+    ) -> None:
+        origin = git_repositories.make_repository(tmp_path / "origin.git", bare=True, commits=0)
+        clone = git_repositories.make_repository(tmp_path / "stall")
         clone.git("remote", "add", "origin", str(origin.folder))
         clone.git("push", "-q", "origin", "HEAD")
         captured = served.home.run(
@@ -98,21 +100,21 @@ class TestOperations:
             ).json()["memories"]
             if each["summary"] == "Sell bread by weight"
         }
-        _, *progress, complete = served.posted("/stream/sync", domain=project, remote=True)
+        _, *progress, complete = served.post("/stream/sync", domain=project, remote=True)
         assert {"fetching", "pushing"} <= {each.data["phase"] for each in progress}
         assert complete.data["success"] is True, complete
         (done,) = complete.data["result"]["domains"]
         assert (done["domain"], done["pushed"]) == (project, True)
         assert "refs/notes/mem/decisions" in origin.refs()
 
-    def test_what_fails_is_told_with_its_code(self, served: Served) -> None:
+    def test_what_fails_is_told_with_its_code(self, served: ServedDaemon) -> None:
         for path, body, words in (
             ("sync", {"domain": "project"}, "known are: "),
             ("sync", {"domain": "project:nowhere"}, "no project 'nowhere'"),
             ("consolidate", {"domain": "elsewhere"}, "domain is 'elsewhere'"),
             ("recall", {"query": "x", "domain": "elsewhere"}, "domain is 'elsewhere'"),
         ):
-            start, *_, error, complete = served.posted(f"/stream/{path}", **body)
+            start, *_, error, complete = served.post(f"/stream/{path}", **body)
             assert (start.event, error.event, complete.event) == ("start", "error", "complete")
             assert error.data.items() >= OFF.items()
             assert words in error.data["message"]
@@ -130,14 +132,14 @@ class TestOperations:
         ],
     )
     def test_what_makes_no_sense_is_refused_before_it_starts(
-        self, served: Served, path: str, body: Any
+        self, served: ServedDaemon, path: str, body: Any
     ) -> None:
         with served.http() as http:
             answer = http.post(f"/stream/{path}", json=body)
         assert answer.status_code == 422
         assert answer.json()["detail"]
 
-    def test_a_client_that_leaves_cancels_the_work(self, served: Served) -> None:
+    def test_a_client_that_leaves_cancels_the_work(self, served: ServedDaemon) -> None:
         """A long consolidation: it is left as soon as it has begun to merge."""
         words = [f"w{number:03}" for number in range(1_000)]
         records = []
@@ -157,40 +159,40 @@ class TestOperations:
                 each for each in events if "phase" in each.data and each.data["phase"] == "merging"
             )
             assert merging.data["total"] >= 250
-        until(lambda: "stream.cancelled" in served.home.log(), "it was cancelled", SECONDS)
+        wait_until(lambda: "stream.cancelled" in served.home.log(), "it was cancelled", SECONDS)
         undone = served.home.run("memory", "consolidate", "--undo", "--format", "json")
         assert 0 < undone.json()["undone"] < 250
 
 
 class TestEvents:
-    def test_events_come_as_they_are_recorded(self, served: Served, name: str) -> None:
+    def test_events_come_as_they_are_recorded(self, served: ServedDaemon, name: str) -> None:
         with served.stream("GET", "/stream/events", params={"session_id": name}) as events:
             start = next(events)
             assert start.event == "start"
             assert start.data == {"operation": "events", "params": {"session_id": name}}
-            served.say("another", f"{name}-0")
-            served.say(name, f"{name}-1", f"{name}-2", text="said")
+            served.ingest("another", f"{name}-0")
+            served.ingest(name, f"{name}-1", f"{name}-2", text="said")
             first = next(each for each in events if each.event == "event")
             assert first.data["event_id"] == f"{name}-1"
             assert first.data["text"] == "said"
             assert event_ids(events, 1) == [f"{name}-2"]
 
-    def test_those_of_a_project(self, served: Served, name: str) -> None:
+    def test_those_of_a_project(self, served: ServedDaemon, name: str) -> None:
         with served.stream("GET", "/stream/events", params={"project": name}) as events:
             assert next(events).event == "start"
-            served.say("a", f"{name}-0", project="another")
-            served.say("b", f"{name}-1", project=name)
+            served.ingest("a", f"{name}-0", project="another")
+            served.ingest("b", f"{name}-1", project=name)
             assert event_ids(events, 1) == [f"{name}-1"]
 
     def test_while_nothing_happens_the_connection_is_kept_alive(
-        self, served: Served, name: str
+        self, served: ServedDaemon, name: str
     ) -> None:
         with served.stream("GET", "/stream/events", params={"session_id": name}) as events:
             assert next(events).event == "start"
             assert next(events).event == COMMENT
 
     def test_who_comes_back_misses_nothing_and_is_told_nothing_twice(
-        self, served: Served, name: str
+        self, served: ServedDaemon, name: str
     ) -> None:
         said = [f"{name}-{number:02}" for number in range(60)]
 
@@ -205,49 +207,49 @@ class TestEvents:
 
         with served.stream("GET", "/stream/events", params={"session_id": name}) as events:
             token = next(events).token
-        served.say(name, *said[:20])
+        served.ingest(name, *said[:20])
         heard, token = follow(token, 5, by_header=True)
-        served.say(name, *said[20:40])
+        served.ingest(name, *said[20:40])
         more, token = follow(token, 30, by_header=False)
         served.home.stop()
         served.start()
-        served.say(name, *said[40:])
+        served.ingest(name, *said[40:])
         rest, _ = follow(token, 25, by_header=True)
         assert heard + more + rest == said
 
-    def test_nonsense_in_place_of_a_token_is_refused(self, served: Served) -> None:
+    def test_nonsense_in_place_of_a_token_is_refused(self, served: ServedDaemon) -> None:
         with served.http() as http:
             for token in ("x", "-1", "1.5", "999999999", "9" * 30):
                 answer = http.get("/stream/events", params={"since": token})
                 assert answer.status_code == 422, token
 
     def test_a_long_poll_answers_at_once_where_there_is_something(
-        self, served: Served, name: str
+        self, served: ServedDaemon, name: str
     ) -> None:
         with served.http() as http:
             query: dict[str, str | int] = {"session_id": name, "timeout": 0}
             begun = http.get("/stream/events", params=query).json()
             assert begun["events"] == []
-            served.say(name, f"{name}-1", f"{name}-2")
+            served.ingest(name, f"{name}-1", f"{name}-2")
             query |= {"since": begun["next"], "timeout": 300}
             found = http.get("/stream/events", params=query).json()
             assert [each["event_id"] for each in found["events"]] == [f"{name}-1", f"{name}-2"]
             query |= {"since": found["next"], "timeout": 0}
             assert http.get("/stream/events", params=query).json()["events"] == []
 
-    def test_a_long_poll_waits_for_what_comes(self, served: Served, name: str) -> None:
+    def test_a_long_poll_waits_for_what_comes(self, served: ServedDaemon, name: str) -> None:
         with served.http() as http, served.http() as other:
             now: dict[str, str | int] = {"session_id": name, "timeout": 0}
             since = other.get("/stream/events", params=now).json()["next"]
             headers = {"Accept": "application/json"}
             query = {"session_id": name, "since": since}
             request = http.build_request("GET", "/stream/events", params=query, headers=headers)
-            served.say(name, f"{name}-1")
+            served.ingest(name, f"{name}-1")
             (found,) = http.send(request).json()["events"]
             assert found["event_id"] == f"{name}-1"
 
 
-def test_no_more_than_the_limit_may_be_connected(served: Served, name: str) -> None:
+def test_no_more_than_the_limit_may_be_connected(served: ServedDaemon, name: str) -> None:
     path = f"/stream/events?session_id={name}"
     with served.http() as http:
         held = [http.send(http.build_request("GET", path), stream=True) for _ in range(5)]
@@ -258,7 +260,7 @@ def test_no_more_than_the_limit_may_be_connected(served: Served, name: str) -> N
             assert "streaming.max_connections" in refused.json()["detail"]
         assert http.get("/health").status_code == 200
         held.pop().close()
-        until(lambda: _is_served(http, path), "a seat is free")
+        wait_until(lambda: _is_served(http, path), "a seat is free")
         for each in held:
             each.close()
 
@@ -269,8 +271,8 @@ def _is_served(http: httpx.Client, path: str) -> bool:
 
 
 class TestServe:
-    def test_streams_have_a_port_of_their_own_until_ctrl_c(self, served: Served) -> None:
-        with serving(served.home, "sse") as (command, address):
+    def test_streams_have_a_port_of_their_own_until_ctrl_c(self, served: ServedDaemon) -> None:
+        with start_serve(served.home, "sse") as (command, address):
             with httpx.Client(base_url=f"http://{address}", headers=served.headers) as http:
                 assert http.get("/health").json() == {"status": "ok"}
                 found = http.post("/stream/recall", json={"query": "bread"})
@@ -282,13 +284,13 @@ class TestServe:
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"http://{address}/health")
 
-    def test_a_caller_that_goes_away_ends_it(self, served: Served) -> None:
-        with serving(served.home, "sse") as (command, address):
+    def test_a_caller_that_goes_away_ends_it(self, served: ServedDaemon) -> None:
+        with start_serve(served.home, "sse") as (command, address):
             command.kill()
             host, _, port = address.rpartition(":")
-            until(lambda: not _listens(host, int(port)), "nobody listens any more")
+            wait_until(lambda: not _listens(host, int(port)), "nobody listens any more")
 
-    def test_a_port_that_is_taken_is_told(self, served: Served) -> None:
+    def test_a_port_that_is_taken_is_told(self, served: ServedDaemon) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -298,19 +300,21 @@ class TestServe:
         assert f"127.0.0.1:{port}" in refused.errors
         assert "--port" in refused.errors
 
-    def test_other_machines_are_not_let_in_by_accident(self, served: Served) -> None:
+    def test_other_machines_are_not_let_in_by_accident(self, served: ServedDaemon) -> None:
         refused = served.home.run("memory", "serve", "--transport", "sse", "--host", "192.0.2.1")
         assert refused.code == 3
         assert "--host" in refused.errors
 
-    def test_mcp_is_installed_unless_it_is_not_wanted(self, served: Served) -> None:
+    def test_mcp_is_installed_unless_it_is_not_wanted(self, served: ServedDaemon) -> None:
         installed = served.home.run("memory", "install", "claude-code", "--dry-run")
         assert '"serve"' in installed.text
         installed = served.home.run("memory", "install", "claude-code", "--dry-run", "--no-mcp")
         assert '"serve"' not in installed.text
 
-    def test_pages_of_other_sites_are_let_in_where_that_is_wanted(self, served: Served) -> None:
-        with serving(served.home, "sse", "--cors") as (_, address):
+    def test_pages_of_other_sites_are_let_in_where_that_is_wanted(
+        self, served: ServedDaemon
+    ) -> None:
+        with start_serve(served.home, "sse", "--cors") as (_, address):
             asked = httpx.options(
                 f"http://{address}/stream/recall",
                 headers={

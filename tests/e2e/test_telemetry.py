@@ -80,7 +80,7 @@ def test_every_interface_sends_its_operations_and_no_words(collector: Collector)
     assert asked.status.code != Status.STATUS_CODE_ERROR
     assert asked.end_time_unix_nano > asked.start_time_unix_nano
     prompted = sent["hook user-prompt"]
-    assert prompted.trace_id.hex() == tracing.of_name("s-1").trace_id
+    assert prompted.trace_id.hex() == tracing.from_name("s-1").trace_id
     assert sent["cli memory show"].status.code == Status.STATUS_CODE_ERROR
     assert not any(WORDS.encode() in body for body in collector.received)
 

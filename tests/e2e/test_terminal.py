@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launching import Answer, Home, ProgramServer, until
+from tests.launching import Answer, Home, ProgramServer, wait_until
 
 RED = "\x1b[31m"
 ESCAPE = b"\x1b"
@@ -120,7 +120,7 @@ def test_a_prompt_is_shown_where_output_goes_to_a_file(
 def test_a_hidden_answer_is_not_shown_and_echo_comes_back(programs: ProgramServer) -> None:
     with programs.on_terminal("prompt", "--hidden") as screen:
         screen.read_until("Word: ")
-        until(lambda: not screen.echoes, "echo is off")
+        wait_until(lambda: not screen.echoes, "echo is off")
         screen.type("s3cret\n")
         assert screen.finish() == 0
         assert screen.echoes
@@ -131,7 +131,7 @@ def test_a_hidden_answer_is_not_shown_and_echo_comes_back(programs: ProgramServe
 def test_ctrl_c_at_a_hidden_prompt_brings_echo_back(programs: ProgramServer) -> None:
     with programs.on_terminal("prompt", "--hidden") as screen:
         screen.read_until("Word: ")
-        until(lambda: not screen.echoes, "echo is off")
+        wait_until(lambda: not screen.echoes, "echo is off")
         screen.type("s3c")
         screen.interrupt()
         assert screen.finish() == 130

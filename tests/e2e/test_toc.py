@@ -8,7 +8,7 @@ import pytest
 
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
-from tests.launching import until
+from tests.launching import wait_until
 from tests.memory_client import Client
 from tests.toc_conversations import (
     DAYS,
@@ -21,21 +21,23 @@ from tests.toc_conversations import (
     SECONDS,
     SHAPE,
     Toc,
-    around,
     assert_every_bullet_leads_to_its_events,
     conversation,
+    find_context,
+    make_event,
     millis,
-    said,
 )
 
 CROWD = 105
 CROWDED_DAY = "toc:day:2023-05-10"
 CROWDED = [
-    said(f"crowd-{n:03}", 0, millis("2023-05-10 06:00") + n * 1000, "user", f"Note number {n}.")
+    make_event(
+        f"crowd-{n:03}", 0, millis("2023-05-10 06:00") + n * 1000, "user", f"Note number {n}."
+    )
     for n in range(CROWD)
 ]
 LONG = [
-    said(
+    make_event(
         "long",
         number,
         millis("2022-02-02 10:00") + number * 1000,
@@ -304,7 +306,7 @@ class TestExpanding:
         for grip_id in self._grips(recorded, "toc:day:2026-01-30"):
             found = recorded.expand(grip_id, 100, 100)
             (itself,) = found.excerpt_events
-            wanted = around(RECORDED, itself.event_id)
+            wanted = find_context(RECORDED, itself.event_id)
             assert list(found.events_before) == wanted.before
             assert list(found.events_after) == wanted.after
             sessions.add(itself.session_id)
@@ -320,7 +322,7 @@ class TestExpanding:
     ) -> None:
         for grip_id in self._grips(recorded, "toc:day:2022-02-02"):
             found = recorded.expand(grip_id, before, after)
-            wanted = around(RECORDED, found.grip.event_id_start)
+            wanted = find_context(RECORDED, found.grip.event_id_start)
             size = min(3 if before is None else before, 100)
             assert list(found.events_before) == wanted.before[::-1][:size][::-1]
             size = min(3 if after is None else after, 100)
@@ -360,7 +362,9 @@ class TestLiving:
         assert seen[0].bullets
 
         # Although within the pause, what follows the end is a new segment.
-        more = said("lamp", 9, now + 4 * MINUTE, "user", "One more question about the lens motor.")
+        more = make_event(
+            "lamp", 9, now + 4 * MINUTE, "user", "One more question about the lens motor."
+        )
         client.ingest(more)
         toc.wait_for([talk, [more]])
         assert seen[-1] in toc.segments()
@@ -369,9 +373,9 @@ class TestLiving:
         client, toc = own
         now = int(time.time() * 1000)
         today = time.strftime("%Y-%m-%d", time.gmtime(now / 1000))
-        client.ingest(said("today", 0, now, "user", "Is the tide table loaded for today?"))
-        until(lambda: toc.find(f"toc:day:{today}") is not None, "today is there", SECONDS)
-        until(lambda: bool(toc.roots()), "and its year", SECONDS)
+        client.ingest(make_event("today", 0, now, "user", "Is the tide table loaded for today?"))
+        wait_until(lambda: toc.find(f"toc:day:{today}") is not None, "today is there", SECONDS)
+        wait_until(lambda: bool(toc.roots()), "and its year", SECONDS)
         assert f"toc:day:{today}" in [node.node_id for node in toc.walk()]
 
     def test_two_sessions_at_once_are_two_segments_of_their_day(
@@ -392,7 +396,7 @@ class TestLiving:
         at = millis("2026-01-30 09:00")
         gap = 30 * MINUTE
         events = [
-            said("pauses", number, at + ms, "user", f"Remark {number} on the harbour crane.")
+            make_event("pauses", number, at + ms, "user", f"Remark {number} on the harbour crane.")
             for number, ms in enumerate((0, gap - 1, 2 * gap - 1))
         ]
         client.ingest_all(events)
@@ -408,9 +412,9 @@ class TestLiving:
         morning, noon = toc.children("toc:day:2026-01-30")
 
         text = "The decisive error: the harbour master renamed the pier in November."
-        late = said("ferry", 90, FERRY_MORNING[2].timestamp_ms + 1, "user", text)
+        late = make_event("ferry", 90, FERRY_MORNING[2].timestamp_ms + 1, "user", text)
         client.ingest(late)
-        until(
+        wait_until(
             lambda: toc.node(morning.node_id).version > morning.version,
             "the morning was written anew",
             SECONDS,
@@ -429,20 +433,20 @@ class TestLiving:
         client, toc = own
         at = millis("2026-01-30 09:00")
         texts = ("The kiln runs hot.", "The kiln thermostat drifts.", "Replace the thermocouple.")
-        one = [said("kiln", 1, at, "user", texts[0])]
-        two = [said("kiln", 2, at + 40 * MINUTE, "user", texts[1])]
+        one = [make_event("kiln", 1, at, "user", texts[0])]
+        two = [make_event("kiln", 2, at + 40 * MINUTE, "user", texts[1])]
         client.ingest_all([*one, *two])
         toc.settle()
         toc.wait_for([one, two])
 
-        between = said("kiln", 3, at + 20 * MINUTE, "user", texts[2])
+        between = make_event("kiln", 3, at + 20 * MINUTE, "user", texts[2])
         client.ingest(between)
         toc.settle()
         toc.wait_for([[*one, between, *two]])
         toc.settle()
         (joined,) = toc.segments()
 
-        first = said("kiln", 4, at - 10 * MINUTE, "user", "When was the kiln last serviced?")
+        first = make_event("kiln", 4, at - 10 * MINUTE, "user", "When was the kiln last serviced?")
         client.ingest(first)
         toc.settle()
         toc.wait_for([[first, *one, between, *two]])
@@ -457,14 +461,18 @@ class TestLiving:
         self, own: tuple[Client, Toc]
     ) -> None:
         client, toc = own
-        after = [said("owl", 1, millis("2026-05-01 00:05"), "user", "The owl camera is blind.")]
+        after = [
+            make_event("owl", 1, millis("2026-05-01 00:05"), "user", "The owl camera is blind.")
+        ]
         client.ingest_all(after)
         toc.settle()
         toc.wait_for([after])
         toc.settle()
         assert toc.find("toc:day:2026-05-01") is not None
 
-        before = said("owl", 2, millis("2026-04-30 23:55"), "user", "Check the owl camera now.")
+        before = make_event(
+            "owl", 2, millis("2026-04-30 23:55"), "user", "Check the owl camera now."
+        )
         client.ingest(before)
         toc.settle()
         toc.wait_for([[before, *after]])

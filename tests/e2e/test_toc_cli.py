@@ -18,7 +18,7 @@ from tests.toc_conversations import (
     SEGMENTS,
     Toc,
     conversation,
-    said,
+    make_event,
 )
 
 OK, GENERAL, USAGE, NOT_FOUND, INVALID = 0, 1, 2, 10, 11
@@ -349,7 +349,7 @@ class TestVersions:
             toc.settle()
             (before,) = toc.segments()
             text = "The decisive error was that the catalogue lock is never released."
-            client.ingest(said("night", 50, NIGHT[1].timestamp_ms + 1, "user", text))
+            client.ingest(make_event("night", 50, NIGHT[1].timestamp_ms + 1, "user", text))
             toc.settle()
             (after,) = toc.segments()
         assert after.version == before.version + 1
@@ -367,13 +367,13 @@ class TestVersions:
         now = int(time.time() * 1000) - MINUTE
         with Client(f"127.0.0.1:{empty.status()['grpc_port']}") as client:
             toc = Toc(client)
-            client.ingest(said("open", 0, now, "user", "How do we seal the cistern lid?"))
+            client.ingest(make_event("open", 0, now, "user", "How do we seal the cistern lid?"))
             toc.settle()
             (segment,) = toc.segments()
             words = ("memory-daemon", "query", "node", segment.node_id, "--history")
             (present,) = empty.run(*words, "--format", "json").json()["versions"]
             assert present["version"] == segment.version
-            client.ingest(said("open", 1, now + 1000, "end"))
+            client.ingest(make_event("open", 1, now + 1000, "end"))
             toc.settle()
             (closed,) = toc.segments()
         assert shown(empty.run(*words)).startswith(

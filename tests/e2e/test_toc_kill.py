@@ -22,7 +22,7 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
 from agent_memory.proto import memory_pb2 as pb
 from tests.daemon_process import Daemon
-from tests.launching import until
+from tests.launching import wait_until
 from tests.memory_client import assert_unavailable
 from tests.toc_conversations import (
     EVERYTHING,
@@ -32,8 +32,8 @@ from tests.toc_conversations import (
     SEGMENTS,
     Toc,
     assert_every_bullet_leads_to_its_events,
+    make_event,
     millis,
-    said,
 )
 
 SEED = 20260130
@@ -62,7 +62,7 @@ def _conversations(dice: random.Random) -> list[pb.Event]:
             who = dice.choice(("user", "assistant", "tool", "user", "assistant"))
             if dice.random() < 0.03:
                 who, text = "end", ""
-            events.append(said(session, number, at, who, text * dice.choice((1, 1, 1, 20))))
+            events.append(make_event(session, number, at, who, text * dice.choice((1, 1, 1, 20))))
     events.sort(key=lambda event: event.timestamp_ms + dice.randrange(120) * MINUTE)
     return events
 
@@ -168,7 +168,7 @@ def test_killed_once_it_catches_up_by_itself(daemon: Daemon, number: int) -> Non
     with daemon.client() as client:
         toc = Toc(client)
         # From the years down, and by their digests: the night's talk has reached the year.
-        until(lambda: len(toc.segments()) == 6, "every segment is there", SECONDS)
+        wait_until(lambda: len(toc.segments()) == 6, "every segment is there", SECONDS)
         daemon.kill()
     _assert_partition(daemon, EVERYTHING)
 
@@ -210,7 +210,7 @@ def test_while_it_is_killed_a_client_is_told_to_try_again(daemon: Daemon) -> Non
 
 
 def _kill_when(daemon: Daemon, toc: Toc, trigger: Trigger) -> None:
-    until(lambda: trigger(toc), "the moment to kill", SECONDS)
+    wait_until(lambda: trigger(toc), "the moment to kill", SECONDS)
     daemon.kill()
 
 
@@ -240,7 +240,7 @@ def _assert_whole(daemon: Daemon, events: list[pb.Event]) -> None:
         _check_partition(toc, log, events)
         _check_versions(store, toc)
         for level in (Level.DAY, Level.WEEK, Level.MONTH, Level.YEAR):
-            assert toc.dirty(level, limit=10) == []
+            assert toc.list_dirty(level, limit=10) == []
 
 
 def _check_partition(toc: StoredToc, log: StoredEventLog, events: list[pb.Event]) -> None:
@@ -252,7 +252,7 @@ def _check_partition(toc: StoredToc, log: StoredEventLog, events: list[pb.Event]
     for session in {event.session_id for event in stored}:
         members = [event for event in stored if event.session_id == session]
         beginning = Position(at_ms=Millis(0), event_id=EventId(""))
-        for segment in toc.segments(SessionId(session), beginning, limit=NUMBERS):
+        for segment in toc.list_segments(SessionId(session), beginning, limit=NUMBERS):
             inside = [
                 event.event_id
                 for event in members
@@ -262,8 +262,8 @@ def _check_partition(toc: StoredToc, log: StoredEventLog, events: list[pb.Event]
             held.update(inside)
             leaves.add(segment.node_id)
     assert held == Counter(event.event_id for event in stored)
-    assert set(toc.below("toc:segment:", after=None, limit=NUMBERS)) == leaves
-    days = toc.nodes(toc.below("toc:day:", after=None, limit=NUMBERS))
+    assert set(toc.list_ids("toc:segment:", after=None, limit=NUMBERS)) == leaves
+    days = toc.get_nodes(toc.list_ids("toc:day:", after=None, limit=NUMBERS))
     listed = Counter(child for day in days if day is not None for child in day.child_ids)
     assert listed == Counter(leaves)
 
@@ -276,31 +276,31 @@ def _check_versions(store: CommittedStore, toc: StoredToc) -> None:
     for key in rows:
         name, mark, number = key.decode().partition(":v")
         if mark:
-            node = toc.version(NodeId(name), int(number))
+            node = toc.get_version(NodeId(name), int(number))
             assert node is not None
             assert (node.node_id, node.version) == (name, int(number))
         else:
             assert not toc_codec.decode_pointer(pointers[key])[1]
     for key, value in pointers.items():
         version, kept = toc_codec.decode_pointer(value)
-        (present,) = toc.nodes([NodeId(key.decode())])
+        (present,) = toc.get_nodes([NodeId(key.decode())])
         assert present is not None
         assert present.version == version
-        history = [node.version for node in toc.history(present.node_id, limit=NUMBERS)]
+        history = [node.version for node in toc.list_versions(present.node_id, limit=NUMBERS)]
         assert history == sorted(set(history), reverse=True)
         assert max([*history, version]) == version
         assert (version in history) == kept
         for grip_id in present.grip_ids():
-            grip = toc.grips([grip_id])[0]
+            grip = toc.get_grips([grip_id])[0]
             assert grip is not None
-            assert toc.nodes([grip.node_id]) != [None]
+            assert toc.get_nodes([grip.node_id]) != [None]
 
 
 def _all(log: StoredEventLog) -> list[Event]:
     events: list[Event] = []
     after: Position | None = None
     while True:
-        page = log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=1000)
+        page = log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=1000)
         events += page.events
         if page.next is None:
             return events

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import agent_memory
-from tests.launching import Answer, Home, until
-from tests.mcp_clients import Lines
+from tests.launching import Answer, Home, wait_until
+from tests.mcp_clients import LineClient
 
 NEWER = "9.9.9"
 PACKAGE = Path(agent_memory.__file__).parent
@@ -27,7 +27,7 @@ class Newer:
         shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         self._change(package / "__init__.py", '"0.1.0"', f'"{NEWER}"')
         self._change(package / "launcher/relay.py", 'VERSION = "0.1.0"', f'VERSION = "{NEWER}"')
-        schema = package / "adapters/storage/schema.py"
+        schema = package / "platform/store/schema.py"
         self._change(schema, "VERSION = 1", "VERSION = 2")
         self._change(schema, MIGRATIONS, MIGRATIONS.replace("{}", "{2: lambda store: None}"))
         venv.create(folder / "venv", with_pip=False, symlinks=True)
@@ -88,15 +88,15 @@ def test_a_newer_daemon_is_not_said_to_be_replaced(newer: Newer) -> None:
 def test_an_mcp_client_that_asks_nothing_keeps_no_older_daemon(newer: Newer) -> None:
     with Home() as home:
         home.serve()
-        with Lines(home) as client:
+        with LineClient(home) as client:
             client.call(1, "memory_status")
-            assert client.told()["id"] == 1
+            assert client.receive()["id"] == 1
             status = newer.run(home, "memory-daemon", "status", "--format", "json")
             assert status.json()["version"] == NEWER, status
-            assert client.ended() == (0, b"")
-        with Lines(home) as client:  # as clients start it again
+            assert client.wait_exit() == (0, b"")
+        with LineClient(home) as client:  # as clients start it again
             client.call(1, "memory_status")
-            assert client.told()["id"] == 1
+            assert client.receive()["id"] == 1
 
 
 def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_migrated(
@@ -119,7 +119,7 @@ def test_an_idle_older_daemon_is_replaced_and_its_store_backed_up_before_it_is_m
         assert (answer.code, "upgrade" in answer.errors) == (4, True)
         answer = home.run("memory-daemon", "admin", "restore", str(place), "--force")
         assert answer.code == 0, answer.errors
-        home.started()
+        home.start_daemon()
         found = home.run("memory", "recall", "RocksDB", "--domain", "user").text
         assert "Use RocksDB" in found
         assert os.listdir(home.data / "upgrades") == [place.name]  # noqa: PTH208
@@ -144,7 +144,7 @@ def test_a_busy_older_daemon_goes_on_until_it_is_idle(newer: Newer) -> None:
             assert home.pid() == pid
             screen.type("n\n")
             assert screen.finish() == 1
-        until(lambda: home.pid() != pid, "it has made way")
+        wait_until(lambda: home.pid() != pid, "it has made way")
         assert newer.run(home, "memory-daemon", "status").code == 1
         assert newer.run(home, "memory", "recall", "anything").code == 0
         status = newer.run(home, "memory-daemon", "status", "--format", "json").json()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import Client, message
 
 EVENTS = 300
@@ -46,7 +46,7 @@ def kill(home: Home) -> None:
     pid = home.pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not home.processes(), "it is gone")
+    wait_until(lambda: not home.processes(), "it is gone")
 
 
 def flip(path: Path, place: float) -> None:
@@ -62,7 +62,7 @@ def largest(home: Home, pattern: str) -> Path:
 def test_what_is_sound_is_called_so(home: Home) -> None:
     ingest(home, range(20))
     assert home.run("memory", "capture", "decisions", "Verify what is stored").code == 0
-    until(lambda: home.run("memory-daemon", "admin", "verify").code == 0, "all is sound")
+    wait_until(lambda: home.run("memory-daemon", "admin", "verify").code == 0, "all is sound")
     answer = home.run("memory-daemon", "admin", "verify", "--format", "json")
     assert answer.json()["sound"] is True
     assert answer.json()["rows"] > 80
@@ -117,7 +117,7 @@ def test_a_damaged_table_is_repaired_while_no_daemon_runs(home: Home) -> None:
     assert "Repaired:" in repaired.text
     assert list(home.data.glob("db.damaged-*/*.sst"))
     home.serve()
-    until(lambda: home.run("memory-daemon", "admin", "verify").code == 0, "all is sound")
+    wait_until(lambda: home.run("memory-daemon", "admin", "verify").code == 0, "all is sound")
     ingest(home, range(EVENTS))  # what was lost is taken again, what was not is known
     with Client(f"unix:{socket(home)}") as client:
         assert len(client.all_events()) == EVENTS

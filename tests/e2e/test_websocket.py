@@ -19,8 +19,8 @@ from agent_memory.interfaces.http.websocket import (
     MAX_SUBSCRIPTIONS,
     TRY_AGAIN_LATER,
 )
-from tests.launching import SECONDS, Home, until
-from tests.streaming import Served, ask, ask_async, serving, told
+from tests.launching import SECONDS, Home, wait_until
+from tests.streaming import ServedDaemon, ask, ask_async, receive, start_serve
 
 LIMIT = 5
 ABNORMAL = 1006
@@ -28,41 +28,43 @@ INVALID, MISSING, OTHER = -32002, -32001, -32000
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def served() -> Iterator[ServedDaemon]:
     with Home() as home:
         home.environ["MEMORY_STREAMING__MAX_CONNECTIONS"] = str(LIMIT)
-        yield Served(home)
+        yield ServedDaemon(home)
 
 
 @pytest.fixture
-def ws(served: Served) -> Iterator[ClientConnection]:
+def ws(served: ServedDaemon) -> Iterator[ClientConnection]:
     with served.socket() as connected:
         yield connected
 
 
 def answered(ws: ClientConnection, **request: Any) -> dict[str, Any]:
     ask(ws, **request)
-    return told(ws)
+    return receive(ws)
 
 
 def assert_alive(ws: ClientConnection) -> None:
     assert answered(ws, operation="ping", id="alive") == {"type": "pong", "id": "alive"}
 
 
-def test_recall_gives_each_result_and_then_the_sum(served: Served, ws: ClientConnection) -> None:
+def test_recall_gives_each_result_and_then_the_sum(
+    served: ServedDaemon, ws: ClientConnection
+) -> None:
     uri = served.capture("Use PostgreSQL for orders")
     ask(ws, operation="recall", query="PostgreSQL", id=7)
-    result = told(ws)
+    result = receive(ws)
     assert (result["type"], result["id"]) == ("result", 7)
     assert result["data"]["memory"]["uri"] == uri
     assert result["data"]["score"] == result["data"]["memory"]["score"]
-    complete = told(ws)
+    complete = receive(ws)
     assert (complete["type"], complete["id"], complete["success"]) == ("complete", 7, True)
     assert complete["result"]["total"] == 1
 
 
 def test_what_is_subscribed_to_is_told_until_it_is_no_more(
-    served: Served, ws: ClientConnection, name: str
+    served: ServedDaemon, ws: ClientConnection, name: str
 ) -> None:
     uri = "subcog://project:work/decisions"
     assert answered(ws, operation="subscribe", uri=uri, id="a") == {
@@ -72,13 +74,13 @@ def test_what_is_subscribed_to_is_told_until_it_is_no_more(
     }
     served.capture(f"not of it {name}", namespace="learnings")
     made = served.capture(f"first {name}")
-    change = told(ws)
+    change = receive(ws)
     assert change.keys() == {"type", "uri", "memory"}
     assert (change["type"], change["uri"]) == ("change", made)
     assert change["memory"]["summary"] == f"first {name}"
 
     served.home.run("memory", "archive", made)
-    assert told(ws)["memory"]["status"] == "archived"
+    assert receive(ws)["memory"]["status"] == "archived"
 
     assert answered(ws, operation="unsubscribe", uri=uri)["type"] == "unsubscribed"
     served.capture(f"second {name}")
@@ -86,23 +88,27 @@ def test_what_is_subscribed_to_is_told_until_it_is_no_more(
     assert answered(ws, operation="unsubscribe", uri=uri)["code"] == MISSING
 
 
-def test_events_of_a_session_are_told(served: Served, ws: ClientConnection, name: str) -> None:
+def test_events_of_a_session_are_told(
+    served: ServedDaemon, ws: ClientConnection, name: str
+) -> None:
     wanted = {"session_id": name}
     assert answered(ws, operation="subscribe", events=wanted)["type"] == "subscribed"
-    served.say("another", f"{name}-0")
-    served.say(name, f"{name}-1")
-    found = told(ws)
+    served.ingest("another", f"{name}-0")
+    served.ingest(name, f"{name}-1")
+    found = receive(ws)
     assert found["type"] == "event"
     assert found["event"]["event_id"] == f"{name}-1"
     assert found["token"].isdecimal()
 
 
-def test_a_subscription_holds_nothing_up(served: Served, ws: ClientConnection, name: str) -> None:
+def test_a_subscription_holds_nothing_up(
+    served: ServedDaemon, ws: ClientConnection, name: str
+) -> None:
     for uri in ("all", "project", "decisions"):  # what is in several is told once
         assert answered(ws, operation="subscribe", uri=uri)["type"] == "subscribed"
     assert_alive(ws)
     served.capture(f"of all {name}")
-    assert told(ws)["type"] == "change"
+    assert receive(ws)["type"] == "change"
     assert_alive(ws)
 
 
@@ -136,7 +142,7 @@ def test_nonsense_is_answered_and_the_connection_lives(
     ws: ClientConnection, message: str | bytes
 ) -> None:
     ws.send(message)
-    answer = told(ws)
+    answer = receive(ws)
     assert (answer["type"], answer["code"]) == ("error", INVALID)
     assert answer["message"]
     assert_alive(ws)
@@ -152,7 +158,7 @@ def test_subscriptions_are_limited(ws: ClientConnection) -> None:
     for number in range(MAX_SUBSCRIPTIONS):
         ask(ws, operation="subscribe", uri=f"project:p{number}")
     ask(ws, operation="subscribe", uri="project:p0")  # it is there already
-    assert {told(ws)["type"] for _ in range(MAX_SUBSCRIPTIONS + 1)} == {"subscribed"}
+    assert {receive(ws)["type"] for _ in range(MAX_SUBSCRIPTIONS + 1)} == {"subscribed"}
     assert answered(ws, operation="subscribe", uri="user")["code"] == OTHER
     assert answered(ws, operation="unsubscribe", uri="project:p0")["type"] == "unsubscribed"
     assert answered(ws, operation="subscribe", uri="user")["type"] == "subscribed"
@@ -163,7 +169,7 @@ def test_recalls_at_once_are_limited_and_all_are_answered(ws: ClientConnection) 
         ask(ws, operation="recall", query="bread and butter", id=number)
     ended: dict[int, str] = {}
     while len(ended) < 50:
-        found = told(ws)
+        found = receive(ws)
         if found["type"] != "result":
             ended[found["id"]] = found["type"]
     assert set(ended.values()) <= {"complete", "error"}
@@ -171,7 +177,7 @@ def test_recalls_at_once_are_limited_and_all_are_answered(ws: ClientConnection) 
     assert_alive(ws)
 
 
-def test_no_more_than_the_limit_may_be_connected(served: Served) -> None:
+def test_no_more_than_the_limit_may_be_connected(served: ServedDaemon) -> None:
     def refusal() -> Response | None:
         try:
             with served.socket():
@@ -179,7 +185,7 @@ def test_no_more_than_the_limit_may_be_connected(served: Served) -> None:
         except InvalidStatus as exc:
             return exc.response
 
-    until(lambda: refusal() is None, "those of other tests have left")
+    wait_until(lambda: refusal() is None, "those of other tests have left")
     with ExitStack() as stack:
         held = [stack.enter_context(served.socket()) for _ in range(LIMIT)]
         refused = refusal()
@@ -190,26 +196,28 @@ def test_no_more_than_the_limit_may_be_connected(served: Served) -> None:
         with served.http() as http:  # another transport has seats of its own
             assert "event: complete" in http.post("/stream/recall", json={}).text
         held.pop().close()
-        until(lambda: refusal() is None, "a seat is free")
+        wait_until(lambda: refusal() is None, "a seat is free")
         for each in held:
             assert_alive(each)
 
 
-def test_a_reader_that_takes_nothing_is_dropped(served: Served, name: str) -> None:
+def test_a_reader_that_takes_nothing_is_dropped(served: ServedDaemon, name: str) -> None:
     """What it does not take is more than may wait for it."""
     asyncio.run(_frozen(served, name))
 
 
-async def _frozen(served: Served, name: str) -> None:
+async def _frozen(served: ServedDaemon, name: str) -> None:
     async with served.socket_async() as frozen, served.socket_async() as other:
         assert await ask_async(frozen, operation="subscribe", events={"session_id": name})
         assert await ask_async(other, operation="subscribe", events={"session_id": "b"})
         frozen.transport.pause_reading()
         many = [f"{name}-{number}" for number in range(40)]
-        await asyncio.to_thread(served.say, name, *many, text="x" * 1_000_000)
-        dropped = partial(until, lambda: "websocket.dropped" in served.home.log(), "it is dropped")
+        await asyncio.to_thread(served.ingest, name, *many, text="x" * 1_000_000)
+        dropped = partial(
+            wait_until, lambda: "websocket.dropped" in served.home.log(), "it is dropped"
+        )
         await asyncio.to_thread(dropped)
-        await asyncio.to_thread(served.say, "b", f"{name}-b")
+        await asyncio.to_thread(served.ingest, "b", f"{name}-b")
         assert json.loads(await other.recv())["event"]["event_id"] == f"{name}-b"
         frozen.transport.resume_reading()
         with suppress(ConnectionClosed):
@@ -218,8 +226,8 @@ async def _frozen(served: Served, name: str) -> None:
         assert frozen.close_code in (TRY_AGAIN_LATER, ABNORMAL)  # it may be too late to tell
 
 
-def test_a_port_of_its_own_answers_at_both_places(served: Served) -> None:
-    with serving(served.home, "websocket") as (command, address):
+def test_a_port_of_its_own_answers_at_both_places(served: ServedDaemon) -> None:
+    with start_serve(served.home, "websocket") as (command, address):
         for path in ("/ws", "/"):
             with served.socket(path, address=address) as ws:
                 assert_alive(ws)
@@ -227,14 +235,14 @@ def test_a_port_of_its_own_answers_at_both_places(served: Served) -> None:
         assert command.wait(SECONDS) == 130
 
 
-def test_a_daemon_that_stops_says_good_bye(served: Served) -> None:
+def test_a_daemon_that_stops_says_good_bye(served: ServedDaemon) -> None:
     """The last one here: the daemon is gone."""
     with served.socket() as ws, served.stream("GET", "/stream/events") as events:
         assert answered(ws, operation="subscribe", uri="all")["type"] == "subscribed"
         assert next(events).event == "start"
         served.home.stop()
         with pytest.raises(ConnectionClosed) as closed:
-            told(ws)
+            receive(ws)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1012  # it restarts
         assert list(events) == []

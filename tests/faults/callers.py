@@ -33,7 +33,7 @@ _FAILURES = (
     grpc.RpcError,
     http.client.HTTPException,
     OSError,
-    relay.Lost,
+    relay.ConnectionLost,
     AssertionError,
     ValueError,
 )
@@ -100,14 +100,14 @@ class Callers:
     def hook(self, given: bytes, nonce: str, at_ms: int) -> bool:
         """Whether the daemon has answered; a launcher leaves it in the spool if not."""
         call = self._hello("hook", ["hook", "user-prompt"], nonce)
-        call += relay.frame(relay.GIVEN, b"%d\n" % at_ms + given)
+        call += relay.frame(relay.HOOK_INPUT, b"%d\n" % at_ms + given)
         with suppress(Unacknowledged):
             return self._converse(call)[1] != b""
         return False
 
     def drain(self) -> None:
         """Tell the daemon that something was left in the spool."""
-        call = self._hello("hook", ["hook", "drain"]) + relay.frame(relay.GIVEN, b"0\n")
+        call = self._hello("hook", ["hook", "drain"]) + relay.frame(relay.HOOK_INPUT, b"0\n")
         with suppress(Unacknowledged):
             self._converse(call)
 

@@ -22,7 +22,7 @@ from tests.faults.injecting import Fault, Traced, most_calls
 from tests.faults.ledger import Kind, Ledger, Unacknowledged
 from tests.faults.mounting import Mounted
 from tests.faults.work import SCOPE, Work, digest, run_toc_jobs, shown
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.searching import Search
 from tests.web import Web
 
@@ -47,8 +47,8 @@ class Scene:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.disk = Path(home.environ["XDG_DATA_HOME"])
-        self.project = git_repositories.made(self.disk / "project")
-        remote = git_repositories.made(home.folder / "remote.git", bare=True)
+        self.project = git_repositories.make_repository(self.disk / "project")
+        remote = git_repositories.make_repository(home.folder / "remote.git", bare=True)
         self.project.git("remote", "add", "origin", str(remote.folder))
         self.project.git("push", "--quiet", "origin", "main")
         self.ledger = Ledger(moment=lambda: 1)
@@ -135,7 +135,7 @@ class Scene:
         for pid in self.home.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        until(lambda: not self.home.processes(), "nothing of it is left")
+        wait_until(lambda: not self.home.processes(), "nothing of it is left")
 
     @contextmanager
     def callers(self, seconds: float = PATIENT) -> Iterator[Callers]:
@@ -179,7 +179,7 @@ class Scene:
             return [*folder.glob("*.json")]
 
         try:
-            until(lambda: not waiting(), "the spool is empty", DERIVED_SECONDS)
+            wait_until(lambda: not waiting(), "the spool is empty", DERIVED_SECONDS)
         except AssertionError:
             faults.append(f"left in the spool: {waiting()}")
         faults += [f"set aside: {each.name}" for each in folder.glob("*.damaged")]
@@ -215,7 +215,7 @@ class Scene:
             return bool(callers.daemon("admin", "index-stats")["words_waiting"])
 
         try:
-            until(lambda: not waiting(), "the index has caught up", DERIVED_SECONDS)
+            wait_until(lambda: not waiting(), "the index has caught up", DERIVED_SECONDS)
         except AssertionError as exc:
             faults.append(str(exc))
         search, there = Search(callers.client), sorted(records[Kind.EVENT])

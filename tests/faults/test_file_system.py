@@ -12,7 +12,7 @@ import pytest
 from tests.faults import mounting
 from tests.faults.disk import Rename, Sync, Write, read_folder
 from tests.faults.mounting import Mounted
-from tests.git_repositories import made
+from tests.git_repositories import make_repository
 
 pytestmark = pytest.mark.skipif(bool(mounting.obstacle()), reason=mounting.obstacle())
 
@@ -72,7 +72,7 @@ def test_it_does_what_a_real_one_does(disk: Mounted, tmp_path: Path, seed: int) 
 
 
 def test_git_works_on_it(disk: Mounted) -> None:
-    repository = made(disk.folder / "app", commits=3)
+    repository = make_repository(disk.folder / "app", commits=3)
     assert repository.succeeds("fsck", "--strict")
     shutil.rmtree(repository.folder)
     assert list(disk.folder.iterdir()) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
-from agent_memory.features.secrets.adapters.factory import made
+from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
@@ -18,7 +18,7 @@ from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.proto import memory_pb2 as pb
 from tests.faults.callers import Callers, now_ms
 from tests.faults.ledger import Key, Kind, Ledger, Unacknowledged, Value
-from tests.hook_inputs import claude
+from tests.hook_inputs import encode_claude
 from tests.memory_client import message
 from tests.toc_conversations import ROLLUP, SEGMENTS
 
@@ -132,7 +132,7 @@ class Work:
 
     def _hook(self, dice: random.Random, tell: Callable[[bytes, str, int], bool]) -> None:
         text = f"Is quay {self.seed}-{next(self._numbers)} free? {dice.randrange(1 << 40):x}"
-        given = claude(
+        given = encode_claude(
             "UserPromptSubmit", session=f"hooks-{self.seed}", folder=self.folder, prompt=text
         )
         nonce, at_ms = f"{self.seed}-{text}", now_ms()
@@ -153,7 +153,7 @@ class Work:
         )
         spooling = Spooling(spool=SpoolFolder(self.spool), secrets=_filter())
         try:
-            spooling.keep(inputs.read(delivery).told)
+            spooling.keep(inputs.parse_delivery(delivery).call)
         except (AgentMemoryError, OSError) as exc:
             raise Unacknowledged(repr(exc)) from exc
 
@@ -173,7 +173,7 @@ WORDS = ("anchor", "berth", "crane", "dredger", "eddy", "ferry", "gangway", "haw
 
 @cache
 def _filter() -> SecretsFilter:
-    return made("redact", ())
+    return build_filter("redact", ())
 
 
 def digest(data: bytes) -> str:

@@ -14,14 +14,14 @@ from agent_memory.client import MemoryClient
 from agent_memory.client.errors import RpcError
 from agent_memory.interfaces import wire
 from agent_memory.proto import memory_pb2 as pb
-from tests.launching import Home, until
+from tests.launching import Home, wait_until
 from tests.memory_client import SERVICE, Client
-from tests.sessions_told import START, THUMBNAILS, told
+from tests.sessions_told import START, THUMBNAILS, build_session
 from tests.web import Web
 
 END = START + 10**9
 QUESTION = "why does the rotated picture lie on its side"
-EVENTS = told("pictures", THUMBNAILS, project="thumbnails")
+EVENTS = build_session("pictures", THUMBNAILS, project="thumbnails")
 
 Answer = dict[str, Any]
 
@@ -254,12 +254,12 @@ def faces() -> Iterator[dict[str, Face]]:
         client = stack.enter_context(Client(target))
         api = stack.enter_context(web.client())
         library = stack.enter_context(MemoryClient.connect(target))
-        assert all(each.created for each in client.ingest_all(map(wire.event_out, EVENTS)))
+        assert all(each.created for each in client.ingest_all(map(wire.event_to_proto, EVENTS)))
         fact = {"key": "orientation", "value": "pictures are turned upright before a resize"}
         assert api.post("/api/v1/memories/facts/", json=fact).status_code == 201
         for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):
             library.run_job(job)
-        until(lambda: bool(library.get_toc_root()), "a table of contents")
+        wait_until(lambda: bool(library.get_toc_root()), "a table of contents")
         yield {
             "gRPC": Grpc(client),
             "REST": Rest(api),

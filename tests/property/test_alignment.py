@@ -33,7 +33,7 @@ def test_any_passage_quoted_as_it_stands_is_found(
     text = data.draw(st.sampled_from(conversation.spoken)).text
     start = data.draw(st.integers(0, len(text)))
     quote = text[start : data.draw(st.integers(start, len(text)))]
-    said_of_it = phrases.words(quote).stems.keys() - conversation.speakers
+    said_of_it = phrases.split_words(quote).stems.keys() - conversation.speakers
     # Shorter ones stand anywhere; and words of reporting, as "the user asked", tell nothing.
     if len("".join(quote.split())) > 20 and "SQLite" in quote and said_of_it:
         (found,) = conversation.support(quote, quote)
@@ -47,7 +47,7 @@ def test_words_that_nobody_said_are_never_supported(
     conversation = alignment.read(said)
     bullet = " ".join(words)
     heard = {stem for one in conversation.sentences for stem in one.stems}
-    if not heard & phrases.words(bullet).stems.keys():
+    if not heard & phrases.split_words(bullet).stems.keys():
         assert conversation.support(bullet) == ()
 
 

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from agent_memory.features.runs.adapters import event_stream
 from agent_memory.features.runs.adapters.event_stream import EventTooLong, events
-from agent_memory.features.runs.adapters.tool_calls import MAX_CALLS, CallDelta, Calls, TooManyCalls
-from agent_memory.features.runs.model.chats import Call, CallId
+from agent_memory.features.runs.adapters.tool_calls import (
+    MAX_CALLS,
+    CallAssembler,
+    CallDelta,
+    TooManyCalls,
+)
+from agent_memory.features.runs.model.chats import CallId, ToolCall
 
 ENDS = (b"\n", b"\r\n", b"\r")
 # Of an event: its line's and that of the empty one. A CR and an LF would be one.
@@ -127,15 +132,15 @@ WORD = st.text(st.sampled_from("abc_9"), min_size=1, max_size=8)
 CALLS = st.lists(st.tuples(WORD, ARGUMENTS), min_size=1, max_size=4)
 
 
-def made(deltas: Iterable[dict[str, Any]], taken: Sequence[str] = ()) -> tuple[Call, ...]:
-    calls = Calls()
+def made(deltas: Iterable[dict[str, Any]], taken: Sequence[str] = ()) -> tuple[ToolCall, ...]:
+    calls = CallAssembler()
     for each in deltas:
         calls.add(msgspec.json.decode(json.dumps(each), type=CallDelta))
     new = count()
-    return calls.done([CallId(each) for each in taken], lambda: f"new-{next(new)}")
+    return calls.finish([CallId(each) for each in taken], lambda: f"new-{next(new)}")
 
 
-def told(calls: Iterable[Call]) -> list[tuple[str, Any]]:
+def told(calls: Iterable[ToolCall]) -> list[tuple[str, Any]]:
     return [(call.name, json.loads(call.arguments)) for call in calls]
 
 
@@ -197,7 +202,7 @@ def test_calls_that_come_interleaved_are_told_apart_by_their_index(
 @pytest.mark.parametrize("given_id", [None, "", "has a line\nend", "x" * 129, "wörd", "taken"])
 def test_an_id_that_cannot_be_used_is_replaced(given_id: str | None) -> None:
     (call,) = made([{"id": given_id, "function": {"name": "f"}}], taken=["taken"])
-    assert call == Call(call_id=CallId("new-0"), name="f", arguments="{}")
+    assert call == ToolCall(call_id=CallId("new-0"), name="f", arguments="{}")
 
 
 def test_ids_that_a_server_repeats_are_told_apart() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import extracting
-from agent_memory.features.toc.model.summaries import Child, ChildBullet, Utterance
+from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Utterance
 from agent_memory.kernel.ids import EventId, Millis
 from agent_memory.kernel.text import sentences
 
@@ -30,7 +30,7 @@ utterances = st.builds(
 conversations = st.lists(utterances, max_size=12, unique_by=lambda one: one.event_id)
 grips = st.sampled_from([f"g{n}" for n in range(20)])
 children = st.builds(
-    Child,
+    ChildSummary,
     title=texts,
     text=texts,
     bullets=st.lists(
@@ -96,7 +96,7 @@ class TestSummary:
     @given(texts)
     def test_spans_are_in_order_and_do_not_overlap(self, text: str) -> None:
         end = 0
-        for span in sentences.spans(text):
+        for span in sentences.find_sentences(text):
             assert end <= span.start < span.end <= len(text)
             assert span.end - span.start <= sentences.MAX_CHARS
             end = span.end
@@ -105,7 +105,7 @@ class TestSummary:
 class TestDigest:
     @given(st.lists(children, max_size=8))
     def test_every_bullet_is_a_childs_and_keeps_its_grips(
-        self, given_children: list[Child]
+        self, given_children: list[ChildSummary]
     ) -> None:
         bullets = [one for child in given_children for one in child.bullets]
         digest = extracting.digest(given_children)
@@ -124,7 +124,7 @@ class TestDigest:
     ) -> None:
         digest = extracting.digest(
             [
-                Child(
+                ChildSummary(
                     title="",
                     text="",
                     keywords=(),
@@ -139,5 +139,7 @@ class TestDigest:
         assert set(bullet.grip_ids) == {grip for ids in held for grip in ids}
 
     @given(st.lists(children, max_size=5))
-    def test_the_same_children_give_the_same_digest(self, given_children: list[Child]) -> None:
+    def test_the_same_children_give_the_same_digest(
+        self, given_children: list[ChildSummary]
+    ) -> None:
         assert extracting.digest(given_children) == extracting.digest(tuple(given_children))

@@ -24,7 +24,7 @@ from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store import families
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, everything, memory
-from tests.forgetting_parts import SetClock, kept
+from tests.forgetting_parts import ManualClock, open_harness
 from tests.property import test_toc_model as toc_model
 from tests.property.test_toc_model import (
     ALL,
@@ -44,8 +44,8 @@ class ForgettingMachine(RuleBasedStateMachine):
         super().__init__()
         self.open = ExitStack()
         folder = self.open.enter_context(scratch())
-        self.clock = SetClock(ORIGINS[0] + 1_000_000)
-        self.keeping = self.open.enter_context(kept(folder, rules=RULES, clock=self.clock))
+        self.clock = ManualClock(ORIGINS[0] + 1_000_000)
+        self.keeping = self.open.enter_context(open_harness(folder, rules=RULES, clock=self.clock))
         self.numbers = count()
         self.events: dict[EventId, Event] = {}
         self.gone: dict[EventId, Event] = {}
@@ -115,7 +115,7 @@ class ForgettingMachine(RuleBasedStateMachine):
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            self.keeping.forgetting.events(Selection(event_id=chosen), done)
+            self.keeping.forgetting.forget_events(Selection(event_id=chosen), done)
         if at != PHASES[0]:  # before that nothing was decided
             self.unfinished = {chosen}
             self.gone[chosen] = self.events.pop(chosen)
@@ -147,7 +147,7 @@ class ForgettingMachine(RuleBasedStateMachine):
         preview = self.keeping.forgetting.preview(selection)
         assert preview.events == len(held)
         others = self._kept_elsewhere({self.events[name].session_id for name in held})
-        report = self.keeping.forgetting.events(selection, lambda _phase, _count: None)
+        report = self.keeping.forgetting.forget_events(selection, lambda _phase, _count: None)
         assert report.events == len(held | self.unfinished)
         assert report.proof.found_in == ()
         if not self.unfinished:
@@ -161,13 +161,13 @@ class ForgettingMachine(RuleBasedStateMachine):
         """The segments of the other sessions, with their histories."""
         toc = self.keeping.parts.toc
         names = [
-            segments.node_id(event.session_id, event.position)
+            segments.build_node_id(event.session_id, event.position)
             for event in self.events.values()
             if event.session_id not in besides
         ]
-        present = zip(names, toc.nodes(names), strict=True)
+        present = zip(names, toc.get_nodes(names), strict=True)
         return {
-            name: [*toc.history(name, limit=ALL), *([] if node is None else [node])]
+            name: [*toc.list_versions(name, limit=ALL), *([] if node is None else [node])]
             for name, node in present
         }
 
@@ -200,17 +200,17 @@ class ForgettingMachine(RuleBasedStateMachine):
             fresh.finish()
             assert bare(self._present()) == bare(fresh.present())
             for session in SESSIONS:
-                stored = self.keeping.parts.toc.segments(session, BEGINNING, limit=ALL)
-                assert stored == fresh.toc.segments(session, BEGINNING, limit=ALL)
+                stored = self.keeping.parts.toc.list_segments(session, BEGINNING, limit=ALL)
+                assert stored == fresh.toc.list_segments(session, BEGINNING, limit=ALL)
         finally:
             fresh.store.close()
 
     def _present(self) -> dict[NodeId, TocNode]:
         toc = self.keeping.parts.toc
-        names = toc.below("toc:", after=None, limit=ALL)
+        names = toc.list_ids("toc:", after=None, limit=ALL)
         return {
             name: node
-            for name, node in zip(names, toc.nodes(names), strict=True)
+            for name, node in zip(names, toc.get_nodes(names), strict=True)
             if node is not None
         }
 
@@ -221,14 +221,14 @@ class ForgettingMachine(RuleBasedStateMachine):
         names = {key.decode().split(":v")[0] for key, _ in everything(store, families.TOC_NODES)}
         versions = [
             *present.values(),
-            *(node for name in names for node in toc.history(NodeId(name), limit=ALL)),
+            *(node for name in names for node in toc.list_versions(NodeId(name), limit=ALL)),
         ]
         held = {grip.encode() for node in versions for grip in node.grip_ids()}
         assert {key for key, _ in everything(store, families.GRIPS)} == held
         pins = {
             grip.encode()
             for name in names
-            for node in toc.history(NodeId(name), limit=ALL)
+            for node in toc.list_versions(NodeId(name), limit=ALL)
             if node.level is not Level.SEGMENT
             for grip in node.grip_ids()
         }

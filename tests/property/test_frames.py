@@ -65,7 +65,7 @@ def fields_of(payload: bytes) -> list[bytes]:
 def test_a_call_arrives_as_it_was_made(
     program: str, given_words: list[str], environ: dict[str, str]
 ) -> None:
-    call = frames.call(hello(program, given_words, environ))
+    call = frames.parse_call(hello(program, given_words, environ))
 
     assert call.program == program
     assert call.arguments == tuple(given_words)
@@ -83,18 +83,18 @@ def test_only_what_commands_need_of_the_environment_is_sent() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
         patch.setenv("GIT_DIR", "/repository")
-        call = frames.call(relay.hello("memory", [])[HEAD:])
+        call = frames.parse_call(relay.hello("memory", [])[HEAD:])
     assert "AWS_SECRET_ACCESS_KEY" not in call.environ
     assert call.environ["GIT_DIR"] == "/repository"
 
 
 def test_every_call_has_a_number_of_its_own() -> None:
-    calls = [frames.call(relay.hello("memory", [])[HEAD:]) for _ in range(100)]
+    calls = [frames.parse_call(relay.hello("memory", [])[HEAD:]) for _ in range(100)]
     assert len({call.nonce for call in calls}) == 100
 
 
 def test_a_call_is_not_shown_with_its_environment() -> None:
-    call = frames.call(hello("memory", [], {"MEMORY_TEST_KEY": "hush"}))
+    call = frames.parse_call(hello("memory", [], {"MEMORY_TEST_KEY": "hush"}))
     assert "hush" not in repr(call)
 
 
@@ -109,7 +109,7 @@ def test_a_call_that_was_cut_short_is_refused_or_lacks_only_environment(
     ]
     part = whole[: data.draw(st.sampled_from(ends) | st.integers(0, len(whole) - 1))]
     try:
-        call = frames.call(part)
+        call = frames.parse_call(part)
     except InvalidInput:
         return
     assert call.arguments == tuple(given_words)
@@ -119,7 +119,7 @@ def test_a_call_that_was_cut_short_is_refused_or_lacks_only_environment(
 @given(payload=st.binary())
 def test_no_call_is_made_of_random_bytes(payload: bytes) -> None:
     with pytest.raises(InvalidInput):
-        frames.call(payload)
+        frames.parse_call(payload)
 
 
 @unhurried
@@ -134,7 +134,7 @@ def test_any_fields_are_a_call_or_refused(
     columns, lines, count = numbers
     head = [b"1", b"0.1.0", b"memory", b"/", terminals, columns, lines, b"nonce", count]
     try:
-        call = frames.call(packed([*head, *rest]))
+        call = frames.parse_call(packed([*head, *rest]))
     except InvalidInput:
         return
     assert [os.fsencode(each) for each in call.arguments] == rest[: int(count)]
@@ -158,7 +158,7 @@ class TestOutline:
     @unhurried
     @given(given_words=words)
     def test_words_are_no_options_and_options_no_words(self, given_words: list[str]) -> None:
-        found, flags = relay.outline(given_words)
+        found, flags = relay.split_arguments(given_words)
         assert all(word == "-" or not word.startswith("-") for word in found)
         assert all(flag.startswith("-") and "=" not in flag for flag in flags)
 
@@ -167,7 +167,7 @@ class TestOutline:
     def test_words_keep_their_order_and_come_from_the_arguments(
         self, given_words: list[str]
     ) -> None:
-        found, flags = relay.outline(given_words)
+        found, flags = relay.split_arguments(given_words)
         rest = iter(given_words)
         assert all(word in rest for word in found)
         assert flags <= {word.partition("=")[0] for word in given_words}
@@ -176,23 +176,23 @@ class TestOutline:
     @given(before=words, after=words)
     def test_nothing_behind_a_double_dash_counts(self, before: list[str], after: list[str]) -> None:
         plain = [word for word in before if word not in relay.OPTIONS_WITH_VALUE]
-        assert relay.outline([*plain, "--", *after]) == relay.outline(plain)
+        assert relay.split_arguments([*plain, "--", *after]) == relay.split_arguments(plain)
 
     @unhurried
     @given(option=st.sampled_from(relay.OPTIONS_WITH_VALUE), value=arguments, rest=words)
     def test_the_value_of_an_option_is_neither_word_nor_option(
         self, option: str, value: str, rest: list[str]
     ) -> None:
-        found, flags = relay.outline(rest)
-        assert relay.outline([option, value, *rest]) == (found, flags | {option})
+        found, flags = relay.split_arguments(rest)
+        assert relay.split_arguments([option, value, *rest]) == (found, flags | {option})
 
     @unhurried
     @given(option=st.sampled_from(["--config", "--endpoint"]), value=arguments, rest=words)
     def test_nor_is_one_that_is_joined_to_it(
         self, option: str, value: str, rest: list[str]
     ) -> None:
-        found, flags = relay.outline(rest)
-        assert relay.outline([f"{option}={value}", *rest]) == (found, flags | {option})
+        found, flags = relay.split_arguments(rest)
+        assert relay.split_arguments([f"{option}={value}", *rest]) == (found, flags | {option})
 
     @pytest.mark.parametrize(
         ("given_words", "expected"),
@@ -208,7 +208,7 @@ class TestOutline:
         ],
     )
     def test_by_example(self, given_words: list[str], expected: tuple[list[str], set[str]]) -> None:
-        assert relay.outline(given_words) == expected
+        assert relay.split_arguments(given_words) == expected
 
 
 class TestConfigFile:

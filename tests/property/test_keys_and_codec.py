@@ -59,14 +59,14 @@ class TestKeys:
     @given(at_ms=millis, event_id=event_ids)
     def test_an_event_key_tells_its_position(self, at_ms: Millis, event_id: EventId) -> None:
         at = Position(at_ms=at_ms, event_id=event_id)
-        assert keys.position(keys.event(at_ms, event_id)) == at
+        assert keys.parse_position(keys.event(at_ms, event_id)) == at
 
     @given(session=session_ids, at_ms=millis, event_id=event_ids)
     def test_a_session_key_tells_its_position(
         self, session: SessionId, at_ms: Millis, event_id: EventId
     ) -> None:
         at = Position(at_ms=at_ms, event_id=event_id)
-        assert keys.position(keys.session_event(session, at_ms, event_id)) == at
+        assert keys.parse_position(keys.session_event(session, at_ms, event_id)) == at
 
     @given(mine=session_ids, other=session_ids, at_ms=millis, event_id=event_ids)
     def test_a_session_holds_its_own_keys_and_no_others(

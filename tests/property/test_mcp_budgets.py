@@ -31,7 +31,7 @@ def test_what_is_cut_fits_and_keeps_its_fields(row: dict[str, Any], most: int) -
 def test_rows_that_are_kept_fit_together_and_one_always_does(
     rows: list[dict[str, Any]], most: int
 ) -> None:
-    kept = budgets.filled(rows, most)
+    kept = budgets.take_fitting(rows, most)
     assert sum(map(budgets.size, kept)) <= most
     assert bool(kept) == bool(rows)
 
@@ -39,7 +39,7 @@ def test_rows_that_are_kept_fit_together_and_one_always_does(
 @given(st.lists(st.fixed_dictionaries({"text": st.text(max_size=2_000)}), min_size=1, max_size=9))
 def test_all_get_a_share(rows: list[dict[str, Any]]) -> None:
     most = 100 * len(rows)
-    shared = budgets.shared(rows, most)
+    shared = budgets.cut_evenly(rows, most)
     assert len(shared) == len(rows)
     assert budgets.size(shared) <= most + len(rows)
     for row, cut in zip(rows, shared, strict=True):

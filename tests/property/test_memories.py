@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import HEX_CHARS, Memory, Reference, Status
+from agent_memory.features.memories.model.memories import HEX_CHARS, Memory, MemoryStatus, Reference
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 from tests.memory_values import copies, domains, memory, namespaces, records
@@ -24,26 +24,26 @@ class TestNames:
         parsed = Reference(domain, namespace, name, index)
         assert memories.parse_urn(urn) == parsed
         assert memories.parse_urn(urn.replace(":", "%3A").replace("subcog%3A", "subcog:")) == parsed
-        assert memories.reference(urn) == parsed
+        assert memories.parse_reference(urn) == parsed
 
     @given(records())
     def test_a_memory_is_known_by_its_id_its_urn_and_its_first_digits(self, made: Memory) -> None:
         start = made.digest[:HEX_CHARS]
-        assert memories.reference(made.id) == Reference(None, made.namespace, start, 0)
+        assert memories.parse_reference(made.id) == Reference(None, made.namespace, start, 0)
         assert memories.parse_urn(made.urn) == Reference(made.domain, made.namespace, start, 0)
-        assert memories.reference(made.digest[:6]).hex == made.digest[:6]
+        assert memories.parse_reference(made.digest[:6]).hex == made.digest[:6]
 
     @given(st.text(max_size=200))
     def test_any_text_is_a_name_or_is_refused(self, text: str) -> None:
         try:
-            found = memories.reference(text)
+            found = memories.parse_reference(text)
         except InvalidInput:
             return
         assert found.hex
 
     @given(st.text(max_size=200))
     def test_any_name_of_a_folder_gives_a_project(self, text: str) -> None:
-        memories.check_domain(f"project:{memories.project_name(text)}")
+        memories.check_domain(f"project:{memories.to_project_name(text)}")
 
     @given(records(), records())
     def test_what_says_the_same_has_the_same_digest_and_only_that(
@@ -52,7 +52,7 @@ class TestNames:
         def said(memory: Memory) -> tuple[str, ...]:
             return memory.namespace, memory.summary, memory.content, memory.spec
 
-        if Status.TOMBSTONE not in (one.status, other.status):
+        if MemoryStatus.TOMBSTONE not in (one.status, other.status):
             assert (said(one) == said(other)) == (one.digest == other.digest)
 
     def test_nothing_can_move_from_one_part_into_the_next(self) -> None:
@@ -61,7 +61,7 @@ class TestNames:
 
 @st.composite
 def three(draw: st.DrawFn) -> list[Memory]:
-    made = draw(records().filter(lambda each: each.status is not Status.TOMBSTONE))
+    made = draw(records().filter(lambda each: each.status is not MemoryStatus.TOMBSTONE))
     return [draw(copies(made)) for _ in range(3)]
 
 
@@ -69,59 +69,61 @@ class TestMerging:
     @given(three())
     def test_order_does_not_matter(self, of: list[Memory]) -> None:
         one, two, other = of
-        assert memories.merged(one, two) == memories.merged(two, one)
-        assert memories.merged(memories.merged(one, two), other) == memories.merged(
-            one, memories.merged(two, other)
-        )
+        assert memories.merge_copies(one, two) == memories.merge_copies(two, one)
+        assert memories.merge_copies(
+            memories.merge_copies(one, two), other
+        ) == memories.merge_copies(one, memories.merge_copies(two, other))
 
     @given(three())
     def test_merging_again_changes_nothing(self, of: list[Memory]) -> None:
-        whole = reduce(memories.merged, of)
-        assert memories.merged(whole, whole) == whole
+        whole = reduce(memories.merge_copies, of)
+        assert memories.merge_copies(whole, whole) == whole
         for each in of:
-            assert memories.merged(whole, each) == whole
+            assert memories.merge_copies(whole, each) == whole
 
     @given(three())
     def test_a_tombstone_wins_and_says_nothing(self, of: list[Memory]) -> None:
-        whole = reduce(memories.merged, of)
-        if any(each.status is Status.TOMBSTONE for each in of):
-            assert whole.status is Status.TOMBSTONE
+        whole = reduce(memories.merge_copies, of)
+        if any(each.status is MemoryStatus.TOMBSTONE for each in of):
+            assert whole.status is MemoryStatus.TOMBSTONE
             assert (whole.summary, whole.content, whole.tags, whole.relates_to) == (
                 "", "", frozenset(), (),
             )  # fmt: skip
 
     @given(three())
     def test_the_later_change_counts_and_the_earlier_origin_stays(self, of: list[Memory]) -> None:
-        whole = reduce(memories.merged, of)
+        whole = reduce(memories.merge_copies, of)
         assert whole.created_ms == min(each.created_ms for each in of)
         assert whole.updated_ms == max(each.updated_ms for each in of)
-        if whole.status is not Status.TOMBSTONE:
+        if whole.status is not MemoryStatus.TOMBSTONE:
             assert whole.tags == frozenset[str]().union(*(each.tags for each in of))
             latest = max(each.updated_ms for each in of)
             assert whole.status in {each.status for each in of if each.updated_ms == latest}
 
     def test_two_memories_do_not_merge(self) -> None:
         with pytest.raises(InvalidInput, match="two memories"):
-            memories.merged(memory("one"), memory("two"))
+            memories.merge_copies(memory("one"), memory("two"))
 
 
 class TestChanging:
-    @given(records(), st.sampled_from(Status))
-    def test_only_what_is_forgotten_is_final(self, made: Memory, status: Status) -> None:
-        if made.status is Status.TOMBSTONE and status is not Status.TOMBSTONE:
+    @given(records(), st.sampled_from(MemoryStatus))
+    def test_only_what_is_forgotten_is_final(self, made: Memory, status: MemoryStatus) -> None:
+        if made.status is MemoryStatus.TOMBSTONE and status is not MemoryStatus.TOMBSTONE:
             with pytest.raises(InvalidInput, match="cannot become"):
-                memories.moved(made, status, made.updated_ms)
-        elif status is not Status.TOMBSTONE:
-            moved = memories.moved(made, status, made.created_ms)
+                memories.change_status(made, status, made.updated_ms)
+        elif status is not MemoryStatus.TOMBSTONE:
+            moved = memories.change_status(made, status, made.created_ms)
             assert moved.status is status
-            assert memories.merged(made, moved) == moved or made.created_ms != moved.created_ms
+            assert (
+                memories.merge_copies(made, moved) == moved or made.created_ms != moved.created_ms
+            )
 
     @given(records())
     def test_a_change_wins_over_what_it_changes_whatever_the_clock_says(self, made: Memory) -> None:
-        if made.status is Status.TOMBSTONE:
+        if made.status is MemoryStatus.TOMBSTONE:
             return
-        later = memories.changed(made, Millis(0), superseded_by="decisions:00ff00ff00ff:0")
-        assert memories.merged(made, later) == later
+        later = memories.update_fields(made, Millis(0), superseded_by="decisions:00ff00ff00ff:0")
+        assert memories.merge_copies(made, later) == later
 
 
 @pytest.mark.parametrize(
@@ -138,7 +140,7 @@ class TestChanging:
         ({"tags": frozenset(str(n) for n in range(51))}, "limit is 50"),
         ({"relates_to": ("nonsense",)}, "named like decisions:abc1234:0"),
         ({"spec": "x" * 201}, "at most 200"),
-        ({"status": Status.TOMBSTONE}, "cannot be captured"),
+        ({"status": MemoryStatus.TOMBSTONE}, "cannot be captured"),
     ],
 )
 def test_what_is_wrong_is_refused_with_the_limit(fields: dict[str, object], message: str) -> None:

@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.adapters.git import legacy_formats, note_edits, records, trees
-from agent_memory.features.memories.adapters.git.index import Index
-from agent_memory.features.memories.adapters.git.note_edits import Edit
-from agent_memory.features.memories.adapters.git.records import Foreign, Part, Record
+from agent_memory.features.memories.adapters.git.index import NoteIndex
+from agent_memory.features.memories.adapters.git.note_edits import NoteEdit
+from agent_memory.features.memories.adapters.git.records import Foreign, NoteRecord, Part
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import NAMESPACES, Memory, Status
+from agent_memory.features.memories.model.memories import NAMESPACES, Memory, MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 from tests.memory_values import copies, memory
@@ -29,7 +29,7 @@ def parsed(data: bytes, of: Memory) -> list[Part]:
 
 def found(data: bytes, domain: Domain = PROJECT, namespace: str = "decisions") -> list[Memory]:
     parts = records.parse(data, domain, namespace)
-    return [each.memory for each in parts if isinstance(each, Record)]
+    return [each.memory for each in parts if isinstance(each, NoteRecord)]
 
 
 decisions = st.builds(
@@ -69,7 +69,7 @@ class TestText:
     @given(any_memories())
     def test_what_is_written_is_read_again(self, made: Memory) -> None:
         (part,) = parsed(records.render(made), made)
-        assert isinstance(part, Record)
+        assert isinstance(part, NoteRecord)
         assert part.memory == made
 
     @given(any_memories(), st.text(max_size=60))
@@ -79,7 +79,7 @@ class TestText:
         except InvalidInput:
             return
         (read,) = found(records.render(odd), made.domain, made.namespace)
-        told = "" if made.status is Status.TOMBSTONE else name  # a tombstone says nothing
+        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone says nothing
         assert (read.digest, read.event_id, read.session_id) == (made.digest, told, told)
 
     @given(any_memories())
@@ -172,7 +172,7 @@ class TestText:
         assert part == Foreign(data=text, reason=reason)
 
     def test_a_tombstone_must_say_what_it_stands_for(self) -> None:
-        gone = memories.tombstone(memory("x", "body"), Millis(1_800_000_000_000))
+        gone = memories.build_tombstone(memory("x", "body"), Millis(1_800_000_000_000))
         text = records.render(gone)
         assert found(text) == [gone]
         assert found(text.replace(gone.digest.encode(), b"0" * 64)) == []
@@ -190,10 +190,10 @@ class Clone:
     """Notes without git: blobs by their hash, and where each stands."""
 
     blobs: dict[str, bytes] = field(default_factory=dict)
-    index: Index = field(default_factory=Index)
+    index: NoteIndex = field(default_factory=NoteIndex)
 
-    def change(self, how: Callable[[Edit], None]) -> None:
-        edit = Edit(self.index, self.blobs.__getitem__, parse_here)
+    def change(self, how: Callable[[NoteEdit], None]) -> None:
+        edit = NoteEdit(self.index, self.blobs.__getitem__, parse_here)
         how(edit)
         for path, text in edit.texts.items():
             if text:
@@ -207,12 +207,12 @@ class Clone:
         self.change(lambda edit: edit.keep(made, commit))
 
     def unite(self, other: "Clone") -> None:
-        def take(edit: Edit) -> None:
+        def take(edit: NoteEdit) -> None:
             known = set(self.index.blobs.values())
             for path, blob in other.index.blobs.items():
                 if blob not in known:
                     text = other.blobs[blob]
-                    edit.take(path, text, parse_here(text))
+                    edit.merge_text(path, text, parse_here(text))
 
         self.change(take)
 
@@ -279,7 +279,7 @@ class TestPages:
         for size in sizes:
             group, waiting = waiting[:size], waiting[size:]
 
-            def keep(edit: Edit, group: Sequence[Memory] = group) -> None:
+            def keep(edit: NoteEdit, group: Sequence[Memory] = group) -> None:
                 for each in group:
                     edit.keep(each, COMMITS[0])
 
@@ -303,18 +303,18 @@ class TestPages:
             path = trees.page_path(COMMITS[0], number)
             text = records.render(before[-1])
 
-            def take(edit: Edit, path: str = path, text: bytes = text) -> None:
-                edit.take(path, text, parse_here(text))
+            def take(edit: NoteEdit, path: str = path, text: bytes = text) -> None:
+                edit.merge_text(path, text, parse_here(text))
 
             clone.change(take)
         fresh = [memory(f"number {number}") for number in range(3 * note_edits.MAX_RECORDS)]
 
-        def keep(edit: Edit) -> None:
+        def keep(edit: NoteEdit) -> None:
             for each in fresh:
                 edit.keep(each, COMMITS[0])
 
         clone.change(keep)
-        numbers = {trees.place_of(path).page for path in clone.index.blobs} - {trees.NOTE}
+        numbers = {trees.parse_path(path).page for path in clone.index.blobs} - {trees.NOTE}
         free = [number for number in range(1, 9) if number not in taken]
         assert numbers == taken | set(free[:2])
         assert set(clone.everything()) == {*before, *fresh}
@@ -327,7 +327,7 @@ class TestPages:
         fresh = [memory(f"number {number}") for number in range(2 * note_edits.MAX_RECORDS + 1)]
         for start in range(0, len(fresh), 50):
 
-            def keep(edit: Edit, start: int = start) -> None:
+            def keep(edit: NoteEdit, start: int = start) -> None:
                 for each in fresh[start : start + 50]:
                     edit.keep(each, COMMITS[0])
 
@@ -342,10 +342,10 @@ class TestPages:
         clone = Clone()
         clone.keep(memory("ours"), COMMITS[0])
         path = trees.note_path(COMMITS[0]) if note else trees.page_path(COMMITS[0], 1)
-        edit = Edit(clone.index, clone.blobs.__getitem__, parse_here)
-        edit.hold(path, "long")
-        edit.hold(trees.note_path(COMMITS[1]), "other")
-        edit.take(trees.note_path(COMMITS[1]), b"x\n", parse_here(b"x\n"))
+        edit = NoteEdit(clone.index, clone.blobs.__getitem__, parse_here)
+        edit.add_sealed(path, "long")
+        edit.add_sealed(trees.note_path(COMMITS[1]), "other")
+        edit.merge_text(trees.note_path(COMMITS[1]), b"x\n", parse_here(b"x\n"))
         assert edit.held == {
             trees.page_path(COMMITS[0], 1): "long",
             trees.note_path(COMMITS[1]): "other",
@@ -367,7 +367,7 @@ class TestClones:
                 case (int(here), Memory() as made, str(commit)):
                     clones[here].keep(made, commit)
                     known = expected.get(made.digest)
-                    expected[made.digest] = memories.merged(known, made) if known else made
+                    expected[made.digest] = memories.merge_copies(known, made) if known else made
                 case (int(here), int(there)):
                     clones[here].unite(clones[there])
                 case (int(here), bytes(text), str(commit)):
@@ -409,7 +409,7 @@ class TestEarlierLayouts:
         assert draft.created_ms == 1_762_160_400_100
         assert draft.spec == "nightly"
         assert draft.tags == {"ci", "disk full"}
-        assert draft.status is Status.RESOLVED
+        assert draft.status is MemoryStatus.RESOLVED
         assert draft.relates_to == ("decisions:1a2b3c4:0",)
 
     @given(

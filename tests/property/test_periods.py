@@ -14,14 +14,14 @@ DAY_MS = 86_400_000
 unhurried = settings(deadline=None)
 
 moments = st.integers(0, MAX_MILLIS).map(Millis)
-lineages = moments.map(periods.day_of).map(periods.lineage)
+lineages = moments.map(periods.find_day).map(periods.list_lineage)
 any_period = lineages.flatmap(st.sampled_from)
 
 
 @unhurried
 @given(moments)
 def test_a_moment_lies_in_its_day(at_ms: Millis) -> None:
-    day = periods.day_of(at_ms)
+    day = periods.find_day(at_ms)
     assert day.level is Level.DAY
     assert day.start_ms <= at_ms <= day.end_ms
     assert day.end_ms - day.start_ms == DAY_MS - 1
@@ -30,8 +30,8 @@ def test_a_moment_lies_in_its_day(at_ms: Millis) -> None:
 @unhurried
 @given(moments)
 def test_days_leave_no_time_between_them(at_ms: Millis) -> None:
-    day = periods.day_of(at_ms)
-    following = periods.day_of(Millis(day.end_ms + 1))
+    day = periods.find_day(at_ms)
+    following = periods.find_day(Millis(day.end_ms + 1))
     assert following.start_ms == day.end_ms + 1
     assert following.first == day.first + timedelta(days=1)
 
@@ -81,7 +81,7 @@ def test_the_next_periods_children_follow_this_ones(period: Period) -> None:
         return
     following = next(
         each
-        for each in periods.lineage(periods.day_of(Millis(period.end_ms + 8 * DAY_MS)))
+        for each in periods.list_lineage(periods.find_day(Millis(period.end_ms + 8 * DAY_MS)))
         if each.level is period.level
     )
     if period.level is Level.WEEK:  # eight days on, it may be the one after the next
@@ -93,7 +93,7 @@ def test_the_next_periods_children_follow_this_ones(period: Period) -> None:
 @given(any_period)
 def test_parsing_gives_the_period_of_an_id(period: Period) -> None:
     assert periods.parse(period.node_id) == period
-    assert periods.canonical(period.node_id) == period.node_id
+    assert periods.canonicalize(period.node_id) == period.node_id
 
 
 @unhurried
@@ -101,7 +101,7 @@ def test_parsing_gives_the_period_of_an_id(period: Period) -> None:
 def test_the_other_spelling_is_the_same_period(period: Period) -> None:
     start, colon, end = period.node_id.rpartition(":")
     other = f"{start}-{end}" if period.level in (Level.MONTH, Level.WEEK) else start + colon + end
-    assert periods.canonical(other) == period.node_id
+    assert periods.canonicalize(other) == period.node_id
 
 
 node_ids = st.one_of(
@@ -115,10 +115,10 @@ node_ids = st.one_of(
 @unhurried
 @given(node_ids)
 def test_the_kept_spelling_is_its_own(node_id: str) -> None:
-    found = periods.canonical(node_id)
+    found = periods.canonicalize(node_id)
     assert (found is None) == (periods.parse(node_id) is None)
     if found is not None:
-        assert periods.canonical(found) == found
+        assert periods.canonicalize(found) == found
         assert periods.parse(found) == periods.parse(node_id)
 
 
@@ -135,5 +135,5 @@ def test_titles_have_no_leading_zeros_and_name_their_year(period: Period) -> Non
 @given(moments, st.text("0123456789ABCDEFGHJKMNPQRSTVWXYZ", min_size=26, max_size=26))
 def test_a_segments_id_leads_to_its_day(at_ms: Millis, ulid: str) -> None:
     node_id = periods.segment_node_id(at_ms, ulid)
-    assert periods.parse(node_id) == periods.day_of(at_ms)
-    assert periods.canonical(node_id) == node_id
+    assert periods.parse(node_id) == periods.find_day(at_ms)
+    assert periods.canonicalize(node_id) == node_id

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Mode, Statistics
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import SearchMode, TermStatistics
 from agent_memory.features.recall.model import ranking
-from agent_memory.features.recall.model.ranking import Asked, Candidate
+from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import analysis
 from tests.recall_parts import DAY, NOW
@@ -43,7 +43,11 @@ def pools(draw: st.DrawFn) -> list[Found]:
     found: list[Found] = []
     last: dict[int, int] = {}
     for number in range(draw(st.integers(0, 8))):
-        kind = draw(st.sampled_from((Kind.EVENT, Kind.EVENT, Kind.SEGMENT, Kind.GRIP)))
+        kind = draw(
+            st.sampled_from(
+                (DocumentKind.EVENT, DocumentKind.EVENT, DocumentKind.SEGMENT, DocumentKind.GRIP)
+            )
+        )
         document = Document(
             kind=kind,
             id=f"{number}",
@@ -54,8 +58,8 @@ def pools(draw: st.DrawFn) -> list[Found]:
             speaker=draw(st.sampled_from(("", "Ada", "Ben"))),
         )
         session = draw(st.integers(0, 1))
-        follows = last.get(session) if kind is Kind.EVENT else None
-        if kind is Kind.EVENT:
+        follows = last.get(session) if kind is DocumentKind.EVENT else None
+        if kind is DocumentKind.EVENT:
             last[session] = number
         found.append(Found(document, draw(cosines), follows))
     return found
@@ -78,15 +82,17 @@ def arranged(found: Sequence[Found], places: Sequence[int]) -> list[Candidate]:
     return [by_place[place] for place in range(len(pool))]
 
 
-def asked(question: str) -> Asked:
-    return ranking.naming(ranking.asked(question, NOW), frozenset(analysis.terms("Ada Ben")))
+def asked(question: str) -> ParsedQuestion:
+    return ranking.resolve_speakers(
+        ranking.parse_question(question, NOW), frozenset(analysis.extract_terms("Ada Ben"))
+    )
 
 
 @st.composite
-def statistics(draw: st.DrawFn, question: Asked) -> Statistics:
+def statistics(draw: st.DrawFn, question: ParsedQuestion) -> TermStatistics:
     """Of an index that knows more, less or other things than the pool holds."""
     count = st.integers(0, 1_000)
-    return Statistics(
+    return TermStatistics(
         documents=draw(count),
         average_length=draw(st.floats(0.0, 500.0)),
         frequencies={term: draw(count) for term in question.terms if draw(st.booleans())},
@@ -94,9 +100,9 @@ def statistics(draw: st.DrawFn, question: Asked) -> Statistics:
 
 
 @unhurried
-@given(st.data(), pools(), questions, st.sampled_from(Mode))
+@given(st.data(), pools(), questions, st.sampled_from(SearchMode))
 def test_scores_are_from_0_to_1_and_fall(
-    data: st.DataObject, found: list[Found], question: str, mode: Mode
+    data: st.DataObject, found: list[Found], question: str, mode: SearchMode
 ) -> None:
     wanted = asked(question)
     pool = arranged(found, range(len(found)))
@@ -112,9 +118,9 @@ def test_scores_are_from_0_to_1_and_fall(
 
 
 @unhurried
-@given(st.data(), pools(), questions, st.sampled_from(Mode))
+@given(st.data(), pools(), questions, st.sampled_from(SearchMode))
 def test_the_same_candidates_in_any_arrangement_have_the_same_order(
-    data: st.DataObject, found: list[Found], question: str, mode: Mode
+    data: st.DataObject, found: list[Found], question: str, mode: SearchMode
 ) -> None:
     wanted = asked(question)
     known = data.draw(statistics(wanted))
@@ -162,12 +168,12 @@ def test_a_text_matches_in_words_where_it_has_a_term_of_the_question(
     base: str, endings: tuple[str, str], written: tuple[Style, Style]
 ) -> None:
     """Whatever is done to pass over texts quickly, none that has one may be passed over."""
-    question = ranking.asked(written[0](base + endings[0]), NOW)
+    question = ranking.parse_question(written[0](base + endings[0]), NOW)
     text = "it is " + written[1](base + endings[1])
-    has = not set(question.terms).isdisjoint(analysis.terms(text))
+    has = not set(question.terms).isdisjoint(analysis.extract_terms(text))
     document = Document(
-        kind=Kind.EVENT, id="x", owner=Owner("event:x"), at_ms=NOW, text=text, role="user"
+        kind=DocumentKind.EVENT, id="x", owner=Owner("event:x"), at_ms=NOW, text=text, role="user"
     )
-    known = Statistics(documents=10, average_length=5.0, frequencies={})
-    (ranked,) = ranking.rank(question, [Candidate(document=document)], known, Mode.BM25)
+    known = TermStatistics(documents=10, average_length=5.0, frequencies={})
+    (ranked,) = ranking.rank(question, [Candidate(document=document)], known, SearchMode.BM25)
     assert (ranked.parts.get("words", 0.0) > 0.0) == has

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Memory, Status
+from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
 from agent_memory.interfaces import memory_files
-from agent_memory.interfaces.memory_files import FORMATS, Refused
+from agent_memory.interfaces.memory_files import FORMATS, RejectedRecord
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, USER, Domain, Millis
 
@@ -44,7 +44,7 @@ def _memories(draw: st.DrawFn) -> Memory:
     namespace = draw(st.sampled_from(memories.NAMESPACES))
     summary, content, spec = draw(_lines.filter(bool)), draw(_contents), draw(_lines)
     return Memory(
-        digest=memories.digest_of(namespace, summary, content, spec),
+        digest=memories.compute_digest(namespace, summary, content, spec),
         namespace=namespace,
         domain=draw(_domains),
         summary=summary,
@@ -54,7 +54,9 @@ def _memories(draw: st.DrawFn) -> Memory:
         spec=spec,
         tags=draw(st.frozensets(_tags, max_size=2)),
         relates_to=tuple(draw(st.lists(_related, max_size=2))),
-        status=draw(st.sampled_from([Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED])),
+        status=draw(
+            st.sampled_from([MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED])
+        ),
         commit=draw(st.sampled_from(["", "1e10" + "0" * 36, "0" * 40])),
         superseded_by=draw(st.sampled_from(["", "decisions:abc1234:0"])),
         index=draw(st.integers(0, 3)),
@@ -94,9 +96,9 @@ class TestWhatIsWrittenIsReadAgain:
     ) -> None:
         place = data.draw(st.integers(0, len(found) - 1))
         with_gone = list(found)
-        with_gone[place] = memories.tombstone(found[place], Millis(5))
+        with_gone[place] = memories.build_tombstone(found[place], Millis(5))
         items = memory_files.parse(_written(with_gone, format_).encode("utf-8"), format_)
-        assert isinstance(items[place], Refused)
+        assert isinstance(items[place], RejectedRecord)
         del items[place], found[place]
         assert items == [_drafted(each) for each in found]
 
@@ -104,7 +106,7 @@ class TestWhatIsWrittenIsReadAgain:
     @given(found=st.lists(_memories(), min_size=1, max_size=3))
     def test_and_known_by_how_it_begins(self, format_: str, found: list[Memory]) -> None:
         data = _written(found, format_).encode("utf-8")
-        guessed = memory_files.guess(None, data)
+        guessed = memory_files.guess_format(None, data)
         one_line = (format_, len(found)) == ("jsonl", 1)
         assert guessed == ("json" if one_line else format_)
         assert memory_files.parse(data, guessed) == [_drafted(each) for each in found]
@@ -114,7 +116,7 @@ class TestWhatIsWrittenIsReadAgain:
     def test_also_as_a_content(self, format_: str, memory: Memory) -> None:
         """A whole export within a memory stays its content."""
         content = _written([memory], "markdown")
-        digest = memories.digest_of("research", "outer", content, "")
+        digest = memories.compute_digest("research", "outer", content, "")
         outer = Memory(
             digest=digest,
             namespace="research",
@@ -216,7 +218,7 @@ _json_values = st.recursive(
 
 def _read(data: bytes, format_: str) -> None:
     """As a worker does it: what comes out is sent to another process."""
-    outcome: list[Draft | Refused] | InvalidInput
+    outcome: list[Draft | RejectedRecord] | InvalidInput
     try:
         outcome = memory_files.parse(data, format_, "decisions")
     except InvalidInput as exc:
@@ -236,7 +238,7 @@ class TestNoFileDoesHarm:
     @example(data=b'{"timestamp": -1e308, "summary": "a"}')
     @example(data=b"timestamp: 0001-01-01T00:00:00+14:00\nsummary: a")
     def test_be_it_any_bytes(self, format_: str, data: bytes) -> None:
-        assert memory_files.guess(None, data) in FORMATS
+        assert memory_files.guess_format(None, data) in FORMATS
         _read(data, format_)
 
     @FEWER

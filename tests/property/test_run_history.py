@@ -12,32 +12,39 @@ from agent_memory.features.knowledge.adapters.knowledge_store import StoredKnowl
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, CallId, Message, Role, Text, Thought
+from agent_memory.features.runs.model.chats import (
+    CallId,
+    Message,
+    ReasoningDelta,
+    Role,
+    TextDelta,
+    ToolCall,
+)
 from agent_memory.features.runs.model.machine import (
     Approve,
     Begin,
-    Broken,
     Cancel,
+    ContextSnapshot,
     Deny,
     Input,
-    Kept,
-    NotWorked,
     Phase,
     Proposal,
     Ready,
+    Recorded,
+    RunError,
     RunId,
-    Snapshot,
     Start,
     State,
-    Turned,
-    Used,
-    Worked,
+    ToolErrored,
+    ToolSucceeded,
+    ToolUsed,
+    TurnFinished,
 )
 from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.ids import Millis, SessionId
 from tests.contract.stores import memory
-from tests.runs_kept import about, chat_of, check_chat
+from tests.runs_kept import build_chat, check_chat, make_about
 from tests.sessions_told import START
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -48,7 +55,7 @@ ARGUMENTS = st.one_of(
 NAMES = st.sampled_from(("read_file", "write_file", "run_command", "nothing", "web_fetch"))
 IDS = tuple(map(CallId, "abc"))
 ANY_ID = st.sampled_from(IDS)
-UNUSED = Snapshot(
+UNUSED = ContextSnapshot(
     context_size=1,
     system_tokens=0,
     tool_tokens=0,
@@ -62,10 +69,10 @@ UNUSED = Snapshot(
 
 
 @st.composite
-def turns(draw: st.DrawFn) -> Turned:
+def turns(draw: st.DrawFn) -> TurnFinished:
     ids = draw(st.lists(ANY_ID, unique=True, min_size=draw(st.sampled_from((0, 1, 1, 1)))))
-    calls = [Call(call_id=each, name=draw(NAMES), arguments=draw(ARGUMENTS)) for each in ids]
-    return Turned(
+    calls = [ToolCall(call_id=each, name=draw(NAMES), arguments=draw(ARGUMENTS)) for each in ids]
+    return TurnFinished(
         snapshot=UNUSED,
         proposals=tuple(Proposal(call=each) for each in calls),
         whole=draw(st.booleans()),
@@ -77,23 +84,25 @@ def inputs(draw: st.DrawFn, phase: Phase) -> Input:
     """What fits the moment, mostly; what ends a run comes seldom."""
     words, fate = draw(WORDS), draw(st.integers(0, 19))
     if fate == 0:
-        return Cancel() if draw(st.booleans()) else Broken(words)
+        return Cancel() if draw(st.booleans()) else RunError(words)
     if phase is Phase.THINKING and fate > 1:
-        return Text(words) if fate < 8 else Thought(words) if fate < 10 else draw(turns())
+        return (
+            TextDelta(words) if fate < 8 else ReasoningDelta(words) if fate < 10 else draw(turns())
+        )
     call_id = draw(ANY_ID)
     if fate < 4:
-        return Deny(call_id, words) if draw(st.booleans()) else NotWorked(call_id, words)
-    return Approve(call_id) if fate < 12 else Worked(call_id, words)
+        return Deny(call_id, words) if draw(st.booleans()) else ToolErrored(call_id, words)
+    return Approve(call_id) if fate < 12 else ToolSucceeded(call_id, words)
 
 
 @st.composite
-def what_is_kept(draw: st.DrawFn) -> Sequence[Kept]:
-    state, kept = State(), list[Kept]()
+def what_is_kept(draw: st.DrawFn) -> Sequence[Recorded]:
+    state, kept = State(), list[Recorded]()
     ready = Ready(session_id="s", agent_name="default", prompt=draw(WORDS), max_turns=4)
     given: Input = Begin(RunId("r"), Start(prompt="x"))
     for number in range(draw(st.integers(2, 40))):
         state, outputs = machine.step(state, given)
-        kept += [each for each in outputs if isinstance(each, Kept)]
+        kept += [each for each in outputs if isinstance(each, Recorded)]
         given = ready if number == 0 else draw(inputs(state.phase))
         if state.phase is Phase.ENDED:
             break
@@ -105,13 +114,13 @@ class Stopped:
         return Millis(START)
 
 
-def settled(kept: Sequence[Kept]) -> list[Message]:
+def settled(kept: Sequence[Recorded]) -> list[Message]:
     """What the run had, as far as anything came of it: what is proposed and not yet done is not
     kept, nor an answer without words."""
-    used = [id(each.call) for each in kept if isinstance(each, Used)]
+    used = [id(each.call) for each in kept if isinstance(each, ToolUsed)]
     messages = [
         replace(each, calls=tuple(one for one in each.calls if id(one) in used))
-        for each in chat_of(kept)
+        for each in build_chat(kept)
     ]
     return [
         each for each in messages if each.role is not Role.ASSISTANT or each.content or each.calls
@@ -120,20 +129,20 @@ def settled(kept: Sequence[Kept]) -> list[Message]:
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(what_is_kept(), min_size=1, max_size=3))
-def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Kept]]) -> None:
+def test_any_run_is_read_back_as_it_was(some: Sequence[Sequence[Recorded]]) -> None:
     store = memory(Path())
     log = StoredEventLog(store)
     remembered = RunMemory(
-        ingest=Ingest(log=log, secrets=PassThrough(), recorded=lambda: None),
+        ingest=Ingest(log=log, secrets=PassThrough(), on_record=lambda: None),
         log=log,
         knowledge=StoredKnowledge(store),
         clock=Stopped(),  # so that only the ids tell what came first
     )
     for number, kept in enumerate(some):
-        diary = remembered.diary(about(run=f"r{number}"))
+        diary = remembered.diary(make_about(run=f"r{number}"))
         for each in kept:
-            diary.keep(each)
-        diary.settle()
+            diary.record(each)
+        diary.flush()
     found = remembered.history(SessionId("s"))
     store.close()
     check_chat([each for exchange in found for each in exchange])

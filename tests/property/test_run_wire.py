@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
+from agent_memory.features.runs.model.chats import CallId, ReasoningDelta, TextDelta, ToolCall
 from agent_memory.interfaces import run_wire
 from agent_memory.proto import kontekst_pb2 as pb
 
@@ -16,7 +16,7 @@ skills = st.builds(machine.SkillInvocation, texts, texts)
 stats = st.builds(machine.MessageStats, role=texts, tokens=counts, source=texts)
 small = st.integers(0, 1 << 20)  # their sum must fit, too
 snapshots = st.builds(
-    machine.Snapshot,
+    machine.ContextSnapshot,
     context_size=counts,
     system_tokens=small,
     tool_tokens=small,
@@ -27,7 +27,7 @@ snapshots = st.builds(
     history_budget=counts,
     messages=st.lists(stats, max_size=3).map(tuple),
 )
-calls = st.builds(Call, call_id=ids, name=texts, arguments=texts)
+calls = st.builds(ToolCall, call_id=ids, name=texts, arguments=texts)
 proposals = st.builds(machine.Proposal, call=calls, preview=texts)
 
 commands = st.one_of(
@@ -45,14 +45,14 @@ commands = st.one_of(
 )
 events = st.one_of(
     st.builds(machine.Started, run_id=run_ids, session_id=texts, agent_name=texts),
-    st.builds(Text, texts),
-    st.builds(Thought, texts),
+    st.builds(TextDelta, texts),
+    st.builds(ReasoningDelta, texts),
     st.builds(machine.TurnCompleted, content=texts, reasoning=texts, snapshot=snapshots),
     st.builds(machine.ContextUsed, snapshots),
     st.builds(machine.ToolsProposed, st.lists(proposals, max_size=3).map(tuple)),
-    st.builds(machine.ToolStarted, ids),
-    st.builds(machine.ToolCompleted, ids, texts),
-    st.builds(machine.ToolFailed, ids, texts),
+    st.builds(machine.ToolCallStarted, ids),
+    st.builds(machine.ToolCallCompleted, ids, texts),
+    st.builds(machine.ToolCallFailed, ids, texts),
     st.builds(machine.ToolsCompleted),
     st.builds(machine.Completed, run_id=run_ids, content=texts, reasoning=texts),
     st.builds(machine.RunCancelled, run_ids),
@@ -62,16 +62,16 @@ events = st.one_of(
 
 @given(commands)
 def test_a_command_arrives_as_it_was_sent(command: machine.Command) -> None:
-    sent = run_wire.command_out(command).SerializeToString()
-    assert run_wire.command_in(pb.RunCommand.FromString(sent)) == command
+    sent = run_wire.command_to_proto(command).SerializeToString()
+    assert run_wire.parse_command(pb.RunCommand.FromString(sent)) == command
 
 
 @given(events)
-def test_an_event_arrives_as_it_was_told(event: machine.Event) -> None:
-    sent = run_wire.event_out(event).SerializeToString()
-    assert run_wire.event_in(pb.RunEvent.FromString(sent)) == event
+def test_an_event_arrives_as_it_was_told(event: machine.RunEvent) -> None:
+    sent = run_wire.event_to_proto(event).SerializeToString()
+    assert run_wire.parse_event(pb.RunEvent.FromString(sent)) == event
 
 
 def test_what_nobody_knows_is_nothing() -> None:
-    assert run_wire.command_in(pb.RunCommand()) is None
-    assert run_wire.event_in(pb.RunEvent()) is None
+    assert run_wire.parse_command(pb.RunCommand()) is None
+    assert run_wire.parse_event(pb.RunEvent()) is None

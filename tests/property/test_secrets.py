@@ -96,7 +96,7 @@ class Ingesting:
     def __init__(self, log: EventLog, kind: type[Re2Filter]) -> None:
         self._told: list[Incident] = []
         cleaner = kind(mode="redact", report=self._told.append)
-        self._ingest = Ingest(log=log, secrets=cleaner, recorded=lambda: None)
+        self._ingest = Ingest(log=log, secrets=cleaner, on_record=lambda: None)
 
     def outcome(self, event: Event) -> tuple[Event | str, list[Incident]]:
         self._told.clear()
@@ -144,14 +144,14 @@ def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
     assert all(0 <= f.start < f.end <= len(text) for f in found)
     rest = secrets.redact(text, found)
     for finding in found:
-        rest = rest.replace(secrets.marker(finding.kind), "", 1)
+        rest = rest.replace(secrets.format_marker(finding.kind), "", 1)
     assert len(rest) == len(text) - sum(f.length for f in found)
 
 
 @unhurried
 @given(parts=st.lists(texts, max_size=4))
 def test_what_passes_at_a_glance_holds_nothing(parts: list[str]) -> None:
-    if CLEANER.passes(parts):
+    if CLEANER.is_clean(parts):
         assert [CLEANER.find(part) for part in parts] == [[] for _ in parts]
 
 
@@ -191,7 +191,7 @@ def test_a_password_never_survives_its_name(word: str, number: int) -> None:
 
 @given(digits=st.text(string.digits, min_size=12, max_size=18))
 def test_one_digit_makes_luhns_sum_right(digits: str) -> None:
-    assert sum(secrets.luhn(digits + last) for last in string.digits) == 1
+    assert sum(secrets.is_luhn_valid(digits + last) for last in string.digits) == 1
 
 
 @given(text=st.text(string.ascii_letters + " .,\n", max_size=300))

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model import segments
-from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.kernel import ulids
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
-RULES = Rules(
+RULES = SegmentRules(
     time_gap_ms=60_000,
     max_tokens=40,
     overlap_ms=30_000,
@@ -103,7 +103,7 @@ def test_growing_one_by_one_is_cutting(held: list[Event]) -> None:
     found: dict[str, Segment] = {}
     last: Segment | None = None
     for event in held:
-        last = segments.grown(last, event, RULES)
+        last = segments.add_event(last, event, RULES)
         found[last.node_id] = last
     assert list(found.values()) == segments.cut(held, RULES)
 
@@ -112,14 +112,14 @@ def test_growing_one_by_one_is_cutting(held: list[Event]) -> None:
 @given(sessions)
 def test_pauses_are_between_runs_and_nowhere_else(held: list[Event]) -> None:
     found = segments.cut(held, RULES)
-    breaks = sum(not segments.same_run(a, b, RULES) for a, b in pairwise(found))
+    breaks = sum(not segments.is_same_run(a, b, RULES) for a, b in pairwise(found))
     assert breaks == max(0, len(runs(held)) - 1)
 
 
 @unhurried
 @given(sessions)
 def test_the_overlap_is_the_end_of_what_was_before(held: list[Event]) -> None:
-    found = segments.overlap(held, RULES)
+    found = segments.select_overlap(held, RULES)
     assert found == held[len(held) - len(found) :]
     assert sum(map(tokens, found)) <= RULES.overlap_tokens
     if found:
@@ -138,9 +138,9 @@ def test_an_id_depends_on_session_and_first_event_only(
     first: Event, some: list[Event], others: list[Event]
 ) -> None:
     def grown(following: list[Event]) -> Segment:
-        segment = segments.grown(None, first, RULES)
+        segment = segments.add_event(None, first, RULES)
         for event in following:
-            larger = segments.grown(segment, event, RULES)
+            larger = segments.add_event(segment, event, RULES)
             segment = larger if larger.first == segment.first else segment
         return segment
 
@@ -154,10 +154,10 @@ moments = st.integers(0, MAX_MILLIS).map(Millis)
 @unhurried
 @given(moments, st.lists(names, min_size=1, max_size=3))
 def test_derived_ulids_are_ulids_and_repeat(at_ms: Millis, parts: list[str]) -> None:
-    found = ulids.derived(at_ms, *parts)
+    found = ulids.derive_ulid(at_ms, *parts)
     assert len(found) == 26
     assert set(found) <= CROCKFORD
-    assert found == ulids.derived(at_ms, *parts)
+    assert found == ulids.derive_ulid(at_ms, *parts)
     decoded = 0
     for letter in found[:10]:
         decoded = decoded * 32 + sorted(CROCKFORD).index(letter)
@@ -168,7 +168,7 @@ def test_derived_ulids_are_ulids_and_repeat(at_ms: Millis, parts: list[str]) -> 
 @given(moments, moments, names, names)
 def test_derived_ulids_sort_by_time(a: Millis, b: Millis, one: str, two: str) -> None:
     if a < b:
-        assert ulids.derived(a, one) < ulids.derived(b, two)
+        assert ulids.derive_ulid(a, one) < ulids.derive_ulid(b, two)
 
 
 @unhurried
@@ -176,4 +176,6 @@ def test_derived_ulids_sort_by_time(a: Millis, b: Millis, one: str, two: str) ->
 def test_other_parts_give_another_ulid(
     at_ms: Millis, some: tuple[str, str], others: tuple[str, str]
 ) -> None:
-    assert (ulids.derived(at_ms, *some) == ulids.derived(at_ms, *others)) == (some == others)
+    assert (ulids.derive_ulid(at_ms, *some) == ulids.derive_ulid(at_ms, *others)) == (
+        some == others
+    )

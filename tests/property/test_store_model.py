@@ -19,6 +19,7 @@ from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
+    CommitOutcome,
     Committed,
     Conflict,
     Delete,
@@ -26,7 +27,6 @@ from agent_memory.platform.store.batches import (
     Equals,
     Expectation,
     Operation,
-    Outcome,
     Put,
     Row,
 )
@@ -72,7 +72,7 @@ class Model:
         self.rows: dict[str, dict[bytes, bytes]] = {A: {}, B: {}}
         self.numbers: dict[tuple[str, bytes], int] = {}
 
-    def submit(self, batch: Batch) -> Outcome:
+    def submit(self, batch: Batch) -> CommitOutcome:
         failed = self.first_failing(batch)
         if failed is not None:
             return Conflict(failed)
@@ -159,7 +159,7 @@ class StoreMachine(RuleBasedStateMachine):
             expected = self.model.scan(family, b"", HIGHEST)
             assert self.store.scan(family, b"", HIGHEST, limit=1_000) == expected
             for prefix in PREFIXES:
-                assert self.store.sequence(family, prefix) == self.model.number(family, prefix)
+                assert self.store.get_sequence(family, prefix) == self.model.number(family, prefix)
 
     def teardown(self) -> None:
         self.store.close()
@@ -222,11 +222,11 @@ def test_concurrent_writers_leave_what_their_commits_leave_one_by_one(
 
 def submit_at_once(
     store: CommittedStore, plans: Sequence[Sequence[Batch]], *, waiting: bool
-) -> list[list[Outcome]]:
+) -> list[list[CommitOutcome]]:
     """Each plan in its own thread. Every batch also appends, which tells the commit order."""
     together = threading.Barrier(len(plans))
 
-    def run(plan: Sequence[Batch]) -> list[Outcome]:
+    def run(plan: Sequence[Batch]) -> list[CommitOutcome]:
         together.wait(TIMEOUT)
         futures = []
         for batch in plan:
@@ -240,7 +240,7 @@ def submit_at_once(
         return list(pool.map(run, plans, timeout=TIMEOUT))
 
 
-def windows(answers: Sequence[Outcome], commits: int) -> list[tuple[int, int]]:
+def windows(answers: Sequence[CommitOutcome], commits: int) -> list[tuple[int, int]]:
     """For each answer of one thread: the states in which its batch can have been judged.
 
     A thread's batches take effect in its order, so a conflict falls between the thread's commit
@@ -258,7 +258,7 @@ def windows(answers: Sequence[Outcome], commits: int) -> list[tuple[int, int]]:
 
 def test_windows_lie_between_the_commits_around_them() -> None:
     conflict = Conflict(Absent(A, b"k"))
-    answers: list[Outcome] = [conflict, Committed((3,)), conflict, Committed((5,)), conflict]
+    answers: list[CommitOutcome] = [conflict, Committed((3,)), conflict, Committed((5,)), conflict]
     found = [w for w, done in zip(windows(answers, 7), answers, strict=True) if done == conflict]
     assert found == [(0, 2), (3, 4), (5, 7)]
     assert all(a[0] <= b[0] for a, b in pairwise(windows(answers, 7)))

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_memory.features.memories.model.memories import Memory, Status
-from tests.git_repositories import AT, Repository, cloned, made
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from tests.git_repositories import AT, Repository, clone_repository, make_repository
 from tests.unit.test_sync import Machine, machines
 
 BODIES = ("", "---\nid: x\n---\n", "one\r\ntwo", "\N{ROCKET}\n\n", "x" * 3000)
@@ -27,16 +27,16 @@ steps = st.tuples(
     st.integers(0, 4),
 )
 STATUSES = {
-    "resolve": Status.RESOLVED,
-    "archive": Status.ARCHIVED,
-    "reopen": Status.ACTIVE,
+    "resolve": MemoryStatus.RESOLVED,
+    "archive": MemoryStatus.ARCHIVED,
+    "reopen": MemoryStatus.ACTIVE,
 }
 
 
 def _present(machine: Machine, number: int) -> Memory | None:
     """A memory of this number, that can still be changed."""
     for memory in machine.stored().values():
-        if memory.summary.startswith(f"{number} ") and memory.status is not Status.TOMBSTONE:
+        if memory.summary.startswith(f"{number} ") and memory.status is not MemoryStatus.TOMBSTONE:
             return memory
     return None
 
@@ -54,7 +54,7 @@ def _do(machine: Machine, what: str, number: int) -> None:
                 *("commit", "--quiet", "--amend", "--allow-empty", "--message", f"amended {number}")
             )
         case "capture":
-            if not any(it.status is Status.TOMBSTONE for it in machine.stored().values()):
+            if not any(it.status is MemoryStatus.TOMBSTONE for it in machine.stored().values()):
                 machine.capture(f"{number} said", BODIES[number], f"tag {number % 2}")
         case _:
             _change(machine, what, number)
@@ -97,8 +97,8 @@ def test_all_clones_have_the_same_in_the_end(
 ) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        remote = cloned(made(folder / "source"), folder / "team.git", "--bare")
-        clones = [cloned(remote, folder / f"clone{number}") for number in range(size)]
+        remote = clone_repository(make_repository(folder / "source"), folder / "team.git", "--bare")
+        clones = [clone_repository(remote, folder / f"clone{number}") for number in range(size)]
         with machines(*clones, starts=starts) as found:
             said: set[str] = set()
             for where, what, number in script:

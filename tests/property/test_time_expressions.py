@@ -68,7 +68,7 @@ def test_the_windows_stand_in_their_order_in_the_query(query: str, now: Millis) 
 @given(queries, moments)
 def test_only_what_was_found_is_removed(query: str, now: Millis) -> None:
     found = time_expressions.find(query, now)
-    rest = time_expressions.without(query, found)
+    rest = time_expressions.remove_windows(query, found)
     removed = Counter("".join(window.words for window in found))
     assert _letters(rest) + _letters(removed) == _letters(query)
     if not found:
@@ -88,7 +88,7 @@ innocent = st.lists(st.sampled_from(["cache", "we", "decided", "may", "X", "v2"]
 def test_the_other_words_stay_as_they_are(left: list[str], right: list[str], time: str) -> None:
     query = " ".join([*left, time, *right])
     found = time_expressions.find(query, Millis(1_800_000_000_000))
-    assert time_expressions.without(query, found) == " ".join([*left, *right])
+    assert time_expressions.remove_windows(query, found) == " ".join([*left, *right])
 
 
 @unhurried

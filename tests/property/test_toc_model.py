@@ -19,13 +19,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.log.ports import Outbox
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import Level, NodeId
-from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.features.toc.model.toc import NEVER, TocNode
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
@@ -35,7 +35,7 @@ from agent_memory.platform.store import families
 from tests.contract.stores import TIMEOUT, OpenStore, everything, memory, rocks
 from tests.inline_worker import InlineWorker
 
-RULES = Rules(
+RULES = SegmentRules(
     time_gap_ms=60_000,
     max_tokens=40,
     overlap_ms=50_000,
@@ -103,7 +103,7 @@ class SmallReads:
         self.inner = inner
         self.most = ALL
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, OutboxEntry]]:
         return self.inner.read(after, limit=min(limit, self.most))
 
     def trim(self, up_to: int, /) -> None:
@@ -132,13 +132,15 @@ class Parts:
         self.rollup.run(lambda _: None)
 
     def present(self) -> dict[NodeId, TocNode]:
-        names = self.toc.below("toc:", after=None, limit=ALL)
-        found = dict(zip(names, self.toc.nodes(names), strict=True))
+        names = self.toc.list_ids("toc:", after=None, limit=ALL)
+        found = dict(zip(names, self.toc.get_nodes(names), strict=True))
         assert None not in found.values(), "a pointer leads to no node"
         return {name: node for name, node in found.items() if node is not None}
 
     def segments(self) -> list[Segment]:
-        return [each for name in SESSIONS for each in self.toc.segments(name, BEGINNING, limit=ALL)]
+        return [
+            each for name in SESSIONS for each in self.toc.list_segments(name, BEGINNING, limit=ALL)
+        ]
 
 
 def over(store: OrderedStore, clock: SetClock) -> Parts:
@@ -242,7 +244,7 @@ class TocMachine(RuleBasedStateMachine):
 
     @rule(session=st.sampled_from(SESSIONS))
     def rebuild(self, session: SessionId) -> None:
-        self.parts.toc.commit(self.parts.segmenting.rebuild(session))
+        self.parts.toc.commit(self.parts.segmenting.plan_rebuild(session))
 
     @rule()
     def trim(self) -> None:
@@ -273,9 +275,11 @@ class TocMachine(RuleBasedStateMachine):
             assert node.version >= self.newest.get(name, 1), f"{name} went back"
             self.newest[name] = node.version
         for (name, number), was in self.kept.items():
-            assert self.parts.toc.version(name, number) == was, f"{name} v{number} was rewritten"
+            assert self.parts.toc.get_version(name, number) == was, (
+                f"{name} v{number} was rewritten"
+            )
         for name in self.newest:
-            history = self.parts.toc.history(name, limit=ALL)
+            history = self.parts.toc.list_versions(name, limit=ALL)
             assert all(newer.version > older.version for newer, older in pairwise(history))
             for node in history:
                 self.kept[name, node.version] = node
@@ -291,7 +295,7 @@ class TocMachine(RuleBasedStateMachine):
         """The leaves hold every event exactly once, cut as the rules say."""
         for name in SESSIONS:
             held = sorted((e for e in self.events if e.session_id == name), key=place)
-            found = self.parts.toc.segments(name, BEGINNING, limit=ALL)
+            found = self.parts.toc.list_segments(name, BEGINNING, limit=ALL)
             assert found == segments.cut(held, RULES)
             inside = [
                 [e for e in held if order(each.first) <= place(e) <= order(each.last)]
@@ -315,7 +319,7 @@ class TocMachine(RuleBasedStateMachine):
             if node.level is Level.SEGMENT:
                 leaf = leaves[name]
                 assert (node.start_ms, node.end_ms) == (leaf.first.at_ms, leaf.last.at_ms)
-                assert period == periods.day_of(leaf.first.at_ms)
+                assert period == periods.find_day(leaf.first.at_ms)
                 continue
             assert children, "a period without anything in it"
             assert (node.title, node.start_ms, node.end_ms) == (
@@ -336,7 +340,7 @@ class TocMachine(RuleBasedStateMachine):
                 assert bullet.text
                 assert bullet.grip_ids
                 for grip_id in bullet.grip_ids:
-                    grip = self.parts.toc.grips([grip_id])[0]
+                    grip = self.parts.toc.get_grips([grip_id])[0]
                     assert grip is not None, f"{node.node_id} has a grip that leads nowhere"
                     assert grip.event_id_start == grip.event_id_end
                     event = self.parts.log.get(grip.event_id_start)
@@ -350,9 +354,9 @@ class TocMachine(RuleBasedStateMachine):
 
     def _check_marks(self) -> None:
         for level in Level:
-            assert self.parts.toc.dirty(level, limit=ALL) == []
-        assert self.parts.toc.open_segments(limit=ALL) == []
-        assert self.parts.toc.unfinished_segments(limit=ALL) == []
+            assert self.parts.toc.list_dirty(level, limit=ALL) == []
+        assert self.parts.toc.list_open_segments(limit=ALL) == []
+        assert self.parts.toc.list_unfinished_segments(limit=ALL) == []
         marks = everything(self.parts.store, families.TOC_STATE)
         assert [key for key, _ in marks if key.startswith(b"stale:")] == []
         needed = {
@@ -372,7 +376,7 @@ class TocMachine(RuleBasedStateMachine):
             assert bare(ours) == bare(theirs)
             held = {grip for node in ours.values() for grip in node.grip_ids()}
             for grip in held:
-                assert self.parts.toc.grips([grip])[0] == fresh.toc.grips([grip])[0]
+                assert self.parts.toc.get_grips([grip])[0] == fresh.toc.get_grips([grip])[0]
         finally:
             fresh.store.close()
 
@@ -443,13 +447,13 @@ def test_a_segment_that_comes_back_goes_on_with_its_history() -> None:
             clock.at_ms += 3_600_000
             parts.append(given)
             parts.finish()
-            found += parts.toc.nodes([name])
+            found += parts.toc.get_nodes([name])
         first, gone, last = found
         assert first is not None
         assert gone is None
         assert last is not None
         assert (first.version, last.version) == (1, 2)
-        assert parts.toc.history(name, limit=9) == [last, first]
+        assert parts.toc.list_versions(name, limit=9) == [last, first]
 
 
 def test_so_does_one_that_was_still_open_when_it_left() -> None:
@@ -467,7 +471,7 @@ def test_so_does_one_that_was_still_open_when_it_left() -> None:
         ):
             parts.append(given)
             parts.finish()
-            (node,) = parts.toc.nodes([name])
+            (node,) = parts.toc.get_nodes([name])
             versions.append(None if node is None else node.version)
         assert versions == [1, 2, None, 3]
 

@@ -16,7 +16,7 @@ from agent_memory.features.hooks.model.transcripts import OWN_MARKERS
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import unexpected
-from tests.transcript_files import SAMPLES, Claude, Importing, Line, write
+from tests.transcript_files import SAMPLES, Claude, ImportHarness, Line, write
 
 FORMATS = sorted(SAMPLES)
 WEIGHTY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,11 +31,11 @@ _json = st.recursive(
 
 
 @contextmanager
-def folders() -> Iterator[tuple[Importing, Path]]:
+def folders() -> Iterator[tuple[ImportHarness, Path]]:
     store = CommittedStore(MemoryEngine(), unexpected)
     with tempfile.TemporaryDirectory() as made:
         (Path(made) / "in").mkdir()
-        yield Importing(store, Path(made) / "data"), Path(made) / "in"
+        yield ImportHarness(store, Path(made) / "data"), Path(made) / "in"
     store.close()
 
 
@@ -123,14 +123,14 @@ _pieces = st.lists(
 class TestOwnWords:
     @given(text=_pieces)
     def test_what_is_left_has_nothing_more_to_take(self, text: str) -> None:
-        left = transcripts.own_words(text)
+        left = transcripts.strip_injected(text)
         assert len(left) <= len(text)
         if not any(f"</{name}" in left for name in OWN_MARKERS):
-            assert transcripts.own_words(left) == left
+            assert transcripts.strip_injected(left) == left
 
     @given(before=st.text(alphabet="ab \n"), inner=_pieces, after=st.text(alphabet="ab \n"))
     def test_what_stands_in_a_closed_marker_is_gone(
         self, before: str, inner: str, after: str
     ) -> None:
         whole = f"{before}<auto_captured>{inner}</auto_captured>{after}"
-        assert transcripts.own_words(whole) == (before + after).strip()
+        assert transcripts.strip_injected(whole) == (before + after).strip()

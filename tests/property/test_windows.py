@@ -5,31 +5,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.runs.model import context_window
-from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
+from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
 from agent_memory.features.runs.model.context_window import (
     LEFT_OUT,
     LEFT_OUT_TOKENS,
-    Counted,
-    Window,
+    ContextWindow,
+    CountedMessage,
 )
 from agent_memory.kernel.errors import ContextTooLong
 
-Conversation = tuple[list[tuple[Counted, ...]], tuple[Counted, ...]]  # history, current run
+Conversation = tuple[
+    list[tuple[CountedMessage, ...]], tuple[CountedMessage, ...]
+]  # history, current run
 tokens = st.integers(context_window.MESSAGE_TOKENS, 400)
 
 
-def said(role: Role, text: str, size: int, *calls: Call, answers: str = "") -> Counted:
+def said(role: Role, text: str, size: int, *calls: ToolCall, answers: str = "") -> CountedMessage:
     about = CallId(answers) if answers else None
-    return Counted(Message(role=role, content=text, calls=calls, call_id=about), size)
+    return CountedMessage(Message(role=role, content=text, calls=calls, call_id=about), size)
 
 
 @st.composite
-def exchanges(draw: st.DrawFn, name: str) -> tuple[Counted, ...]:
+def exchanges(draw: st.DrawFn, name: str) -> tuple[CountedMessage, ...]:
     """A prompt, turns with calls and what came of them, and mostly an answer."""
     found = [said(Role.USER, f"{name} prompt", draw(tokens))]
     for turn in range(draw(st.integers(0, 3))):
         names = [f"{name}-{turn}-{number}" for number in range(draw(st.integers(1, 3)))]
-        calls = [Call(call_id=CallId(each), name="read_file", arguments="{}") for each in names]
+        calls = [ToolCall(call_id=CallId(each), name="read_file", arguments="{}") for each in names]
         found.append(said(Role.ASSISTANT, "", draw(tokens), *calls))
         found += [said(Role.TOOL, "result", draw(tokens), answers=each) for each in names]
     if draw(st.booleans()):
@@ -59,9 +61,11 @@ def unanswered(messages: tuple[Message, ...]) -> list[CallId]:
     return wrong + waiting
 
 
-def window(size: int, answer: int, tools: int, system: int, conversation: Conversation) -> Window:
+def window(
+    size: int, answer: int, tools: int, system: int, conversation: Conversation
+) -> ContextWindow:
     history, current = conversation
-    return context_window.fitted(
+    return context_window.fit_window(
         size=size,
         answer=answer,
         tool_tokens=tools,
@@ -102,7 +106,7 @@ def test_it_fits_is_whole_and_adds_up(
         )
         assert least + system + tools + answer > size, "it would have fitted"
         return
-    told = found.snapshot()
+    told = found.to_snapshot()
     assert told.total_tokens + answer <= size
     assert found.room == told.remaining_tokens >= answer
     assert told.history_tokens <= told.history_budget
@@ -127,7 +131,7 @@ def test_it_fits_is_whole_and_adds_up(
 
 
 def test_what_the_model_has_not_seen_yet_is_never_left_out() -> None:
-    call = Call(call_id=CallId("a"), name="read_file", arguments="{}")
+    call = ToolCall(call_id=CallId("a"), name="read_file", arguments="{}")
     current = (
         said(Role.USER, "prompt", 10),
         said(Role.ASSISTANT, "", 10, call),

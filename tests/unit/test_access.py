@@ -14,7 +14,7 @@ secrets = st.text(st.sampled_from("abAB01-_é "), min_size=1)
 
 
 def key(name: str, secret: str = "secret") -> AccessKey:  # noqa: S107
-    return AccessKey(name=name, digest=access.digest(secret), created_ms=Millis(1))
+    return AccessKey(name=name, digest=access.hash_secret(secret), created_ms=Millis(1))
 
 
 @pytest.mark.parametrize("name", ["a", "7", "dashboard", "my-app.v2_test", "A" * 64])
@@ -35,9 +35,9 @@ def test_anything_else_is_not(name: str) -> None:
 @unhurried
 @given(secret=secrets)
 def test_the_digest_does_not_hold_the_secret(secret: str) -> None:
-    assert len(access.digest(secret)) == 32
-    assert access.digest(secret) == access.digest(secret)
-    assert secret.encode() != access.digest(secret)[: len(secret.encode())]
+    assert len(access.hash_secret(secret)) == 32
+    assert access.hash_secret(secret) == access.hash_secret(secret)
+    assert secret.encode() != access.hash_secret(secret)[: len(secret.encode())]
 
 
 @unhurried
@@ -45,23 +45,23 @@ def test_the_digest_does_not_hold_the_secret(secret: str) -> None:
 def test_a_secret_finds_its_own_key_among_all(known: list[str], data: st.DataObject) -> None:
     keys = [key(f"key-{number}", secret) for number, secret in enumerate(known)]
     for number, secret in enumerate(known):
-        found = access.matching(secret, keys)
+        found = access.find_key(secret, keys)
         assert found is not None
         assert found.name == f"key-{number}"
     other = data.draw(secrets.filter(lambda secret: secret not in known))
-    assert access.matching(other, keys) is None
+    assert access.find_key(other, keys) is None
 
 
 @pytest.mark.parametrize("wrong", ["", "secre", "secret ", "Secret", "secret\0", "\0"])
 def test_what_is_almost_the_secret_finds_nothing(wrong: str) -> None:
-    assert access.matching(wrong, [key("name")]) is None
+    assert access.find_key(wrong, [key("name")]) is None
 
 
 def test_the_digest_itself_is_no_secret() -> None:
     """Whoever reads the store must not be able to use what is there."""
     stored = key("name")
-    assert access.matching(stored.digest.hex(), [stored]) is None
+    assert access.find_key(stored.digest.hex(), [stored]) is None
 
 
 def test_no_keys_match_nothing() -> None:
-    assert access.matching("secret", []) is None
+    assert access.find_key("secret", []) is None

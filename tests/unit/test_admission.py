@@ -4,7 +4,7 @@ import pytest
 
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
-from agent_memory.interfaces.grpc.admission import Caller, SameUserGuard, parse_peer
+from agent_memory.interfaces.grpc.admission import GrpcCaller, SameUserGuard, parse_peer
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.kernel.access import Address, SocketOwner
 from agent_memory.kernel.errors import Unauthorized
@@ -24,7 +24,7 @@ class Table:
         self.rows: dict[int, SocketOwner] = {}
         self.asked: list[tuple[Address, Address]] = []
 
-    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+    def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
         self.asked.append((peer, own))
         return self.rows.get(peer.port)
 
@@ -56,8 +56,8 @@ def _unexpected(health: StoreHealth) -> None:
     raise AssertionError(health.reason)
 
 
-def caller(port: int = 7, authorization: str | None = None) -> Caller:
-    return Caller(authorization=authorization, peer=f"ipv4:127.0.0.1:{port}")
+def caller(port: int = 7, authorization: str | None = None) -> GrpcCaller:
+    return GrpcCaller(authorization=authorization, peer=f"ipv4:127.0.0.1:{port}")
 
 
 def test_a_row_of_the_same_user_is_enough(guard: SameUserGuard, table: Table) -> None:

@@ -128,7 +128,7 @@ def test_marks_of_start_and_end_and_blanks_are_not_said() -> None:
     start = replace(QUEUE[0], type=EventType.SESSION_START, event_id=EventId("start"))
     end = replace(start, type=EventType.SESSION_END)
     blank = replace(QUEUE[0], text=" \n\t")
-    assert alignment.spoken_of([start, QUEUE[1], blank, end]) == (QUEUE[1],)
+    assert alignment.filter_spoken([start, QUEUE[1], blank, end]) == (QUEUE[1],)
     assert alignment.read([start, end]).support("The nightly import loses rows") == ()
 
 

@@ -9,7 +9,7 @@ from agent_memory.kernel.text import analysis
 
 class TestWords:
     def test_terms_stand_in_the_order_of_the_text(self) -> None:
-        assert analysis.terms("red, green and blue") == ["red", "green", "and", "blue"]
+        assert analysis.extract_terms("red, green and blue") == ["red", "green", "and", "blue"]
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -23,68 +23,72 @@ class TestWords:
         ],
     )
     def test_the_forms_of_a_word_are_one_term(self, one: str, other: str) -> None:
-        assert analysis.terms(one) == analysis.terms(other)
+        assert analysis.extract_terms(one) == analysis.extract_terms(other)
 
     @pytest.mark.parametrize(
         ("accented", "plain"), [("café", "cafe"), ("naïve", "naive"), ("Ångström", "angstrom")]
     )
     def test_accents_do_not_matter(self, accented: str, plain: str) -> None:
-        assert analysis.terms(accented) == analysis.terms(plain)
+        assert analysis.extract_terms(accented) == analysis.extract_terms(plain)
 
     def test_nothing_said_has_no_terms(self) -> None:
-        assert analysis.terms("") == []
-        assert analysis.terms(" \n\t?!... --") == []
+        assert analysis.extract_terms("") == []
+        assert analysis.extract_terms(" \n\t?!... --") == []
 
     def test_what_is_too_long_to_be_a_word_is_dropped(self) -> None:
-        assert analysis.terms("x" * 64) == ["x" * 64]
-        assert analysis.terms(f"before {'x' * 65} after") == analysis.terms("before after")
+        assert analysis.extract_terms("x" * 64) == ["x" * 64]
+        assert analysis.extract_terms(f"before {'x' * 65} after") == analysis.extract_terms(
+            "before after"
+        )
 
 
 class TestIdentifiers:
     @pytest.mark.parametrize("identifier", ["parseHttpHeader", "ParseHTTPHeader"])
     def test_they_are_there_whole_and_in_their_parts(self, identifier: str) -> None:
-        found = analysis.terms(identifier)
-        assert found[:1] == analysis.terms(identifier.lower())
-        assert found[1:] == analysis.terms("parse http header")
+        found = analysis.extract_terms(identifier)
+        assert found[:1] == analysis.extract_terms(identifier.lower())
+        assert found[1:] == analysis.extract_terms("parse http header")
 
     def test_underscores_and_dots_and_slashes_part_words(self) -> None:
-        assert analysis.terms("src/outbox_reader.py") == analysis.terms("src outbox reader py")
+        assert analysis.extract_terms("src/outbox_reader.py") == analysis.extract_terms(
+            "src outbox reader py"
+        )
 
     def test_what_is_written_like_one_word_is_one(self) -> None:
         for word in ("lantern", "LANTERN", "Lantern", "2026"):
-            assert len(analysis.terms(word)) == 1
+            assert len(analysis.extract_terms(word)) == 1
 
 
 class TestTextWithoutBlanks:
     def test_each_two_characters_are_a_term(self) -> None:
-        assert analysis.terms("東京都") == ["東京", "京都"]
+        assert analysis.extract_terms("東京都") == ["東京", "京都"]
 
     def test_one_character_is_one_term(self) -> None:
-        assert analysis.terms("猫") == ["猫"]
+        assert analysis.extract_terms("猫") == ["猫"]
 
     @pytest.mark.parametrize("script", ["東京タワー", "서울타워", "กรุงเทพ"])
     def test_what_is_asked_for_is_within_what_was_said(self, script: str) -> None:
-        said = set(analysis.terms(f"we saw {script}, twice"))
-        assert set(analysis.terms(script)) <= said
+        said = set(analysis.extract_terms(f"we saw {script}, twice"))
+        assert set(analysis.extract_terms(script)) <= said
 
 
 class TestMemory:
     def test_no_more_words_are_remembered_than_a_limit(self) -> None:
         known, most = vars(analysis)["_known"], vars(analysis)["_REMEMBERED"]
         for start in range(0, most + 5_000, 5_000):
-            analysis.terms(" ".join(map(str, range(start, start + 5_000))))
+            analysis.extract_terms(" ".join(map(str, range(start, start + 5_000))))
             assert len(known) <= most
 
     @given(st.text(max_size=60))
     def test_what_is_remembered_is_what_would_be_found_anew(self, text: str) -> None:
-        first = analysis.terms(text)
-        assert analysis.terms(text) == first
+        first = analysis.extract_terms(text)
+        assert analysis.extract_terms(text) == first
         vars(analysis)["_known"].clear()
-        assert analysis.terms(text) == first
+        assert analysis.extract_terms(text) == first
 
 
 class TestLength:
     @given(st.lists(st.sampled_from(["a", "word", "东京"]), min_size=1))
     def test_words_between_single_blanks_are_counted(self, words: list[str]) -> None:
-        assert analysis.length(" ".join(words)) == len(words)
-        assert analysis.length("\n".join(words)) == len(words)
+        assert analysis.estimate_length(" ".join(words)) == len(words)
+        assert analysis.estimate_length("\n".join(words)) == len(words)

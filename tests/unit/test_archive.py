@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.backups.services.archiving import KeptMemory, KeptWrite
-from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite, Place
+from agent_memory.features.backups.services.archiving import MemoryRecord, WriteRecord
+from agent_memory.features.checkpoints.model.graphs import (
+    CheckpointKey,
+    GraphCheckpoint,
+    PendingWrite,
+)
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory
@@ -26,12 +30,12 @@ def fields(name: str, kind: type[Any]) -> set[str]:
     own = {each.name for each in dataclasses.fields(kind)}
     if kind is Event:
         return own - {"at_ms", "type"} | {"timestamp_ms", "event_type"}
-    if kind is KeptMemory:
+    if kind is MemoryRecord:
         return {each.name for each in dataclasses.fields(Memory)} | {"use"}
-    if kind is KeptWrite:
+    if kind is WriteRecord:
         own = {each.name for each in dataclasses.fields(PendingWrite)}
-    if kind in (KeptWrite, GraphCheckpoint):
-        return own - {"place", "type"} | {*Place._fields, "serialized_as"}
+    if kind in (WriteRecord, GraphCheckpoint):
+        return own - {"place", "type"} | {*CheckpointKey._fields, "serialized_as"}
     if name == "run":
         return own - {each.name for each in dataclasses.fields(Session)}
     return own
@@ -61,8 +65,8 @@ def test_events_and_bytes_read_as_they_were_written(
         text=text,
         metadata={"k": value},
     )
-    write = KeptWrite(
-        place=Place("t", "", "c"),  # type: ignore[arg-type]
+    write = WriteRecord(
+        place=CheckpointKey("t", "", "c"),  # type: ignore[arg-type]
         write=PendingWrite(task_id="t", index=-1, channel="c", type="x", value=data),
     )
     lines = [archive.header("1", Millis(1)), archive.line(event), archive.line(write)]

@@ -10,31 +10,31 @@ from hypothesis import strategies as st
 from agent_memory.features.runs.model import arguments
 from agent_memory.kernel.errors import ToolFailed
 
-SPEC = arguments.tool(
+SPEC = arguments.define_tool(
     "look",
     "Looks.",
     ["path"],
-    path=arguments.text("Where.", least=1, most=10),
-    limit=arguments.number("How many.", least=1, most=100),
-    deep=arguments.flag("Further."),
+    path=arguments.define_text("Where.", least=1, most=10),
+    limit=arguments.define_number("How many.", least=1, most=100),
+    deep=arguments.define_flag("Further."),
 )
 
 
 def test_each_argument_is_taken_as_the_schema_has_it() -> None:
-    found = arguments.read(SPEC, '{"path": "a", "limit": 3, "deep": true}')
+    found = arguments.parse_arguments(SPEC, '{"path": "a", "limit": 3, "deep": true}')
     assert (found.text("path"), found.number("limit", 1), found.flag("deep")) == ("a", 3, True)
 
 
 @pytest.mark.parametrize("limit", ["3", 3.0, 3])
 def test_a_number_is_one_however_it_is_written(limit: object) -> None:
     given = json.dumps({"path": "a", "limit": limit, "deep": "False"})
-    found = arguments.read(SPEC, given)
+    found = arguments.parse_arguments(SPEC, given)
     assert found.number("limit", 1) == 3
     assert not found.flag("deep")
 
 
 def test_what_is_left_out_or_null_is_the_default() -> None:
-    found = arguments.read(SPEC, '{"path": "a", "limit": null}')
+    found = arguments.parse_arguments(SPEC, '{"path": "a", "limit": null}')
     assert (found.number("limit", 7), found.flag("deep"), found.text("other", "x")) == (
         7,
         False,
@@ -65,13 +65,13 @@ def test_what_is_left_out_or_null_is_the_default() -> None:
 )
 def test_what_does_not_fit_is_told_with_what_would(given: str, said: str) -> None:
     with pytest.raises(ToolFailed, match=said):
-        arguments.read(SPEC, given)
+        arguments.parse_arguments(SPEC, given)
 
 
 @given(st.text())
 def test_no_text_does_anything_but_fail_in_words(text: str) -> None:
     with suppress(ToolFailed):
-        arguments.read(SPEC, text)
+        arguments.parse_arguments(SPEC, text)
 
 
 JSON = st.recursive(
@@ -84,7 +84,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["path", "limit", "deep", "x"]), JSON))
 def test_what_is_read_fits_the_schema(values: dict[str, object]) -> None:
     try:
-        found = arguments.read(SPEC, json.dumps(values))
+        found = arguments.parse_arguments(SPEC, json.dumps(values))
     except ToolFailed:
         return
     assert 1 <= len(found.text("path")) <= 10

@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.transcripts import Kind
+from agent_memory.features.hooks.model.transcripts import RecordKind
 from agent_memory.features.hooks.services.backfill import BATCH
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Place
+from agent_memory.features.log.model.events import Event, EventRole, EventType, SessionPosition
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import TIMEOUT, unexpected
-from tests.transcript_files import SAMPLES, START_MS, Claude, Importing, Line, text, write
+from tests.transcript_files import SAMPLES, START_MS, Claude, ImportHarness, Line, text, write
 
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
 
 @pytest.fixture
-def importing(tmp_path: Path) -> Iterator[Importing]:
+def importing(tmp_path: Path) -> Iterator[ImportHarness]:
     store = CommittedStore(MemoryEngine(), unexpected)
-    yield Importing(store, tmp_path / "data")
+    yield ImportHarness(store, tmp_path / "data")
     store.close()
 
 
@@ -50,14 +50,14 @@ def hooked(
     )
 
 
-def record(importing: Importing, *events: Event) -> None:
+def record(importing: ImportHarness, *events: Event) -> None:
     importing.log.append(events).result(TIMEOUT)
 
 
 class TestOnce:
     @pytest.mark.parametrize("agent", sorted(SAMPLES))
     def test_the_second_time_adds_nothing(
-        self, importing: Importing, folder: Path, agent: str
+        self, importing: ImportHarness, folder: Path, agent: str
     ) -> None:
         write(folder / "a.jsonl", SAMPLES[agent]())
         first = importing(agent, folder)
@@ -68,21 +68,23 @@ class TestOnce:
         assert importing.events() == before
         assert (first.files, first.sessions) == (1, 1)
 
-    def test_what_a_file_has_gained_is_added(self, importing: Importing, folder: Path) -> None:
+    def test_what_a_file_has_gained_is_added(self, importing: ImportHarness, folder: Path) -> None:
         session = Claude()
         lines = session.lamp()
         write(folder / "a.jsonl", lines[:12])
         importing("claude-code", folder)
         write(folder / "a.jsonl", [*lines, session.prompt("And the fog horn?")])
         assert importing("claude-code", folder).created == 3
-        assert importing.said()[-1] == ("user", "And the fog horn?")
+        assert importing.list_texts()[-1] == ("user", "And the fog horn?")
 
-    def test_a_dry_run_changes_nothing(self, importing: Importing, folder: Path) -> None:
+    def test_a_dry_run_changes_nothing(self, importing: ImportHarness, folder: Path) -> None:
         write(folder / "a.jsonl", Claude().lamp())
         assert importing("claude-code", folder, dry_run=True).created == 5
-        assert (importing.events(), importing.told) == ([], 0)
+        assert (importing.events(), importing.record_count) == ([], 0)
 
-    def test_what_was_stored_before_a_stop_stays(self, importing: Importing, folder: Path) -> None:
+    def test_what_was_stored_before_a_stop_stays(
+        self, importing: ImportHarness, folder: Path
+    ) -> None:
         session = Claude()
         write(folder / "a.jsonl", [session.prompt(f"Step {number}.") for number in range(350)])
         sources = importing.backfill.sources("claude-code", str(folder))
@@ -94,38 +96,38 @@ class TestOnce:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            importing.backfill.bring("claude-code", sources, dry_run=False, done=stop)
+            importing.backfill.import_sources("claude-code", sources, dry_run=False, done=stop)
         assert len(importing.events()) == 2 * BATCH
         assert importing("claude-code", folder).created == 351 - 2 * BATCH
 
-    def test_progress_ends_at_the_whole(self, importing: Importing, folder: Path) -> None:
+    def test_progress_ends_at_the_whole(self, importing: ImportHarness, folder: Path) -> None:
         for name in "ab":
             write(folder / f"{name}.jsonl", Claude(session=name).lamp())
         sources = importing.backfill.sources("claude-code", str(folder))
         told: list[int] = []
-        importing.backfill.bring("claude-code", sources, dry_run=False, done=told.append)
+        importing.backfill.import_sources("claude-code", sources, dry_run=False, done=told.append)
         assert told == sorted(told)
         assert told[-1] == sum(source.size for source in sources)
 
-    def test_what_was_forgotten_stays_so(self, importing: Importing, folder: Path) -> None:
+    def test_what_was_forgotten_stays_so(self, importing: ImportHarness, folder: Path) -> None:
         write(folder / "a.jsonl", Claude().lamp())
         importing("claude-code", folder)
         event = importing.events()[1]
-        importing.log.remove([Place(at=event.position, session_id=event.session_id)])
+        importing.log.remove([SessionPosition(at=event.position, session_id=event.session_id)])
         assert importing("claude-code", folder).created == 0
 
 
 class TestAfterHooks:
-    def test_what_has_the_same_id_is_known(self, importing: Importing, folder: Path) -> None:
+    def test_what_has_the_same_id_is_known(self, importing: ImportHarness, folder: Path) -> None:
         session = Claude()
-        name = transcripts.event_id(session.session, Kind.PROMPT, "p1")
+        name = transcripts.build_event_id(session.session, RecordKind.PROMPT, "p1")
         record(importing, hooked("in the hook's words", START_MS, name=name))
         write(folder / "a.jsonl", session.lamp())
         found = importing("claude-code", folder)
         assert (found.created, found.known) == (4, 1)
 
     def test_the_same_words_near_in_time_are_known(
-        self, importing: Importing, folder: Path
+        self, importing: ImportHarness, folder: Path
     ) -> None:
         session = Claude()
         answer = session.says("m1", text("It flickers at dusk."))
@@ -136,7 +138,7 @@ class TestAfterHooks:
         for _ in range(2):
             found = importing("claude-code", folder)
             assert found.known >= 1
-            assert importing.said() == [("assistant", "It flickers at dusk.")]
+            assert importing.list_texts() == [("assistant", "It flickers at dusk.")]
 
     @pytest.mark.parametrize(
         "other",
@@ -149,56 +151,56 @@ class TestAfterHooks:
         ids=lambda event: str(event.event_id),
     )
     def test_anything_else_is_another_event(
-        self, importing: Importing, folder: Path, other: Event
+        self, importing: ImportHarness, folder: Path, other: Event
     ) -> None:
         record(importing, other)
         write(folder / "a.jsonl", [Claude().prompt("Go on.")])
         assert importing("claude-code", folder).created == 2
 
-    def test_the_same_words_twice_are_two(self, importing: Importing, folder: Path) -> None:
+    def test_the_same_words_twice_are_two(self, importing: ImportHarness, folder: Path) -> None:
         record(importing, hooked("Go on.", START_MS + 500, name="h"))
         session = Claude()
         write(folder / "a.jsonl", [session.prompt("Go on."), session.prompt("Go on.")])
         importing("claude-code", folder)
-        assert importing.said() == [("user", "Go on.")] * 2
+        assert importing.list_texts() == [("user", "Go on.")] * 2
         assert importing("claude-code", folder).created == 0
 
     def test_one_that_is_known_by_its_id_is_no_other_ones_twin(
-        self, importing: Importing, folder: Path
+        self, importing: ImportHarness, folder: Path
     ) -> None:
         session = Claude()
-        name = transcripts.event_id(session.session, Kind.PROMPT, "p")
+        name = transcripts.build_event_id(session.session, RecordKind.PROMPT, "p")
         record(importing, hooked("Go on.", START_MS, name=name))
         lines = [session.prompt("Go on.", promptId="p"), session.prompt("Go on.", promptId="q")]
         write(folder / "a.jsonl", lines)
         importing("claude-code", folder)
-        assert importing.said() == [("user", "Go on.")] * 2
+        assert importing.list_texts() == [("user", "Go on.")] * 2
 
-    def test_a_session_starts_once(self, importing: Importing, folder: Path) -> None:
+    def test_a_session_starts_once(self, importing: ImportHarness, folder: Path) -> None:
         record(importing, hooked("", START_MS - 600_000, name="h", role="system"))
         write(folder / "a.jsonl", Claude().lamp())
         assert importing("claude-code", folder).created == 4
 
     def test_secrets_are_compared_as_they_are_stored(
-        self, importing: Importing, folder: Path
+        self, importing: ImportHarness, folder: Path
     ) -> None:
         clean = importing.backfill.ingest.clean(hooked(f"use {TOKEN}", START_MS, name="h"))
         record(importing, clean)
         write(folder / "a.jsonl", [Claude().prompt(f"use {TOKEN}")])
         importing("claude-code", folder)
-        assert len(importing.said()) == 1
+        assert len(importing.list_texts()) == 1
 
 
 class TestWhatIsStored:
-    def test_secrets_are_not(self, importing: Importing, folder: Path) -> None:
+    def test_secrets_are_not(self, importing: ImportHarness, folder: Path) -> None:
         write(folder / "a.jsonl", [Claude().prompt(f"the key is {TOKEN}, use it")])
         importing("claude-code", folder)
-        ((_, words),) = importing.said()
+        ((_, words),) = importing.list_texts()
         assert TOKEN not in words
         assert words.startswith("the key is ")
 
     def test_what_an_event_cannot_hold_is_refused_and_told(
-        self, importing: Importing, folder: Path
+        self, importing: ImportHarness, folder: Path
     ) -> None:
         good: Line = {"session_id": "s", "timestamp": START_MS, "role": "user", "text": "hello"}
         path = write(folder / "a.jsonl", [good, good | {"session_id": "s" * 300}, "{"])
@@ -209,25 +211,25 @@ class TestWhatIsStored:
             f"{path}, line 3: not a JSON object",
         ]
 
-    def test_lone_surrogates_do_no_harm(self, importing: Importing, folder: Path) -> None:
+    def test_lone_surrogates_do_no_harm(self, importing: ImportHarness, folder: Path) -> None:
         session = Claude(cwd="/home/\ud800/x")
         write(folder / "a.jsonl", [session.prompt("half \ud83d of a smile", gitBranch="\udfff")])
         assert importing("claude-code", folder).refused == 0
-        assert importing.said() == [("user", "half ? of a smile")]
+        assert importing.list_texts() == [("user", "half ? of a smile")]
 
-    def test_a_folder_without_transcripts(self, importing: Importing, folder: Path) -> None:
+    def test_a_folder_without_transcripts(self, importing: ImportHarness, folder: Path) -> None:
         with pytest.raises(InvalidInput, match="no transcripts"):
             importing("claude-code", folder)
 
 
 class TestProjects:
-    def projects(self, importing: Importing) -> set[str]:
+    def projects(self, importing: ImportHarness) -> set[str]:
         return {event.metadata["project"] for event in importing.events()}
 
     def test_a_subfolder_is_of_its_repository(
-        self, importing: Importing, folder: Path, tmp_path: Path
+        self, importing: ImportHarness, folder: Path, tmp_path: Path
     ) -> None:
-        repository = git_repositories.made(tmp_path / "lighthouse")
+        repository = git_repositories.make_repository(tmp_path / "lighthouse")
         (repository.folder / "src").mkdir()
         session = Claude(cwd=str(repository.folder))
         inner = replace(session, cwd=str(repository.folder / "src"))
@@ -236,17 +238,17 @@ class TestProjects:
         assert self.projects(importing) == {"lighthouse"}
 
     def test_two_repositories_of_one_name_are_two(
-        self, importing: Importing, folder: Path, tmp_path: Path
+        self, importing: ImportHarness, folder: Path, tmp_path: Path
     ) -> None:
         for where in ("x", "y"):
-            repository = git_repositories.made(tmp_path / where / "app")
+            repository = git_repositories.make_repository(tmp_path / where / "app")
             session = Claude(session=where, cwd=str(repository.folder))
             write(folder / f"{where}.jsonl", [session.prompt("a")])
         importing("claude-code", folder)
         assert len(self.projects(importing)) == 2
 
     def test_a_folder_that_is_gone_gives_its_name_to_the_whole_session(
-        self, importing: Importing, folder: Path
+        self, importing: ImportHarness, folder: Path
     ) -> None:
         session = Claude(cwd="/gone/lighthouse")
         inner = replace(session, cwd="/gone/lighthouse/src")

@@ -8,8 +8,8 @@ import pytest
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredNoteQueue
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.adapters.filter import Re2Filter
@@ -18,9 +18,9 @@ from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, unexpected
-from tests.recall_parts import NOW, Stopped, said
+from tests.recall_parts import NOW, FixedClock, make_event
 
-PLACE = Place(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
+PLACE = MemoryLocation(domain=Domain("project:shop"), home=Home("/shop/.git"), commit="a" * 40)
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END RSA PRIVATE KEY-----"
 
@@ -40,15 +40,15 @@ class Parts:
             memories=self.memories,
             log=self.log,
             secrets=Re2Filter(mode="redact"),
-            clock=Stopped(now),
-            captured=self._captured,
+            clock=FixedClock(now),
+            on_capture=self._captured,
         )
 
     def waiting(self) -> list[MemoryKey]:
-        return [key for _, key in self.queue.waiting(PLACE.home, limit=100)]
+        return [key for _, key in self.queue.list_pending(PLACE.home, limit=100)]
 
     def change(self, memory: Memory, **fields: object) -> Memory:
-        changed = memories.changed(memory, NOW, **fields)
+        changed = memories.update_fields(memory, NOW, **fields)
         assert self.memories.write([MemoryChange(memory, changed, None)]) == [True]
         return changed
 
@@ -82,7 +82,7 @@ class TestKeeping:
         assert (memory.created_ms, memory.updated_ms) == (5, NOW)
 
     def test_an_event_gives_its_session(self, parts: Parts) -> None:
-        event = said("we use PostgreSQL", session="talk")
+        event = make_event("we use PostgreSQL", session="talk")
         parts.log.append([event]).result(TIMEOUT)
         memory = parts.capture.capture(draft(event_id=event.event_id), PLACE).memory
         assert (memory.event_id, memory.session_id) == (event.event_id, "talk")
@@ -129,19 +129,19 @@ class TestTheSameAgain:
 
     def test_an_archived_one_is_active_again(self, parts: Parts) -> None:
         memory = parts.capture.capture(draft(), PLACE).memory
-        parts.change(memory, status=Status.ARCHIVED, superseded_by="decisions:0123456789ab:0")
+        parts.change(memory, status=MemoryStatus.ARCHIVED, superseded_by="decisions:0123456789ab:0")
         result = parts.capture.capture(draft(), PLACE)
-        assert (result.memory.status, result.memory.superseded_by) == (Status.ACTIVE, "")
+        assert (result.memory.status, result.memory.superseded_by) == (MemoryStatus.ACTIVE, "")
         assert "active again" in str(result.warning)
 
     def test_a_resolved_one_stays_so(self, parts: Parts) -> None:
         memory = parts.capture.capture(draft(), PLACE).memory
-        resolved = parts.change(memory, status=Status.RESOLVED)
+        resolved = parts.change(memory, status=MemoryStatus.RESOLVED)
         assert parts.capture.capture(draft(), PLACE).memory == resolved
 
     def test_what_was_forgotten_is_refused(self, parts: Parts) -> None:
         memory = parts.capture.capture(draft(), PLACE).memory
-        gone = memories.tombstone(memory, NOW)
+        gone = memories.build_tombstone(memory, NOW)
         assert parts.memories.write([MemoryChange(memory, gone, None)]) == [True]
         with pytest.raises(InvalidInput, match="was forgotten"):
             parts.capture.capture(draft(), PLACE)
@@ -149,7 +149,7 @@ class TestTheSameAgain:
 
     def test_in_another_domain_it_is_another(self, parts: Parts) -> None:
         parts.capture.capture(draft(), PLACE)
-        elsewhere = Place(domain=Domain("user"), home=Home("/user.git"))
+        elsewhere = MemoryLocation(domain=Domain("user"), home=Home("/user.git"))
         assert parts.capture.capture(draft(), elsewhere).created
 
 

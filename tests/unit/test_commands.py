@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.runs.model import commands
-from agent_memory.features.runs.model.commands import Ends, Ran
+from agent_memory.features.runs.model.commands import CommandResult, HeadTailBuffer
 from agent_memory.kernel.errors import ToolFailed
 
 ALLOWED = ("git status", "pytest", "'my tool' --dry")
@@ -28,7 +28,7 @@ class TestWords:
         ],
     )
     def test_are_those_of_one_program_as_they_are(self, command: str, words: list[str]) -> None:
-        assert commands.words(command, ALLOWED) == words
+        assert commands.split_command(command, ALLOWED) == words
 
     @pytest.mark.parametrize(
         "command",
@@ -37,17 +37,20 @@ class TestWords:
     )  # fmt: skip
     def test_of_another_beginning_are_refused_with_what_may_be(self, command: str) -> None:
         with pytest.raises(ToolFailed, match="not allowed; it may run: git status, pytest"):
-            commands.words(command, ALLOWED)
+            commands.split_command(command, ALLOWED)
 
     @pytest.mark.parametrize("operator", ["|", "&&", ";", ">", "2>&1", "<", "||", "&"])
     def test_no_shell_is_between(self, operator: str) -> None:
         with pytest.raises(ToolFailed) as told:
-            commands.words(f"pytest {operator} x", ALLOWED)
+            commands.split_command(f"pytest {operator} x", ALLOWED)
         assert str(told.value).endswith(f"one program and its arguments, without {operator}")
 
     @pytest.mark.parametrize("quoted", ["'|'", '">"', "a|b", '"<" "it\'s"', '"a\\"b" "|"'])
     def test_what_is_quoted_is_for_the_program(self, quoted: str) -> None:
-        assert commands.words(f"pytest {quoted}", ALLOWED) == ["pytest", *shlex.split(quoted)]
+        assert commands.split_command(f"pytest {quoted}", ALLOWED) == [
+            "pytest",
+            *shlex.split(quoted),
+        ]
 
     @pytest.mark.parametrize(
         ("command", "said"),
@@ -61,19 +64,19 @@ class TestWords:
     )
     def test_that_are_none_are_told_why(self, command: str, said: str) -> None:
         with pytest.raises(ToolFailed, match=said):
-            commands.words(command, ALLOWED)
+            commands.split_command(command, ALLOWED)
 
     @pytest.mark.parametrize("allowed", [(), ("",), ("  ",), ("'",)])
     def test_a_setting_that_says_nothing_allows_nothing(self, allowed: tuple[str, ...]) -> None:
         for command in ("pytest", "'' pytest", "'"):
             with pytest.raises(ToolFailed):
-                commands.words(command, allowed)
+                commands.split_command(command, allowed)
 
     @given(st.lists(WORDS, max_size=4), st.lists(WORDS, min_size=1, max_size=3))
     def test_begin_with_all_of_those_allowed(self, given: list[str], allowed: list[str]) -> None:
         command = shlex.join(given)
         try:
-            found = commands.words(command, [shlex.join(allowed)])
+            found = commands.split_command(command, [shlex.join(allowed)])
         except ToolFailed:
             assert given[: len(allowed)] != allowed
         else:
@@ -85,27 +88,29 @@ class TestTold:
     @pytest.mark.parametrize(
         ("ran", "told"),
         [
-            (Ran(code=0, output="well\n"), "well"),
-            (Ran(code=0, output=""), "(no output)"),
-            (Ran(code=0, output="  indented\n\n"), "  indented"),
-            (Ran(code=3, output="bad\n"), "bad\nexit code 3"),
-            (Ran(code=1, output=""), "exit code 1"),
-            (Ran(code=-9, output=""), "exit code 137 (signal 9)"),
-            (Ran(code=-11, output="x"), "x\nexit code 139 (signal 11)"),
+            (CommandResult(code=0, output="well\n"), "well"),
+            (CommandResult(code=0, output=""), "(no output)"),
+            (CommandResult(code=0, output="  indented\n\n"), "  indented"),
+            (CommandResult(code=3, output="bad\n"), "bad\nexit code 3"),
+            (CommandResult(code=1, output=""), "exit code 1"),
+            (CommandResult(code=-9, output=""), "exit code 137 (signal 9)"),
+            (CommandResult(code=-11, output="x"), "x\nexit code 139 (signal 11)"),
         ],
     )
-    def test_a_command_that_ends_is_a_result_however_it_ends(self, ran: Ran, told: str) -> None:
-        assert commands.told(ran, 5) == told
+    def test_a_command_that_ends_is_a_result_however_it_ends(
+        self, ran: CommandResult, told: str
+    ) -> None:
+        assert commands.format_result(ran, 5) == told
 
     def test_one_that_does_not_end_is_a_failure_with_what_it_printed(self) -> None:
         with pytest.raises(ToolFailed, match=r"^so far\nended: it took longer than 2\.5 s$"):
-            commands.told(Ran(code=None, output="so far\n"), 2.5)
+            commands.format_result(CommandResult(code=None, output="so far\n"), 2.5)
         with pytest.raises(ToolFailed, match=r"^ended: it took longer than 120 s$"):
-            commands.told(Ran(code=None, output=""), 120)
+            commands.format_result(CommandResult(code=None, output=""), 120)
 
 
-def kept(most: int, chunks: list[bytes]) -> Ends:
-    ends = Ends(most)
+def kept(most: int, chunks: list[bytes]) -> HeadTailBuffer:
+    ends = HeadTailBuffer(most)
     for each in chunks:
         ends.add(each)
     return ends

@@ -323,7 +323,7 @@ class TestProjectFile:
         with pytest.raises(ConfigError) as told:
             config.load(environ, project_dir=project)
         assert len(str(told.value)) < 1000
-        assert preferences.settings(environ, str(project)) == DEFAULTS
+        assert preferences.load_settings(environ, str(project)) == DEFAULTS
 
     def test_the_users_own_file_is_read_within_bounds_too(
         self, environ: dict[str, str], user_file: Path
@@ -656,17 +656,17 @@ class TestFolders:
 
 class TestKeys:
     def test_a_known_one_says_what_it_is(self) -> None:
-        key = config.known("grpc.port")
+        key = config.find_key("grpc.port")
         assert (key.type, key.default, key.applies) == (int, 50051, "restart")
         assert key.doc
 
     def test_an_unknown_one_is_refused_with_the_nearest(self) -> None:
         with pytest.raises(ConfigError, match=r"'toc\.max_token'; did you mean 'toc\.max_tokens'"):
-            config.known("toc.max_token")
+            config.find_key("toc.max_token")
 
     def test_a_section_is_no_setting(self) -> None:
         with pytest.raises(ConfigError, match="unknown setting 'grpc'"):
-            config.known("grpc")
+            config.find_key("grpc")
 
     @pytest.mark.parametrize("key", config.KEYS.values(), ids=lambda key: key.name)
     def test_each_is_described_and_has_a_default_that_would_be_accepted(self, key: Key) -> None:
@@ -790,10 +790,10 @@ class TestProperties:
     @given(name=texts)
     def test_any_name_is_a_known_one_or_refused(self, name: str) -> None:
         if name in config.KEYS:
-            assert config.known(name).name == name
+            assert config.find_key(name).name == name
         else:
             with pytest.raises(ConfigError):
-                config.known(name)
+                config.find_key(name)
 
     @unhurried
     @given(key=st.sampled_from(list(config.KEYS.values())), text=texts)

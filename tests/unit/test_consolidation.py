@@ -15,16 +15,16 @@ from agent_memory.features.memories.adapters.journal import StoredJournal
 from agent_memory.features.memories.adapters.memory_store import StoredMemories, StoredUses
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories, memory_documents
-from agent_memory.features.memories.model.consolidations import Plan
+from agent_memory.features.memories.model.consolidations import ConsolidationPlan
 from agent_memory.features.memories.model.duplicates import Cluster
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.model.reasoning import MergedMemory
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import WRITTEN, Consolidation
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.project_resolver import Shared, Workplaces
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import OrgRepository, ProjectResolver
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
@@ -32,7 +32,7 @@ from agent_memory.kernel.errors import Cancelled, NotFound
 from agent_memory.kernel.ids import USER, Domain, MemoryKey, Millis
 from agent_memory.platform.llm.chat import OpenAiChat
 from agent_memory.platform.ports import OrderedStore
-from agent_memory.platform.store.batches import Batch, Outcome
+from agent_memory.platform.store.batches import Batch, CommitOutcome
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.scripted_llm import Reply, ScriptedLlm, completion, error, scripted
@@ -60,9 +60,9 @@ class TickingClock:
 class Parts:
     store: OrderedStore
     clock: TickingClock
-    curation: Curation
+    curation: MemoryEditor
     service: Consolidation
-    here: Place
+    here: MemoryLocation
 
     def keep(self, summary: str, *, domain: Domain = APP, **fields: object) -> Memory:
         draft = Draft(namespace="decisions", summary=summary, **fields)  # type: ignore[arg-type]
@@ -89,10 +89,10 @@ class Parts:
             )
             yield replace(self, service=replace(self.service, reasoner=reasoner)), llm
 
-    def plan(self, *domains: Domain, full: bool = False) -> Plan:
+    def plan(self, *domains: Domain, full: bool = False) -> ConsolidationPlan:
         return self.service.plan(domains or None, full=full, done=quietly)
 
-    def run(self, *domains: Domain, full: bool = False) -> Plan:
+    def run(self, *domains: Domain, full: bool = False) -> ConsolidationPlan:
         plan = self.plan(*domains, full=full)
         self.service.apply(plan, self.here, quietly)
         return plan
@@ -119,11 +119,11 @@ class DyingStore:
         self.get = store.get
         self.get_many = store.get_many
         self.scan = store.scan
-        self.around = store.around
-        self.sequence = store.sequence
+        self.get_neighbors = store.get_neighbors
+        self.get_sequence = store.get_sequence
         self.close = store.close
 
-    def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
+    def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
         if self._left == 0:
             raise Killed
         self._left -= 1
@@ -132,10 +132,10 @@ class DyingStore:
 
 def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
     repositories = GitRepositories(folder)
-    workplaces = Workplaces(
+    workplaces = ProjectResolver(
         repositories=repositories,
         projects=StoredProjects(store),
-        shared=Shared(),
+        shared=OrgRepository(),
         secrets=PassThrough(),
     )
     uses = StoredUses(store)
@@ -144,15 +144,15 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
         log=StoredEventLog(store),
         secrets=PassThrough(),
         clock=clock,
-        captured=lambda: None,
+        on_capture=lambda: None,
     )
-    curation = Curation(
+    curation = MemoryEditor(
         memories=StoredMemories(store),
         uses=uses,
         workplaces=workplaces,
         capture=capture,
         clock=clock,
-        changed=lambda: None,
+        on_change=lambda: None,
     )
     service = Consolidation(
         curation=curation,
@@ -169,7 +169,7 @@ def built(store: OrderedStore, clock: TickingClock, folder: Path) -> Parts:
         clock=clock,
         curation=curation,
         service=service,
-        here=Place(domain=APP, home=repositories.private("projects/app.git")),
+        here=MemoryLocation(domain=APP, home=repositories.get_private_home("projects/app.git")),
     )
 
 
@@ -211,7 +211,7 @@ class TestPlan:
         assert any("summarizer.provider" in each for each in parts.plan().skipped)
 
     def test_archived_ones_are_left_out(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
-        parts.curation.move(alike[0], Status.ARCHIVED, parts.here)
+        parts.curation.set_status(alike[0], MemoryStatus.ARCHIVED, parts.here)
         assert parts.plan().merges == ()
 
     def test_domains_and_namespaces_are_not_mixed(self, parts: Parts) -> None:
@@ -267,13 +267,13 @@ class TestMeaning:
 
         def keep(words: str) -> Memory:
             kept = parts.keep(words)
-            (document,) = memory_documents.of_memory(kept)
+            (document,) = memory_documents.from_memory(kept)
             vectors.replace({document.owner: [(document, [vector])]})
             return kept
 
         old = keep("Store the orders in the PostgreSQL database")
         put_away = keep("Store orders on the PostgreSQL server")
-        parts.curation.move(put_away, Status.ARCHIVED, parts.here)
+        parts.curation.set_status(put_away, MemoryStatus.ARCHIVED, parts.here)
         service.apply(service.plan(None, full=False, done=quietly), parts.here, quietly)
         new = keep("Orders go to the PostgreSQL server as storage")
         assert parts.plan().merges == ()  # by their words alone
@@ -288,15 +288,15 @@ class TestApply:
     ) -> None:
         parts.run()
         older, newer = (parts.stored(each.key) for each in alike)
-        assert (older.status, older.superseded_by) == (Status.ARCHIVED, newer.id)
-        assert (newer.status, newer.superseded_by) == (Status.ACTIVE, "")
+        assert (older.status, older.superseded_by) == (MemoryStatus.ARCHIVED, newer.id)
+        assert (newer.status, newer.superseded_by) == (MemoryStatus.ACTIVE, "")
         assert newer.tags == {"old", "new"}
 
     def test_what_was_changed_after_the_plan_is_left_alone(
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
         plan = parts.plan()
-        resolved = parts.curation.move(alike[0], Status.RESOLVED, parts.here)
+        resolved = parts.curation.set_status(alike[0], MemoryStatus.RESOLVED, parts.here)
         parts.service.apply(plan, parts.here, quietly)
         assert parts.stored(alike[0].key) == resolved
 
@@ -308,7 +308,7 @@ class TestApply:
         plan = parts.plan()
         assert len(plan.merges) == 2
         gone = parts.curation.apply(
-            alike[0].key, parts.here, lambda each: memories.tombstone(each, parts.clock.now())
+            alike[0].key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
         )
         assert parts.service.apply(plan, parts.here, quietly) == ()
         assert parts.stored(alike[0].key) == gone
@@ -330,15 +330,15 @@ class TestApply:
         with pytest.raises(Cancelled):
             parts.service.apply(plan, parts.here, stop)
         everyone = (*alike, *others)
-        assert any(parts.stored(each.key).status is Status.ARCHIVED for each in everyone)
+        assert any(parts.stored(each.key).status is MemoryStatus.ARCHIVED for each in everyone)
         parts.service.undo(parts.here)
-        assert all(parts.stored(each.key).status is Status.ACTIVE for each in everyone)
+        assert all(parts.stored(each.key).status is MemoryStatus.ACTIVE for each in everyone)
         assert len(parts.plan().merges) == 2
 
     def test_a_repository_that_is_gone_does_not_stop_it(
         self, parts: Parts, alike: tuple[Memory, Memory]
     ) -> None:
-        lost = Place(domain=Domain("project:lost"), home=Home("/nowhere/.git"))
+        lost = MemoryLocation(domain=Domain("project:lost"), home=Home("/nowhere/.git"))
         for words in ("Sail to the island at noon", "Sail to the islands at noon"):
             parts.curation.capture.capture(Draft(namespace="decisions", summary=words), lost)
         replies = [written("Sail, or a database"), written("A database, or sail")]
@@ -346,11 +346,11 @@ class TestApply:
             plan = modelled.plan()
             assert len(plan.merges) == 2
             (told,) = modelled.service.apply(plan, parts.here, quietly)
-        unmerged = list(parts.curation.all([lost.domain]))
+        unmerged = list(parts.curation.list_all([lost.domain]))
         assert all(each.id in told for each in unmerged)
         assert "the repository of project:lost is not on this machine" in told
-        assert [each.status for each in unmerged] == [Status.ACTIVE] * 2
-        assert {parts.stored(each.key).status for each in alike} == {Status.ARCHIVED}
+        assert [each.status for each in unmerged] == [MemoryStatus.ACTIVE] * 2
+        assert {parts.stored(each.key).status for each in alike} == {MemoryStatus.ARCHIVED}
         later = parts.plan()  # it is not forgotten that there is something to do
         assert {merge.cluster.kept.domain for merge in later.merges} == {lost.domain}
         assert not {each.key for each in unmerged} & {
@@ -362,7 +362,7 @@ class TestApply:
     ) -> None:
         gone = parts.keep("One for both")
         parts.curation.apply(
-            gone.key, parts.here, lambda each: memories.tombstone(each, parts.clock.now())
+            gone.key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
         )
         with parts.with_model(written("One for both")) as (modelled, _):
             (told,) = modelled.service.apply(modelled.plan(), parts.here, quietly)
@@ -373,7 +373,7 @@ class TestApply:
 class TestKilled:
     """At whatever write it is killed: what it has changed can be undone."""
 
-    def killed(self, parts: Parts, folder: Path, plan: Plan, writes: int) -> bool:
+    def killed(self, parts: Parts, folder: Path, plan: ConsolidationPlan, writes: int) -> bool:
         dying = built(DyingStore(parts.store, writes), parts.clock, folder)
         try:
             dying.service.apply(plan, parts.here, quietly)
@@ -404,7 +404,7 @@ class TestKilled:
                 assert len(plan.merges) == 2
                 killed = self.killed(parts, tmp_path, plan, writes)
                 after = [parts.stored(each.key) for each in before]
-                archived = sum(each.status is Status.ARCHIVED for each in after)
+                archived = sum(each.status is MemoryStatus.ARCHIVED for each in after)
                 changed.add(archived)
                 if archived:
                     assert parts.service.undo(parts.here) == (archived, 0)
@@ -413,8 +413,12 @@ class TestKilled:
                         parts.service.undo(parts.here)
                 for each in before:
                     stored = parts.stored(each.key)
-                    assert (stored.status, stored.superseded_by) == (Status.ACTIVE, "")
-                new = {each.key for each in parts.curation.all() if each.status is Status.ACTIVE}
+                    assert (stored.status, stored.superseded_by) == (MemoryStatus.ACTIVE, "")
+                new = {
+                    each.key
+                    for each in parts.curation.list_all()
+                    if each.status is MemoryStatus.ACTIVE
+                }
                 assert new == {each.key for each in before}
                 assert len(parts.plan().merges) == 2
                 with pytest.raises(NotFound):
@@ -450,7 +454,9 @@ class TestUndo:
 
     def test_what_was_changed_since_stays(self, parts: Parts, alike: tuple[Memory, Memory]) -> None:
         parts.run()
-        restored = parts.curation.move(parts.stored(alike[0].key), Status.ACTIVE, parts.here)
+        restored = parts.curation.set_status(
+            parts.stored(alike[0].key), MemoryStatus.ACTIVE, parts.here
+        )
         assert parts.service.undo(parts.here) == (0, 1)
         assert parts.stored(alike[0].key) == restored
 
@@ -462,10 +468,10 @@ class TestUndo:
         ]
         parts.run()
         assert parts.service.undo(parts.here) == (1, 0)
-        assert parts.stored(bread[0].key).status is Status.ACTIVE
-        assert parts.stored(alike[0].key).status is Status.ARCHIVED
+        assert parts.stored(bread[0].key).status is MemoryStatus.ACTIVE
+        assert parts.stored(alike[0].key).status is MemoryStatus.ARCHIVED
         assert parts.service.undo(parts.here) == (1, 0)
-        assert parts.stored(alike[0].key).status is Status.ACTIVE
+        assert parts.stored(alike[0].key).status is MemoryStatus.ACTIVE
         with pytest.raises(NotFound):
             parts.service.undo(parts.here)
 
@@ -477,7 +483,7 @@ class TestUndo:
             parts.keep(f"Of long ago, {number}", created_ms=Millis(START - 900 * DAY))
             assert parts.run().moves
         assert parts.service.undo(parts.here) == (1, 0)
-        assert parts.stored(alike[0].key).status is Status.ACTIVE
+        assert parts.stored(alike[0].key).status is MemoryStatus.ACTIVE
 
 
 class TestWithAModel:
@@ -486,13 +492,13 @@ class TestWithAModel:
     ) -> None:
         with parts.with_model(written("One for both", "all")) as (modelled, _):
             plan = modelled.run()
-        assert plan.merges[0].written == Written(summary="One for both", content="all")
-        (made,) = [each for each in parts.curation.all() if each.summary == "One for both"]
+        assert plan.merges[0].written == MergedMemory(summary="One for both", content="all")
+        (made,) = [each for each in parts.curation.list_all() if each.summary == "One for both"]
         assert made.tags == {"old", "new"}
         assert {parts.stored(each.key).superseded_by for each in alike} == {made.id}
         parts.service.undo(parts.here)
-        assert parts.stored(made.key).status is Status.ARCHIVED
-        assert {parts.stored(each.key).status for each in alike} == {Status.ACTIVE}
+        assert parts.stored(made.key).status is MemoryStatus.ARCHIVED
+        assert {parts.stored(each.key).status for each in alike} == {MemoryStatus.ACTIVE}
 
     @pytest.mark.usefixtures("alike")
     def test_what_it_wrote_again_is_put_away_again(self, parts: Parts) -> None:
@@ -500,10 +506,12 @@ class TestWithAModel:
         with parts.with_model(*replies) as (modelled, _):
             for _ in range(2):
                 modelled.run()
-                (made,) = [each for each in parts.curation.all() if each.summary == "One for both"]
-                assert made.status is Status.ACTIVE
+                (made,) = [
+                    each for each in parts.curation.list_all() if each.summary == "One for both"
+                ]
+                assert made.status is MemoryStatus.ACTIVE
                 assert parts.service.undo(parts.here) == (2, 0)
-                assert parts.stored(made.key).status is Status.ARCHIVED
+                assert parts.stored(made.key).status is MemoryStatus.ARCHIVED
 
     def test_words_of_one_of_them_keep_that_one(
         self, parts: Parts, alike: tuple[Memory, Memory]
@@ -512,7 +520,7 @@ class TestWithAModel:
         with parts.with_model(written(older.summary, older.content)) as (modelled, _):
             modelled.run()
         stored = parts.stored(older.key)
-        assert (stored.status, stored.superseded_by) == (Status.ACTIVE, "")
+        assert (stored.status, stored.superseded_by) == (MemoryStatus.ACTIVE, "")
         assert parts.stored(newer.key).superseded_by == older.id
 
     @pytest.mark.parametrize(

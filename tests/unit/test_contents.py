@@ -11,8 +11,8 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId
-from agent_memory.features.toc.model.toc import Change, Grip, GripId, TocNode, Written
-from agent_memory.features.toc.services.contents import Branch, Contents, Expansion
+from agent_memory.features.toc.model.toc import Grip, GripId, NodeWrite, TocChange, TocNode
+from agent_memory.features.toc.services.contents import Contents, Expansion, TocBranch
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -41,7 +41,7 @@ def write_days(store: OrderedStore, *days: str) -> None:
     """Nodes for these days and all above them, as a rollup would write them."""
     children: dict[periods.Period, set[periods.Period]] = {}
     for day in days:
-        chain = periods.lineage(periods.Period(level=Level.DAY, first=date.fromisoformat(day)))
+        chain = periods.list_lineage(periods.Period(level=Level.DAY, first=date.fromisoformat(day)))
         children.setdefault(chain[0], set())
         for child, parent in pairwise(chain):
             children.setdefault(parent, set()).add(child)
@@ -65,10 +65,10 @@ def write_days(store: OrderedStore, *days: str) -> None:
 
 
 def write(store: OrderedStore, *nodes: TocNode, kept: bool = False) -> None:
-    StoredToc(store).commit(Change(nodes=tuple(Written(node=n, kept=kept) for n in nodes)))
+    StoredToc(store).commit(TocChange(nodes=tuple(NodeWrite(node=n, kept=kept) for n in nodes)))
 
 
-def leaves(branches: list[Branch] | tuple[Branch, ...]) -> list[str]:
+def leaves(branches: list[TocBranch] | tuple[TocBranch, ...]) -> list[str]:
     found: list[str] = []
     for branch in branches:
         assert branch.branches or branch.node.level is Level.DAY, f"{branch.node.node_id} is bare"
@@ -101,7 +101,7 @@ def write_grip(store: OrderedStore, start: str, end: str | None = None) -> Grip:
         source="extractive",
         node_id=NodeId("toc:segment:x"),
     )
-    StoredToc(store).commit(Change(grips=(made,)))
+    StoredToc(store).commit(TocChange(grips=(made,)))
     return made
 
 

@@ -15,7 +15,7 @@ def groups(*found: Memory, near: bool = False) -> list[tuple[str, list[str]]]:
     pairs = [(keys[0], keys[1])] if near else []
     return [
         (each.kept.summary, [other.summary for other in each.others])
-        for each in duplicates.clusters(found, keys, pairs)
+        for each in duplicates.find_clusters(found, keys, pairs)
     ]
 
 
@@ -31,7 +31,7 @@ def test_an_older_one_that_tells_far_more_stays() -> None:
     new = memory("Use PostgreSQL for the data layer", reason[:100], at=2_000)
     rich = memory("Use PostgreSQL for the data layer", reason + "Data layer. " * 40, at=500)
     assert groups(old, new, rich)[0][0] == old.summary
-    (found,) = duplicates.clusters([old, new, rich], [new.key])
+    (found,) = duplicates.find_clusters([old, new, rich], [new.key])
     assert found.kept == rich
     assert [each.key for each in found.others] == [old.key, new.key]
 
@@ -101,7 +101,7 @@ def test_opposites_are_not_one_group_by_what_takes_no_side() -> None:
     one = memory("Add the nightly job for the price index", at=1)
     other = memory("Remove the nightly job for the price index", at=2)
     between = memory("The nightly job for the price index", at=3)
-    (only,) = duplicates.clusters([one, other, between], [between.key])
+    (only,) = duplicates.find_clusters([one, other, between], [between.key])
     assert only.kept == between
     assert only.others in ((one,), (other,))
 
@@ -158,13 +158,13 @@ def test_what_is_near_in_meaning_needs_fewer_words_in_common() -> None:
 def test_only_groups_with_something_new_are_given() -> None:
     old = memory("Use PostgreSQL for the data layer", at=1)
     new = memory("Use PostgreSQL for our data layer", at=2)
-    assert duplicates.clusters([old, new], []) == []
-    assert len(duplicates.clusters([old, new], [old.key])) == 1
+    assert duplicates.find_clusters([old, new], []) == []
+    assert len(duplicates.find_clusters([old, new], [old.key])) == 1
 
 
 def test_no_memory_is_in_two_groups() -> None:
     found = [memory(f"Use PostgreSQL for the data layer{'!' * n}", at=n) for n in range(10)]
-    (only,) = duplicates.clusters(found, [each.key for each in found])
+    (only,) = duplicates.find_clusters(found, [each.key for each in found])
     assert {only.kept, *only.others} == set(found)
 
 

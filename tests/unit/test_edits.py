@@ -17,49 +17,49 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "some words", "x = 1"]), max_siz
 
 
 def test_the_one_place_is_replaced() -> None:
-    assert edits.replaced("one two", "two", "three", everywhere=False) == "one three"
+    assert edits.replace_text("one two", "two", "three", everywhere=False) == "one three"
 
 
 def test_several_places_are_refused_by_their_lines_unless_all_are_meant() -> None:
     with pytest.raises(ToolFailed, match=r"2 times \(lines 1, 3\)"):
-        edits.replaced("a\nb\na", "a", "c", everywhere=False)
-    assert edits.replaced("a\nb\na", "a", "c", everywhere=True) == "c\nb\nc"
+        edits.replace_text("a\nb\na", "a", "c", everywhere=False)
+    assert edits.replace_text("a\nb\na", "a", "c", everywhere=True) == "c\nb\nc"
 
 
 def test_lines_may_end_otherwise_in_the_file() -> None:
-    assert edits.replaced("a\r\nb\r\n", "a\nb", "a\nc", everywhere=False) == "a\r\nc\r\n"
+    assert edits.replace_text("a\r\nb\r\n", "a\nb", "a\nc", everywhere=False) == "a\r\nc\r\n"
 
 
 def test_what_is_not_there_is_answered_with_what_is() -> None:
     text = "def one():\n    pass\n\n\ndef total(items):\n    return sum(items)\n"
     with pytest.raises(ToolFailed, match=r"From line 5 on it reads:\ndef total\(items\):"):
-        edits.replaced(text, "def total(item):\n  return 0", "", everywhere=False)
+        edits.replace_text(text, "def total(item):\n  return 0", "", everywhere=False)
     with pytest.raises(ToolFailed, match=r"From line 2 on it reads:\n    pass"):
-        edits.replaced(text, "\tpass", "x", everywhere=False)
+        edits.replace_text(text, "\tpass", "x", everywhere=False)
     with pytest.raises(ToolFailed, match="read it first"):
-        edits.replaced(text, "nothing of the kind", "x", everywhere=False)
+        edits.replace_text(text, "nothing of the kind", "x", everywhere=False)
     with pytest.raises(ToolFailed, match="it is empty"):
-        edits.replaced("", "x", "y", everywhere=False)
+        edits.replace_text("", "x", "y", everywhere=False)
 
 
 def test_nothing_to_change_is_no_edit() -> None:
     with pytest.raises(ToolFailed, match="nothing would change"):
-        edits.replaced("a", "a", "a", everywhere=False)
+        edits.replace_text("a", "a", "a", everywhere=False)
 
 
 def test_a_difference_reads_as_everywhere() -> None:
-    told = edits.difference("src/a.py", "one\ntwo\nthree\n", "one\n2\nthree\n")
+    told = edits.render_diff("src/a.py", "one\ntwo\nthree\n", "one\n2\nthree\n")
     assert told == "--- a/src/a.py\n+++ b/src/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
-    new = edits.difference("b", None, "hello\n")
+    new = edits.render_diff("b", None, "hello\n")
     assert new == "--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+hello"
-    assert edits.difference("b", "x", "x") == "no change of b"
-    assert "(an empty file)" in edits.difference("b", None, "")
-    assert "No newline at end of file" in edits.difference("b", "x\n", "x")
+    assert edits.render_diff("b", "x", "x") == "no change of b"
+    assert "(an empty file)" in edits.render_diff("b", None, "")
+    assert "No newline at end of file" in edits.render_diff("b", "x\n", "x")
 
 
 @given(LINES, LINES)
 def test_patch_makes_of_the_old_text_the_new_one(before: str, after: str) -> None:
-    told = edits.difference("file", before, after)
+    told = edits.render_diff("file", before, after)
     if before == after:
         return
     assert _patched(before, told) == after
@@ -69,14 +69,14 @@ def test_patch_makes_of_the_old_text_the_new_one(before: str, after: str) -> Non
 def test_many_lines_are_not_compared_and_still_right(before: str, after: str, many: int) -> None:
     old = before + "\n" + "filler one\n" * 9 * many + "end"
     new = after + "\n" + "filler two\n" * 9 * many + "end"
-    assert _patched(old, edits.difference("file", old, new)) == new
+    assert _patched(old, edits.render_diff("file", old, new)) == new
 
 
 def test_patch_itself_takes_it(tmp_path: Path) -> None:
     before = "".join(f"line {number}\n" for number in range(60))
     after = before.replace("line 7\n", "").replace("line 40", "other 40").rstrip("\n")
     (tmp_path / "file").write_text(before)
-    told = edits.difference("file", before, after) + "\n"
+    told = edits.render_diff("file", before, after) + "\n"
     subprocess.run(
         [GIT, "apply", "--unsafe-paths", "-"], cwd=tmp_path, input=told.encode(), check=True
     )
@@ -85,7 +85,7 @@ def test_patch_itself_takes_it(tmp_path: Path) -> None:
 
 def test_nothing_in_a_difference_moves_a_cursor_or_turns_the_writing() -> None:
     hidden = "rm -rf /\x1b[2K\rls \u202e evil\u2028 \x9b1m \u200b tab\t\xa0end\n"
-    told = edits.difference("a\x1b[2Kb", None, hidden)
+    told = edits.render_diff("a\x1b[2Kb", None, hidden)
     assert not set(told) & set("\x1b\r\u202e\u2028\x9b\u200b")
     assert "\\x1b[2K\\rls \\u202e evil\\u2028" in told
     assert "tab\t\xa0end" in told
@@ -93,14 +93,14 @@ def test_nothing_in_a_difference_moves_a_cursor_or_turns_the_writing() -> None:
 
 def test_what_is_cut_says_so() -> None:
     text = "\n".join(f"line {number}" for number in range(100))
-    told = edits.bounded(text, 200)
+    told = edits.truncate_text(text, 200)
     assert len(told) <= 200
     shown, _, note = told.rpartition("\n")
     assert text.startswith(shown)
     left = 100 - len(shown.split("\n"))
     assert note == f"[cut here: {left} more lines are not shown]"
-    assert edits.bounded("short", 200) == "short"
-    assert len(edits.bounded("x" * 1_000, 200)) <= 200
+    assert edits.truncate_text("short", 200) == "short"
+    assert len(edits.truncate_text("x" * 1_000, 200)) <= 200
 
 
 def _patched(before: str, told: str) -> str:

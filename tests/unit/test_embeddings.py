@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.index.model import embeddings
-from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.embeddings import MOST_PARTS, PART_WORDS
 from agent_memory.kernel.ids import Millis
 
@@ -15,7 +15,9 @@ words = st.lists(
 blanks = st.sampled_from([" ", "  ", "\n", "\n\n\t"])
 
 
-def document(text: str, *, kind: Kind = Kind.EVENT, title: str = "", tool: str = "") -> Document:
+def document(
+    text: str, *, kind: DocumentKind = DocumentKind.EVENT, title: str = "", tool: str = ""
+) -> Document:
     return Document(
         kind=kind, id="x", owner=Owner("x"), at_ms=Millis(0), text=text, title=title, tool=tool
     )
@@ -26,37 +28,37 @@ class TestParts:
     def test_they_are_few_short_and_together_the_beginning_of_the_text(
         self, said: list[str], blank: str
     ) -> None:
-        parts = embeddings.parts(document(blank.join(said)))
+        parts = embeddings.split_parts(document(blank.join(said)))
         assert len(parts) <= MOST_PARTS
         assert all(0 < len(part.split()) <= PART_WORDS for part in parts)
         assert " ".join(parts).split() == said[: MOST_PARTS * PART_WORDS]
 
     @given(words)
     def test_no_more_are_made_than_the_length_asks_for(self, said: list[str]) -> None:
-        parts = embeddings.parts(document(" ".join(said)))
+        parts = embeddings.split_parts(document(" ".join(said)))
         assert len(parts) == min(MOST_PARTS, -(-len(said) // PART_WORDS))
 
     @given(st.text(max_size=20_000))
     def test_any_text_gives_a_beginning_of_itself(self, text: str) -> None:
-        parts = embeddings.parts(document(text))
+        parts = embeddings.split_parts(document(text))
         assert len(parts) <= MOST_PARTS
         assert " ".join(text.split()).startswith(" ".join(parts))
         assert bool(parts) == bool(text[:8_000].split())
 
     def test_a_text_of_a_few_words_is_one_part(self) -> None:
-        assert embeddings.parts(document("The deploy  failed.\n")) == ["The deploy failed."]
+        assert embeddings.split_parts(document("The deploy  failed.\n")) == ["The deploy failed."]
 
     def test_nothing_said_has_no_parts(self) -> None:
-        assert embeddings.parts(document(" \n ")) == []
+        assert embeddings.split_parts(document(" \n ")) == []
 
     @given(words)
     def test_of_tool_output_only_the_beginning_counts(self, said: list[str]) -> None:
-        parts = embeddings.parts(document(" ".join(said), tool="Bash"))
+        parts = embeddings.split_parts(document(" ".join(said), tool="Bash"))
         assert len(parts) <= 1
         assert " ".join(parts).split() == said[:PART_WORDS]
 
     def test_the_title_of_a_memory_belongs_to_it_but_that_of_other_things_does_not(self) -> None:
-        memory = document("Use RocksDB.", kind=Kind.MEMORY, title="Storage")
-        assert embeddings.parts(memory) == ["Storage Use RocksDB."]
-        grip = document("Use RocksDB.", kind=Kind.GRIP, title="Storage")
-        assert embeddings.parts(grip) == ["Use RocksDB."]
+        memory = document("Use RocksDB.", kind=DocumentKind.MEMORY, title="Storage")
+        assert embeddings.split_parts(memory) == ["Storage Use RocksDB."]
+        grip = document("Use RocksDB.", kind=DocumentKind.GRIP, title="Storage")
+        assert embeddings.split_parts(grip) == ["Use RocksDB."]

@@ -9,7 +9,13 @@ import pytest
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import extracting, statements
-from agent_memory.features.toc.model.summaries import EMPTY, Child, ChildBullet, Summary, Utterance
+from agent_memory.features.toc.model.summaries import (
+    EMPTY,
+    ChildBullet,
+    ChildSummary,
+    Summary,
+    Utterance,
+)
 from agent_memory.kernel.ids import EventId, Millis
 from agent_memory.kernel.text import sentences
 
@@ -347,7 +353,9 @@ class TestDigest:
     def test_a_bullet_without_a_grip_is_left_out(self) -> None:
         loose = ChildBullet(text="nobody said this", weight=9.0, grip_ids=())
         assert (
-            extracting.digest([Child(title="", text="", bullets=(loose,), keywords=())]).bullets
+            extracting.digest(
+                [ChildSummary(title="", text="", bullets=(loose,), keywords=())]
+            ).bullets
             == ()
         )
 
@@ -356,8 +364,8 @@ class TestDigest:
         assert (digest.text, digest.bullets, digest.keywords) == ("", (), ())
 
 
-def child(name: str, *said: tuple[str, float], keywords: tuple[str, ...] = ()) -> Child:
-    return Child(
+def child(name: str, *said: tuple[str, float], keywords: tuple[str, ...] = ()) -> ChildSummary:
+    return ChildSummary(
         title=name,
         text="",
         bullets=tuple(

@@ -14,7 +14,7 @@ NOW, LATER = Millis(1_767_600_000_000), Millis(1_767_600_060_000)
 
 def first(value: str = "make test", **fields: object) -> Fact:
     claim = Claim(key="test_command", value=value, **fields)  # type: ignore[arg-type]
-    return facts.heard(None, claim, NOW)[0]
+    return facts.apply_claim(None, claim, NOW)[0]
 
 
 def test_what_is_said_once_is_held_with_some_doubt() -> None:
@@ -24,15 +24,15 @@ def test_what_is_said_once_is_held_with_some_doubt() -> None:
 
 
 def test_the_same_value_again_makes_it_surer_and_is_counted() -> None:
-    fact, former = facts.heard(first(), Claim(key="test_command", value="make test"), LATER)
+    fact, former = facts.apply_claim(first(), Claim(key="test_command", value="make test"), LATER)
     assert former is None
     assert fact.confidence == pytest.approx(0.79)
     assert (fact.times_confirmed, fact.created_ms, fact.updated_ms) == (2, NOW, LATER)
 
 
 def test_another_value_is_held_with_doubt_again_and_the_old_one_is_history() -> None:
-    sure = facts.heard(first(), Claim(key="test_command", value="make test"), LATER)[0]
-    fact, former = facts.heard(sure, Claim(key="test_command", value="make check"), LATER)
+    sure = facts.apply_claim(first(), Claim(key="test_command", value="make test"), LATER)[0]
+    fact, former = facts.apply_claim(sure, Claim(key="test_command", value="make check"), LATER)
     assert (fact.value, fact.confidence, fact.times_confirmed) == ("make check", 0.7, 1)
     assert fact.id == sure.id
     assert former is not None
@@ -46,7 +46,7 @@ def test_however_often_it_changes_its_history_is_complete(said: list[str], sure:
     values, formers = ["a"], []
     for value in said:
         before = fact.confidence
-        fact, former = facts.heard(fact, Claim(key="test_command", value=value), LATER)
+        fact, former = facts.apply_claim(fact, Claim(key="test_command", value=value), LATER)
         assert 0.0 <= fact.confidence <= 1.0
         if former is None:
             assert fact.confidence >= before
@@ -86,4 +86,4 @@ def test_scope_agent_user_and_key_make_it_what_it_is() -> None:
 )
 def test_what_no_fact_can_be_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        facts.heard(None, Claim(**({"key": "k", "value": "v"} | wrong)), NOW)  # type: ignore[arg-type]
+        facts.apply_claim(None, Claim(**({"key": "k", "value": "v"} | wrong)), NOW)  # type: ignore[arg-type]

@@ -13,14 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.forgetting.model import forgetting
-from agent_memory.features.forgetting.model.forgetting import Report, Selection
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.features.forgetting.services.forgetting import CONTENTS, LISTING, PHASES, REMOVING
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.log.model.metadata import Outcome
-from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, Used
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Prompted,
+    Recorded,
+    RunFinished,
+    ToolUsed,
+)
 from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.summaries import (
-    Child,
+    ChildSummary,
     Dialogue,
     Digest,
     Point,
@@ -36,13 +42,13 @@ from agent_memory.platform.store.batches import Batch, Put
 from tests.contract.documents import scratch
 from tests.contract.stores import TIMEOUT, commit, everything
 from tests.embedders import HashingEmbedder
-from tests.forgetting_parts import Keeping, SetClock, files_with, kept
-from tests.recall_parts import DAY, HOUR, MINUTE, NOW, dialogue, said, told
-from tests.runs_kept import RESIZED, call, events_of
+from tests.forgetting_parts import ForgettingHarness, ManualClock, find_files, open_harness
+from tests.recall_parts import DAY, HOUR, MINUTE, NOW, list_texts, make_dialogue, make_event
+from tests.runs_kept import RESIZED, build_events, call
 
 TOLD = "The vault opens with marigold-abacus-fjord, we decided."
 WORDS = b"marigold-abacus-fjord"
-HARBOUR = dialogue(
+HARBOUR = make_dialogue(
     "How do we paint the crane at the harbour?",
     "We decided to paint the crane green.",
     TOLD,
@@ -51,7 +57,7 @@ HARBOUR = dialogue(
     session="harbour",
 )
 DOOMED = HARBOUR[2]
-MILL = dialogue(
+MILL = make_dialogue(
     "The mill stands still since the storm.",
     "We decided to mend the mill on Friday.",
     begin=NOW - 3 * DAY + HOUR,
@@ -66,21 +72,21 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def keeping(folder: Path) -> Iterator[Keeping]:
-    with kept(folder, rocks=True, embedder=HashingEmbedder()) as found:
+def keeping(folder: Path) -> Iterator[ForgettingHarness]:
+    with open_harness(folder, rocks=True, embedder=HashingEmbedder()) as found:
         yield found
 
 
-def versions(keeping: Keeping) -> list[TocNode]:
+def versions(keeping: ForgettingHarness) -> list[TocNode]:
     """All versions of all nodes, present and kept."""
     rows = everything(keeping.parts.store, families.TOC_NODES)
     names = sorted({NodeId(key.decode().split(":v")[0]) for key, _ in rows})
     toc = keeping.parts.toc
-    present = [node for node in toc.nodes(names) if node is not None]
-    return [*present, *(each for name in names for each in toc.history(name, limit=99))]
+    present = [node for node in toc.get_nodes(names) if node is not None]
+    return [*present, *(each for name in names for each in toc.list_versions(name, limit=99))]
 
 
-def holding(keeping: Keeping, words: bytes) -> list[str]:
+def holding(keeping: ForgettingHarness, words: bytes) -> list[str]:
     """The families in which some row holds the words."""
     return [
         family
@@ -122,32 +128,34 @@ class TestSelection:
 class TestNeedles:
     @given(st.text(max_size=400), st.dictionaries(st.text(max_size=5), st.text(max_size=80)))
     def test_each_stands_in_what_is_stored(self, text: str, metadata: dict[str, str]) -> None:
-        event = replace(said("", NOW), text=text, metadata=metadata)
+        event = replace(make_event("", NOW), text=text, metadata=metadata)
         stored = [part.encode() for part in (text, *metadata.values())]
-        for needle in forgetting.needles(event):
+        for needle in forgetting.extract_needles(event):
             assert len(needle) >= forgetting.LEAST_BYTES
             assert any(needle in part for part in stored)
 
     def test_a_short_text_is_one_as_a_whole_and_a_shorter_one_is_none(self) -> None:
-        assert forgetting.needles(said("hunter2")) == {b"hunter2"}
-        assert forgetting.needles(said("hi you", cwd="/x")) == {b"hi you"}
-        assert forgetting.needles(said("ok", cwd="/x")) == frozenset()
+        assert forgetting.extract_needles(make_event("hunter2")) == {b"hunter2"}
+        assert forgetting.extract_needles(make_event("hi you", cwd="/x")) == {b"hi you"}
+        assert forgetting.extract_needles(make_event("ok", cwd="/x")) == frozenset()
 
     def test_those_of_a_long_text_are_few_and_from_all_of_it(self) -> None:
-        found = forgetting.needles(said(" ".join(f"word{n:04}" for n in range(2_000))))
+        found = forgetting.extract_needles(
+            make_event(" ".join(f"word{n:04}" for n in range(2_000)))
+        )
         numbers = sorted(int(re.findall(rb"\d{4}", each)[0]) for each in found)
         assert len(found) <= forgetting.WINDOWS
         assert numbers[0] < 400 < 1_600 < numbers[-1]
 
     def test_text_without_blanks_has_them_too(self) -> None:
-        assert forgetting.needles(said("日本語のテキストには空白がありません。" * 20))
-        assert forgetting.needles(said("A" * 10_000))
+        assert forgetting.extract_needles(make_event("日本語のテキストには空白がありません。" * 20))
+        assert forgetting.extract_needles(make_event("A" * 10_000))
 
 
 class TestAnEvent:
-    def test_nothing_of_it_is_left_anywhere(self, keeping: Keeping, folder: Path) -> None:
+    def test_nothing_of_it_is_left_anywhere(self, keeping: ForgettingHarness, folder: Path) -> None:
         keeping.take_in(*HARBOUR, *MILL)
-        assert files_with(folder, WORDS)
+        assert find_files(folder, WORDS)
         assert "toc_nodes" in holding(keeping, WORDS)
 
         report = keeping.forget(event_id=DOOMED.event_id)
@@ -159,12 +167,12 @@ class TestAnEvent:
         assert report.proof.needles > 0
         assert report.proof.files > 0
         assert report.proof.size_bytes > 0
-        assert files_with(folder, WORDS) == []
-        assert files_with(folder, b"marigold") == []
+        assert find_files(folder, WORDS) == []
+        assert find_files(folder, b"marigold") == []
         assert holding(keeping, WORDS) == []
-        assert not any(WORDS.decode() in text for text in told(keeping.parts.ask("marigold")))
+        assert not any(WORDS.decode() in text for text in list_texts(keeping.parts.ask("marigold")))
 
-    def test_its_id_is_taken_for_ever(self, keeping: Keeping) -> None:
+    def test_its_id_is_taken_for_ever(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)
         keeping.forget(event_id=DOOMED.event_id)
         assert keeping.parts.log.get(DOOMED.event_id) is None
@@ -173,7 +181,7 @@ class TestAnEvent:
         assert keeping.forgetting.preview(Selection(event_id=DOOMED.event_id)).events == 0
 
     def test_a_key_of_it_is_in_no_file_but_its_tombstone(
-        self, keeping: Keeping, folder: Path
+        self, keeping: ForgettingHarness, folder: Path
     ) -> None:
         keeping.take_in(*HARBOUR, *MILL)
         name = DOOMED.event_id.encode()
@@ -191,7 +199,7 @@ class TestAnEvent:
 
     def test_no_file_of_the_store_holds_more_than_can_be_read(self, folder: Path) -> None:
         """Blocks are compressed, so bytes alone would not show what was deleted or overwritten."""
-        with kept(folder, rocks=True) as keeping:
+        with open_harness(folder, rocks=True) as keeping:
             keeping.take_in(*HARBOUR, *MILL)
             keeping.forget(event_id=DOOMED.event_id)
             rows = sum(len(everything(keeping.parts.store, name)) for name in families.ALL)
@@ -199,33 +207,37 @@ class TestAnEvent:
         assert sum(table["num_entries"] for table in tables) == rows
         assert sum(table["num_deletions"] for table in tables) == 0
 
-    def test_the_other_events_are_as_they_were(self, keeping: Keeping) -> None:
+    def test_the_other_events_are_as_they_were(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR, *MILL)
         mill = [node for node in versions(keeping) if "mill" in node.summary.lower()]
         keeping.forget(event_id=DOOMED.event_id)
         keeping.work()
-        page = keeping.parts.log.between(Millis(0), Millis(NOW), after=None, limit=99)
+        page = keeping.parts.log.list_between(Millis(0), Millis(NOW), after=None, limit=99)
         staying = [event for event in (*HARBOUR, *MILL) if event is not DOOMED]
         assert list(page.events) == sorted(staying, key=lambda event: event.position.order)
         assert [node for node in versions(keeping) if node in mill and node.child_ids == ()]
-        assert "We decided to paint the crane green." in told(keeping.parts.ask("paint the crane"))
+        assert "We decided to paint the crane green." in list_texts(
+            keeping.parts.ask("paint the crane")
+        )
         embedding = keeping.parts.indexes.embedding
         assert embedding is not None
         assert embedding.vectors.stats().documents == keeping.parts.lexical.stats().documents
 
-    def test_what_another_event_says_too_is_no_trace(self, keeping: Keeping) -> None:
-        again = said(TOLD, NOW - HOUR, session="later")
+    def test_what_another_event_says_too_is_no_trace(self, keeping: ForgettingHarness) -> None:
+        again = make_event(TOLD, NOW - HOUR, session="later")
         keeping.take_in(*HARBOUR, again)
         report = keeping.forget(event_id=DOOMED.event_id)
         assert report.proof.found_in == ()
-        assert again.text in told(keeping.parts.ask("marigold abacus"))
+        assert again.text in list_texts(keeping.parts.ask("marigold abacus"))
         assert keeping.forget(event_id=again.event_id).proof.found_in == ()
         assert holding(keeping, WORDS) == []
 
     def test_nor_is_what_is_made_from_one_that_says_it_a_little_otherwise(
-        self, keeping: Keeping
+        self, keeping: ForgettingHarness
     ) -> None:
-        again = said("so THE vault opens\nwith  Marigold-abacus-fjord, we decided", NOW - HOUR)
+        again = make_event(
+            "so THE vault opens\nwith  Marigold-abacus-fjord, we decided", NOW - HOUR
+        )
         keeping.take_in(*HARBOUR, again)
         commit(
             keeping.parts.store,
@@ -233,7 +245,9 @@ class TestAnEvent:
         )
         assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
 
-    def test_what_is_left_of_it_elsewhere_is_told(self, keeping: Keeping, folder: Path) -> None:
+    def test_what_is_left_of_it_elsewhere_is_told(
+        self, keeping: ForgettingHarness, folder: Path
+    ) -> None:
         keeping.take_in(*HARBOUR)
         (folder / "logs").mkdir()
         (folder / "logs" / "agent.log").write_bytes(b"padding " * 1_000_000 + TOLD.encode())
@@ -243,16 +257,18 @@ class TestAnEvent:
         assert "access_keys" in report.proof.found_in
         assert f"{folder.name}/logs/agent.log" in report.proof.found_in
 
-    def test_its_metadata_goes_too(self, keeping: Keeping, folder: Path) -> None:
-        event = said("What now?", NOW - DAY, cwd="/home/marigold/fjord", speaker="Marigold Fjord")
-        keeping.take_in(event, said("Nothing.", NOW - DAY + 1, role="assistant"))
+    def test_its_metadata_goes_too(self, keeping: ForgettingHarness, folder: Path) -> None:
+        event = make_event(
+            "What now?", NOW - DAY, cwd="/home/marigold/fjord", speaker="Marigold Fjord"
+        )
+        keeping.take_in(event, make_event("Nothing.", NOW - DAY + 1, role="assistant"))
         assert keeping.forget(event_id=event.event_id).proof.found_in == ()
-        assert files_with(folder, b"arigold") == []
+        assert find_files(folder, b"arigold") == []
         assert holding(keeping, b"arigold") == []
 
     def test_old_versions_that_knew_of_it_go_and_older_ones_stay(self, folder: Path) -> None:
-        clock = SetClock(HARBOUR[1].at_ms + MINUTE)
-        with kept(folder, rocks=True, clock=clock) as keeping:
+        clock = ManualClock(HARBOUR[1].at_ms + MINUTE)
+        with open_harness(folder, rocks=True, clock=clock) as keeping:
             for events in (HARBOUR[:2], HARBOUR[2:3], HARBOUR[3:]):
                 clock.at_ms = events[-1].at_ms + HOUR
                 keeping.take_in(*events)
@@ -263,14 +279,16 @@ class TestAnEvent:
             assert holding(keeping, WORDS) == []
             assert [node for node in versions(keeping) if node in older] == older
 
-    def test_one_that_is_in_no_segment_yet_is_forgotten_as_well(self, keeping: Keeping) -> None:
+    def test_one_that_is_in_no_segment_yet_is_forgotten_as_well(
+        self, keeping: ForgettingHarness
+    ) -> None:
         keeping.parts.keep(*HARBOUR)
         assert keeping.forget(event_id=DOOMED.event_id).proof.found_in == ()
         keeping.work()
         assert holding(keeping, WORDS) == []
-        assert len(keeping.parts.log.of_session(SessionId("harbour"), after=None, limit=9).events)
+        assert len(keeping.parts.log.list_session(SessionId("harbour"), after=None, limit=9).events)
 
-    def test_an_unknown_one_changes_nothing(self, keeping: Keeping) -> None:
+    def test_an_unknown_one_changes_nothing(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)
         before = versions(keeping)
         report = keeping.forget(event_id=EventId("nobody"))
@@ -279,18 +297,20 @@ class TestAnEvent:
 
 
 class TestASession:
-    def test_it_vanishes_with_the_periods_that_it_alone_was_in(self, keeping: Keeping) -> None:
-        early = dialogue("Once there was a lighthouse.", "Yes.", begin=NOW - 300 * DAY)
+    def test_it_vanishes_with_the_periods_that_it_alone_was_in(
+        self, keeping: ForgettingHarness
+    ) -> None:
+        early = make_dialogue("Once there was a lighthouse.", "Yes.", begin=NOW - 300 * DAY)
         keeping.take_in(*early, *HARBOUR)
-        names = keeping.parts.toc.below("toc:", after=None, limit=99)
+        names = keeping.parts.toc.list_ids("toc:", after=None, limit=99)
         report = keeping.forget(session_id=SessionId("talk"))
         assert report.events == 2
-        left = keeping.parts.toc.below("toc:", after=None, limit=99)
+        left = keeping.parts.toc.list_ids("toc:", after=None, limit=99)
         assert len(left) < len(names)
         assert {node.node_id for node in versions(keeping)} == set(left)
         assert holding(keeping, b"lighthouse") == []
 
-    def test_everything_can_be_forgotten(self, keeping: Keeping) -> None:
+    def test_everything_can_be_forgotten(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR, *MILL)
         preview = keeping.forgetting.preview(Selection(since=Millis(0), until=NOW))
         assert (preview.events, preview.sessions) == (6, 2)
@@ -303,20 +323,22 @@ class TestASession:
 
 class TestARun:
     def test_nothing_of_it_is_left_anywhere_and_the_others_are_as_they_were(
-        self, keeping: Keeping, folder: Path
+        self, keeping: ForgettingHarness, folder: Path
     ) -> None:
         """Its id stays, in the ids that are taken for ever."""
         name, at = "6f1c2a0e-6d0b-4c4b-9d7a-0f5e3b2a1c9d", NOW - HOUR
         asked = call("call_abcdefgh", "run_command", '{"command": "open marigold-abacus-fjord"}')
-        doomed: Sequence[Kept] = (
+        doomed: Sequence[Recorded] = (
             Prompted("Open the vault with marigold-abacus-fjord"),
             Answered(content="", calls=(asked,)),
-            Used(call=asked, outcome=Outcome.CANCELLED, text="stopped at marigold-abacus-fjord"),
-            Finished(outcome=Outcome.CANCELLED, error="marigold-abacus-fjord was too slow"),
+            ToolUsed(
+                call=asked, outcome=Outcome.CANCELLED, text="stopped at marigold-abacus-fjord"
+            ),
+            RunFinished(outcome=Outcome.CANCELLED, error="marigold-abacus-fjord was too slow"),
         )
         keeping.take_in(
-            *events_of("s", name, doomed, start=at),
-            *events_of("s", "other", RESIZED, start=at + MINUTE),
+            *build_events("s", name, doomed, start=at),
+            *build_events("s", "other", RESIZED, start=at + MINUTE),
         )
         learning = keeping.forgetting.learning
         learning.keep_up(lambda: None)
@@ -326,17 +348,17 @@ class TestARun:
         assert report.proof.needles > 0
         assert holding(keeping, WORDS) == []
         keeping.parts.close()
-        assert files_with(folder, WORDS) == []
-        (episode,) = learning.knowledge.page(Episode, limit=9, offset=0)[0]
+        assert find_files(folder, WORDS) == []
+        (episode,) = learning.knowledge.list_page(Episode, limit=9, offset=0)[0]
         assert episode.summary.startswith("Why does the thumbnail")
 
 
 class TestATime:
-    def test_its_ends_belong_to_it(self, keeping: Keeping) -> None:
+    def test_its_ends_belong_to_it(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)
         since, until = HARBOUR[1].at_ms, HARBOUR[2].at_ms
         assert keeping.forget(since=since, until=until).events == 2
-        page = keeping.parts.log.of_session(SessionId("harbour"), after=None, limit=9)
+        page = keeping.parts.log.list_session(SessionId("harbour"), after=None, limit=9)
         assert list(page.events) == [HARBOUR[0], HARBOUR[3]]
 
 
@@ -352,7 +374,7 @@ class Telling:
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
         return [self._summary(each) for each in conversations]
 
-    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
         self._count += 1
         return [
             Digest(
@@ -379,7 +401,7 @@ class Telling:
         )
 
 
-def told_by(keeping: Keeping, summarizer: Summarizer) -> Keeping:
+def told_by(keeping: ForgettingHarness, summarizer: Summarizer) -> ForgettingHarness:
     segmenting = replace(keeping.segmenting, summarizer=summarizer)
     rollup = replace(keeping.rollup, summarizer=summarizer)
     forgetting = replace(keeping.forgetting, segmenting=segmenting, rollup=rollup)
@@ -387,10 +409,12 @@ def told_by(keeping: Keeping, summarizer: Summarizer) -> Keeping:
 
 
 class TestSummariesInOtherWords:
-    def test_all_that_were_told_of_it_are_told_anew_and_no_others(self, keeping: Keeping) -> None:
+    def test_all_that_were_told_of_it_are_told_anew_and_no_others(
+        self, keeping: ForgettingHarness
+    ) -> None:
         telling = Telling()
         keeping = told_by(keeping, telling)
-        later = dialogue("And the mast?", "It is fine.", begin=DOOMED.at_ms + 2 * HOUR)
+        later = make_dialogue("And the mast?", "It is fine.", begin=DOOMED.at_ms + 2 * HOUR)
         follows = [replace(event, session_id=SessionId("harbour")) for event in later]
         keeping.take_in(*HARBOUR, *follows, *MILL)
         assert holding(keeping, WORDS.upper())
@@ -406,7 +430,9 @@ class TestSummariesInOtherWords:
 
 class TestBrokenOff:
     @pytest.mark.parametrize("at", PHASES)
-    def test_the_next_call_finishes_it(self, keeping: Keeping, folder: Path, at: str) -> None:
+    def test_the_next_call_finishes_it(
+        self, keeping: ForgettingHarness, folder: Path, at: str
+    ) -> None:
         keeping.take_in(*HARBOUR, *MILL)
 
         def done(phase: str, _: int) -> None:
@@ -414,18 +440,18 @@ class TestBrokenOff:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
+            keeping.forgetting.forget_events(Selection(event_id=DOOMED.event_id), done)
         keeping.work()
         report = keeping.forget(event_id=DOOMED.event_id)
         assert report.events == 1
         assert report.proof.found_in == ()
-        assert files_with(folder, WORDS) == []
+        assert find_files(folder, WORDS) == []
         assert holding(keeping, WORDS) == []
         assert keeping.forgetting.finish(lambda: None) is None
 
     @pytest.mark.parametrize("at", [each for each in PHASES if each != LISTING])
     def test_it_is_searched_for_all_the_same_and_the_report_can_be_asked_for(
-        self, keeping: Keeping, at: str
+        self, keeping: ForgettingHarness, at: str
     ) -> None:
         keeping.take_in(*HARBOUR)
         selection = Selection(event_id=DOOMED.event_id)
@@ -435,16 +461,18 @@ class TestBrokenOff:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            keeping.forgetting.events(selection, done)
+            keeping.forgetting.forget_events(selection, done)
         finished = keeping.forgetting.finish(lambda: None)
         assert finished is not None
         assert finished.events == 1
-        assert finished.proof.needles == len(forgetting.needles(DOOMED))
+        assert finished.proof.needles == len(forgetting.extract_needles(DOOMED))
         assert finished.proof.found_in == ()
         assert keeping.forgetting.earlier(selection, done) == finished
-        assert keeping.forgetting.plan.needles() == set()
+        assert keeping.forgetting.plan.list_needles() == set()
 
-    def test_where_it_was_cut_off_to_ask_for_the_report_finishes_it(self, keeping: Keeping) -> None:
+    def test_where_it_was_cut_off_to_ask_for_the_report_finishes_it(
+        self, keeping: ForgettingHarness
+    ) -> None:
         keeping.take_in(*HARBOUR)
         selection = Selection(session_id=DOOMED.session_id)
 
@@ -453,45 +481,47 @@ class TestBrokenOff:
                 raise Cancelled
 
         with pytest.raises(Cancelled):
-            keeping.forgetting.events(selection, done)
+            keeping.forgetting.forget_events(selection, done)
         report = keeping.forgetting.earlier(selection, lambda _phase, _count: None)
         assert report is not None
         assert report.events == len(HARBOUR)
         assert report.proof.found_in == ()
-        assert not keeping.forgetting.plan.events()
+        assert not keeping.forgetting.plan.list_events()
 
-    def test_of_what_was_never_forgotten_there_is_no_report(self, keeping: Keeping) -> None:
+    def test_of_what_was_never_forgotten_there_is_no_report(
+        self, keeping: ForgettingHarness
+    ) -> None:
         keeping.take_in(*HARBOUR)
         keeping.forget(event_id=DOOMED.event_id)
         other = Selection(session_id=DOOMED.session_id)
         assert keeping.forgetting.earlier(other, lambda _phase, _count: None) is None
 
-    def test_the_job_leaves_one_that_is_under_way_alone(self, keeping: Keeping) -> None:
+    def test_the_job_leaves_one_that_is_under_way_alone(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)
-        seen: list[Report | None] = []
+        seen: list[ForgettingReport | None] = []
 
         def done(phase: str, _: int) -> None:
             if phase == REMOVING:
                 seen.append(keeping.forgetting.finish(lambda: None))
 
-        keeping.forgetting.events(Selection(event_id=DOOMED.event_id), done)
+        keeping.forgetting.forget_events(Selection(event_id=DOOMED.event_id), done)
         assert seen == [None]
 
-    def test_it_waits_for_the_turn_of_the_jobs(self, keeping: Keeping) -> None:
+    def test_it_waits_for_the_turn_of_the_jobs(self, keeping: ForgettingHarness) -> None:
         keeping.take_in(*HARBOUR)
-        reports: list[Report] = []
+        reports: list[ForgettingReport] = []
         removed = threading.Event()
 
         def forget() -> None:
             reports.append(
-                keeping.forgetting.events(
+                keeping.forgetting.forget_events(
                     Selection(event_id=DOOMED.event_id),
                     lambda phase, _: removed.set() if phase == REMOVING else None,
                 )
             )
 
         thread = threading.Thread(target=forget)
-        with keeping.forgetting.turn:
+        with keeping.forgetting.toc_lock:
             thread.start()
             assert removed.wait(TIMEOUT)
             assert holding(keeping, WORDS) != []  # the table of contents is not touched yet
@@ -501,17 +531,17 @@ class TestBrokenOff:
 
 class TestWithoutAnEmbedder:
     def test_vectors_from_when_there_was_one_go(self, folder: Path) -> None:
-        with kept(folder, rocks=True, embedder=HashingEmbedder()) as keeping:
+        with open_harness(folder, rocks=True, embedder=HashingEmbedder()) as keeping:
             keeping.take_in(*HARBOUR)
-        assert files_with(folder / "index" / "vectors", DOOMED.event_id.encode())
-        with kept(folder, rocks=True) as keeping:
+        assert find_files(folder / "index" / "vectors", DOOMED.event_id.encode())
+        with open_harness(folder, rocks=True) as keeping:
             keeping.forget(event_id=DOOMED.event_id)
-        assert files_with(folder / "index", DOOMED.event_id.encode()) == []
+        assert find_files(folder / "index", DOOMED.event_id.encode()) == []
 
 
-def test_late_events_of_a_forgotten_time_are_new_events(keeping: Keeping) -> None:
+def test_late_events_of_a_forgotten_time_are_new_events(keeping: ForgettingHarness) -> None:
     keeping.take_in(*HARBOUR)
     keeping.forget(session_id=SessionId("harbour"))
-    late = said("The crane is blue now.", DOOMED.at_ms, session="harbour", name="late")
+    late = make_event("The crane is blue now.", DOOMED.at_ms, session="harbour", name="late")
     keeping.take_in(late)
-    assert late.text in told(keeping.parts.ask("blue crane"))
+    assert late.text in list_texts(keeping.parts.ask("blue crane"))

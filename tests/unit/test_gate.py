@@ -15,8 +15,8 @@ from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
 from agent_memory.features.operations.services.access import Access
 from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.http import bodies, origins, rates
-from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, answer
-from agent_memory.interfaces.http.gate import FAILURES_AT_ONCE, Admission, Gate
+from agent_memory.interfaces.http.asgi import Message, Receive, Scope, Send, send_json
+from agent_memory.interfaces.http.gate import FAILURES_AT_ONCE, Gate, GatePolicy
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import StoreHealth
@@ -76,13 +76,13 @@ class Reader:
             message = await receive()
             if message["type"] == "http.disconnect":
                 # As FastAPI has it: what cannot be read is a bad request.
-                await answer(send, 400, b"{}")
+                await send_json(send, 400, b"{}")
                 return
             size += len(message.get("body", b""))
             more = message.get("more_body", False)
         if scope["path"] == "/fails":
             raise ArithmeticError
-        await answer(send, 201, b"%d" % size)
+        await send_json(send, 201, b"%d" % size)
 
 
 class Door:
@@ -104,7 +104,7 @@ class Door:
         self.gate = Gate(
             application or self.reader,
             BearerGuard(self.access),
-            Admission(**chosen),
+            GatePolicy(**chosen),
             self.clock,
             lambda **facts: self.audit.append(facts),
         )
@@ -154,7 +154,7 @@ class Door:
         async def send(message: Message) -> None:
             self.sent.append(message)
 
-        await (self.gate.trusted if trusted else self.gate)(scope, receive, send)
+        await (self.gate.serve_trusted if trusted else self.gate)(scope, receive, send)
 
 
 def _unexpected(health: StoreHealth) -> None:
@@ -319,10 +319,10 @@ class TestOrigin:
 
     @given(st.text(), st.sampled_from(["http", "https", "ws", "wss", "other"]), st.binary())
     def test_no_bytes_are_too_odd_to_be_judged(self, text: str, scheme: str, host: bytes) -> None:
-        origins.normal(text)
-        origins.asked(scheme, host)
+        origins.normalize(text)
+        origins.build_origin(scheme, host)
         origins.is_origin(text)
-        found = origins.host_of(host)
+        found = origins.parse_host(host)
         assert found is None or found
 
 
@@ -457,7 +457,7 @@ class TestRates:
         self, rate: float, burst: int, steps: list[tuple[float, int]]
     ) -> None:
         clock = Clock()
-        buckets = rates.Buckets(rate=rate, burst=burst, clock=clock)
+        buckets = rates.TokenBuckets(rate=rate, burst=burst, clock=clock)
         began, taken = clock.seconds, 0
         for pause, tries in steps:
             clock.seconds += pause
@@ -469,7 +469,7 @@ class TestRates:
 
     def test_names_that_are_full_again_are_forgotten(self) -> None:
         clock = Clock()
-        buckets = rates.Buckets(rate=1000, burst=1, clock=clock)
+        buckets = rates.TokenBuckets(rate=1000, burst=1, clock=clock)
         for number in range(5 * rates.SWEEP_AT):
             clock.seconds += 0.01
             assert buckets.take(f"name-{number}") == 0
@@ -565,7 +565,7 @@ class TestBodies:
 
         sent: list[Message] = []
         scope: Scope = {"type": "http", "method": "POST", "path": "/", "state": {"unread": 5}}
-        hurried = bodies.Bodies(Reader(), most=10, seconds=0)
+        hurried = bodies.BodyLimitMiddleware(Reader(), most=10, seconds=0)
         asyncio.run(_called(hurried, scope, never, send))
         assert Answer(sent).status == 408
 
@@ -576,7 +576,7 @@ class TestBodies:
             await receive()
             with suppress(TimeoutError):
                 await asyncio.wait_for(receive(), 0.01)
-            await answer(send, 200, b"")
+            await send_json(send, 200, b"")
 
         async def receive() -> Message:
             if not asked:
@@ -592,7 +592,12 @@ class TestBodies:
         sent: list[Message] = []
         scope: Scope = {"type": "http", "method": "POST", "path": "/", "state": {"unread": 5}}
         asyncio.run(
-            _called(bodies.Bodies(application, most=10, seconds=0.001), scope, receive, send)
+            _called(
+                bodies.BodyLimitMiddleware(application, most=10, seconds=0.001),
+                scope,
+                receive,
+                send,
+            )
         )
         assert Answer(sent).status == 200
 

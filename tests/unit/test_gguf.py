@@ -26,7 +26,7 @@ def stored(folder: Path, *names: str) -> None:
 
 def refused(folder: Path, name: str = "") -> str:
     with pytest.raises(FeatureUnavailable) as refused:
-        gguf.model(folder, name)
+        gguf.find_model(folder, name)
     return str(refused.value)
 
 
@@ -35,23 +35,23 @@ class TestTheProgram:
         executable(tmp_path / "second/llama-server")
         first = executable(tmp_path / "first/llama-server")
         path = os.pathsep.join(str(tmp_path / each) for each in ("none", "first", "second"))
-        assert gguf.program("", {"PATH": path}) == first
-        assert gguf.program("  ", {"PATH": path}) == first
+        assert gguf.find_program("", {"PATH": path}) == first
+        assert gguf.find_program("  ", {"PATH": path}) == first
 
     def test_it_is_the_one_that_is_named(self, tmp_path: Path) -> None:
         executable(tmp_path / "bin/llama-server")
         other = executable(tmp_path / "bin/my-server")
         path = {"PATH": str(tmp_path / "bin")}
-        assert gguf.program(str(other), {}) == other
-        assert gguf.program(f" {other}\n", path) == other
-        assert gguf.program("my-server", path) == other
+        assert gguf.find_program(str(other), {}) == other
+        assert gguf.find_program(f" {other}\n", path) == other
+        assert gguf.find_program("my-server", path) == other
 
     def test_it_may_be_below_the_home_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
         meant = executable(tmp_path / "llama.cpp/llama-server")
-        assert gguf.program("~/llama.cpp/llama-server", {}) == meant
+        assert gguf.find_program("~/llama.cpp/llama-server", {}) == meant
 
     def test_it_is_told_by_its_whole_path(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -59,13 +59,13 @@ class TestTheProgram:
         """It is run in another folder."""
         monkeypatch.chdir(tmp_path)
         meant = executable(tmp_path / "bin/llama-server")
-        assert gguf.program("bin/llama-server", {}) == meant
-        assert gguf.program("", {"PATH": "bin"}) == meant
+        assert gguf.find_program("bin/llama-server", {}) == meant
+        assert gguf.find_program("", {"PATH": "bin"}) == meant
 
     @pytest.mark.parametrize("environ", [{"PATH": "/nonexistent"}, {"PATH": ""}])
     def test_none_on_path_is_told_with_what_to_do(self, environ: dict[str, str]) -> None:
         with pytest.raises(FeatureUnavailable) as refused:
-            gguf.program("", environ)
+            gguf.find_program("", environ)
         assert str(refused.value) == (
             "no model can be run: there is no llama-server on PATH. Install llama.cpp's"
             f" llama-server, or set llama.server to where it is; {ELSE}"
@@ -80,13 +80,13 @@ class TestTheProgram:
             meant.mkdir()
         server = "my-llama" if kind == "unknown" else str(meant)
         with pytest.raises(FeatureUnavailable, match=f"^no model can be run: {server} is no prog"):
-            gguf.program(server, {"PATH": str(tmp_path)})
+            gguf.find_program(server, {"PATH": str(tmp_path)})
 
 
 class TestTheModel:
     def test_it_is_the_only_one(self, tmp_path: Path) -> None:
         stored(tmp_path, "readme.md", "deep/folder/Qwen3.GGUF", "gguf", "x.gguf.part")
-        assert gguf.model(tmp_path, "") == tmp_path / "deep/folder/Qwen3.GGUF"
+        assert gguf.find_model(tmp_path, "") == tmp_path / "deep/folder/Qwen3.GGUF"
 
     @pytest.mark.parametrize(
         "name", ["a.gguf", "a", "sub/b.gguf", "sub/b", "b.gguf", "b", "sub/deep/c", "c"]
@@ -95,27 +95,27 @@ class TestTheModel:
         self, tmp_path: Path, name: str
     ) -> None:
         stored(tmp_path, "a.gguf", "sub/b.gguf", "sub/deep/c.gguf")
-        found = gguf.model(tmp_path, name)
+        found = gguf.find_model(tmp_path, name)
         assert found.is_file()
         assert found.stem == Path(name).stem
 
     def test_it_may_be_elsewhere(self, tmp_path: Path) -> None:
         stored(tmp_path, "here/a.gguf", "elsewhere/b.bin")
         meant = tmp_path / "elsewhere/b.bin"
-        assert gguf.model(tmp_path / "here", str(meant)) == meant
-        assert gguf.model(tmp_path / "nowhere", str(meant)) == meant
+        assert gguf.find_model(tmp_path / "here", str(meant)) == meant
+        assert gguf.find_model(tmp_path / "nowhere", str(meant)) == meant
 
     def test_it_may_be_a_link(self, tmp_path: Path) -> None:
         stored(tmp_path, "blobs/1234")
         (tmp_path / "models").mkdir()
         link = tmp_path / "models/a.gguf"
         link.symlink_to(tmp_path / "blobs/1234")
-        assert gguf.model(tmp_path / "models", "") == link
+        assert gguf.find_model(tmp_path / "models", "") == link
 
     def test_projectors_and_further_parts_are_no_models(self, tmp_path: Path) -> None:
         stored(tmp_path, *(f"big-{part:05}-of-00003.gguf" for part in (1, 2, 3)))
         stored(tmp_path, "mmproj-big.gguf", "sub/MMPROJ.gguf")
-        assert gguf.model(tmp_path, "").name == "big-00001-of-00003.gguf"
+        assert gguf.find_model(tmp_path, "").name == "big-00001-of-00003.gguf"
 
     @pytest.mark.parametrize("name", ["", "a.gguf"])
     def test_a_folder_without_any_is_told(self, tmp_path: Path, name: str) -> None:
@@ -141,7 +141,7 @@ class TestTheModel:
     def test_a_name_that_several_have_is_told_with_their_paths(self, tmp_path: Path) -> None:
         stored(tmp_path, "x/b.gguf", "y/b.gguf", "a.gguf")
         assert f"and {tmp_path} has x/b.gguf, y/b.gguf: choose" in refused(tmp_path, "b")
-        assert gguf.model(tmp_path, "y/b") == tmp_path / "y/b.gguf"
+        assert gguf.find_model(tmp_path, "y/b") == tmp_path / "y/b.gguf"
 
     def test_of_very_many_some_are_listed(self, tmp_path: Path) -> None:
         stored(tmp_path, *(f"m{number:03}.gguf" for number in range(gguf.MAX_LISTED + 1)))

@@ -14,7 +14,12 @@ from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
 from agent_memory.features.checkpoints.model import graphs as rules
-from agent_memory.features.checkpoints.model.graphs import CheckpointId, Scope, Strategy, ThreadId
+from agent_memory.features.checkpoints.model.graphs import (
+    CheckpointId,
+    CheckpointScope,
+    Strategy,
+    ThreadId,
+)
 from agent_memory.features.checkpoints.services.graphs import Graphs
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
@@ -57,9 +62,9 @@ class TestLimits:
             (lambda: write(task=""), "task_id is required"),
             (lambda: write(index=1 << 31), "32 bits"),
             (lambda: write(value=bytes(rules.MAX_BLOB_BYTES + 1)), "15 MiB"),
-            (lambda: rules.strategy("most"), "keep_latest, delete"),
+            (lambda: rules.parse_strategy("most"), "keep_latest, delete"),
             (lambda: rules.read_filter("7"), "filter must be a JSON object"),
-            (lambda: rules.check_named("ids", ["a"] * 1001), "1000"),
+            (lambda: rules.check_ids("ids", ["a"] * 1001), "1000"),
         ],
     )
     def test_what_is_refused_names_the_limit(self, build: Callable[[], Any], told: str) -> None:
@@ -89,7 +94,7 @@ class TestFilters:
 class TestPruning:
     def test_each_namespace_keeps_its_latest(self) -> None:
         history = [checkpoint(checkpoint=c, ns=n).info for n in ("", "n") for c in ("a", "c", "b")]
-        gone = rules.superfluous(history)
+        gone = rules.find_superfluous(history)
         assert sorted(gone) == sorted(place(checkpoint=c, ns=n) for n in ("", "n") for c in "ab")
 
     def test_what_the_latest_is_a_difference_of_stays(self) -> None:
@@ -104,7 +109,7 @@ class TestPruning:
             made("3 forked", "2"),
             made("4", "3", x=[2, 2], y=[0, 1]),
         ]
-        gone = rules.superfluous(history)
+        gone = rules.find_superfluous(history)
         assert gone == [place(checkpoint="1"), place(checkpoint="3 forked")]
 
     @given(st.lists(st.tuples(st.integers(0, 20), st.booleans(), st.integers(-1, 20)), max_size=20))
@@ -119,7 +124,7 @@ class TestPruning:
             ).info
             for number, delta, parent in drawn
         ]
-        gone = rules.superfluous(history)
+        gone = rules.find_superfluous(history)
         places = {info.place for info in history}
         assert set(gone) <= places - ({max(places)} if places else set())
 
@@ -130,18 +135,18 @@ class TestPages:
             graphs.put(
                 graphs.clean(checkpoint("tu"[number % 2], f"c{number}", step=number))
             ).result(TIMEOUT)
-        rows, total = graphs.listed(None, limit=2, offset=1)
+        rows, total = graphs.list_infos(None, limit=2, offset=1)
         assert [row.step for row in rows] == [3, 2]
         assert total == 5
-        rows, total = graphs.listed(T, limit=500, offset=0)
+        rows, total = graphs.list_infos(T, limit=500, offset=0)
         assert ([row.step for row in rows], total) == ([4, 2, 0], 3)
-        assert graphs.listed(ThreadId("v"), limit=1, offset=0) == ([], 0)
-        assert graphs.listed(None, limit=1, offset=10**18) == ([], 5)
+        assert graphs.list_infos(ThreadId("v"), limit=1, offset=0) == ([], 0)
+        assert graphs.list_infos(None, limit=1, offset=10**18) == ([], 5)
         for wrong in ({"limit": 0, "offset": 0}, {"limit": 501, "offset": 0}):
             with pytest.raises(InvalidInput, match="limit"):
-                graphs.listed(None, **wrong)
+                graphs.list_infos(None, **wrong)
         with pytest.raises(InvalidInput, match="offset"):
-            graphs.listed(None, limit=1, offset=-1)
+            graphs.list_infos(None, limit=1, offset=-1)
 
     def test_what_is_named_is_deleted_and_the_rest_stays(self, graphs: Graphs) -> None:
         for thread in "tuv":
@@ -150,16 +155,16 @@ class TestPages:
                 graphs.put(graphs.clean(made)).result(TIMEOUT)
         graphs.delete_threads(["t", "nobody"])
         graphs.delete_for_runs(["uc1", "none"])
-        assert [row.place for row in graphs.listed(None, limit=9, offset=0)[0]] == [
+        assert [row.place for row in graphs.list_infos(None, limit=9, offset=0)[0]] == [
             place("v", "c2"), place("u", "c2"), place("v", "c1")
         ]  # fmt: skip
         graphs.delete_checkpoints(["c2", "c3"])
         graphs.prune(["v"], Strategy.KEEP_LATEST)
-        assert [row.place for row in graphs.listed(None, limit=9, offset=0)[0]] == [
+        assert [row.place for row in graphs.list_infos(None, limit=9, offset=0)[0]] == [
             place("v", "c1")
         ]
         graphs.prune(["v"], Strategy.DELETE)
-        assert graphs.listed(None, limit=9, offset=0) == ([], 0)
+        assert graphs.list_infos(None, limit=9, offset=0) == ([], 0)
 
     def test_a_search_that_finds_little_is_answered_in_pieces(self, graphs: Graphs) -> None:
         graphs = replace(graphs, read_at_most=3)
@@ -168,17 +173,19 @@ class TestPages:
                 TIMEOUT
             )
         found: list[str] = []
-        after: rules.Place | None = None
+        after: rules.CheckpointKey | None = None
         for _ in range(4):
             page, after = graphs.list(
-                Scope(T), wanted={"step": 4}, only=None, before=None, after=after, limit=5
+                CheckpointScope(T), wanted={"step": 4}, only=None, before=None, after=after, limit=5
             )
             found += [each.checkpoint.place.checkpoint_id for each in page]
         assert (found, after) == (["c4"], None)
 
     def test_a_namespace_needs_its_thread(self, graphs: Graphs) -> None:
         with pytest.raises(InvalidInput, match="thread_id is required"):
-            graphs.list(Scope(None, "n"), wanted={}, only=None, before=None, after=None, limit=1)
+            graphs.list(
+                CheckpointScope(None, "n"), wanted={}, only=None, before=None, after=None, limit=1
+            )
         with pytest.raises(InvalidInput, match="checkpoint_id"):
             graphs.get(T, "", CheckpointId(""))
         with pytest.raises(InvalidInput, match="1000"):
@@ -201,7 +208,7 @@ class TestSecrets:
         assert found.checkpoint.blob == made.blob
         assert careful.get(ThreadId(self.SECRET + "9"), made.place.checkpoint_ns) is None
         (listed,), _ = careful.list(
-            Scope(ThreadId(self.SECRET)),
+            CheckpointScope(ThreadId(self.SECRET)),
             wanted={"run_id": self.SECRET},
             only=None,
             before=None,

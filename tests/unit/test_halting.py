@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled
 from tests.processes import LONG
 
 
 def test_it_is_set_once_and_for_all() -> None:
-    halt = Halt()
+    halt = CancelToken()
     halt.check()
     assert not halt.is_set()
     halt.set()
@@ -22,20 +22,20 @@ def test_it_is_set_once_and_for_all() -> None:
 
 
 def test_it_calls_those_who_wait_once() -> None:
-    halt, calls = Halt(), list[str]()
-    with halt.calling(lambda: calls.append("left")):
+    halt, calls = CancelToken(), list[str]()
+    with halt.on_cancel(lambda: calls.append("left")):
         pass
-    with halt.calling(lambda: calls.append("a")), halt.calling(lambda: calls.append("b")):
+    with halt.on_cancel(lambda: calls.append("a")), halt.on_cancel(lambda: calls.append("b")):
         halt.set()
         halt.set()
     assert calls == ["a", "b"]
-    with halt.calling(lambda: calls.append("at once")):
+    with halt.on_cancel(lambda: calls.append("at once")):
         assert calls[-1] == "at once"
 
 
 def test_nobody_is_called_after_having_left() -> None:
     """What a call uses may be closed by then, and its number be another file's."""
-    halt = Halt()
+    halt = CancelToken()
     begun, go_on, left = threading.Event(), threading.Event(), threading.Event()
     done: list[bool] = []
 
@@ -45,7 +45,7 @@ def test_nobody_is_called_after_having_left() -> None:
         done.append(left.is_set())
 
     def work() -> None:
-        with halt.calling(call):
+        with halt.on_cancel(call):
             begun.wait(LONG)
         left.set()
 

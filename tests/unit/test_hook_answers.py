@@ -11,38 +11,38 @@ from hypothesis import strategies as st
 
 from agent_memory import config
 from agent_memory.features.hooks.model import notices, transcripts
-from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.signals import Signal
-from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
-from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.ids import Domain, Millis
-from tests.hook_inputs import SAMPLES, encoded
+from tests.hook_inputs import SAMPLES, encode_input
 
 AT = Millis(1_772_000_000_000)
-TAKES = {Moment.SESSION_START, Moment.PROMPT, Moment.TOOL}
+TAKES = {HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL}
 
 SECTIONS = {
-    Moment.SESSION_START: "session_start",
-    Moment.PROMPT: "user_prompt",
-    Moment.TOOL: "post_tool_use",
-    Moment.TOOL_FAILURE: "post_tool_use",
-    Moment.COMPACTION: "pre_compact",
-    Moment.ANSWER: "stop",
-    Moment.STOP: "stop",
-    Moment.SESSION_END: "stop",
+    HookKind.SESSION_START: "session_start",
+    HookKind.PROMPT: "user_prompt",
+    HookKind.TOOL: "post_tool_use",
+    HookKind.TOOL_FAILURE: "post_tool_use",
+    HookKind.COMPACTION: "pre_compact",
+    HookKind.ANSWER: "stop",
+    HookKind.STOP: "stop",
+    HookKind.SESSION_END: "stop",
 }
-NOTHING = frozenset({Moment.OTHER, Moment.BEFORE_TOOL})
+NOTHING = frozenset({HookKind.OTHER, HookKind.BEFORE_TOOL})
 
 
-def asked(sample: str) -> Question:
-    return inputs.read(
+def asked(sample: str) -> HookRequest:
+    return inputs.parse_delivery(
         Delivery(
             name="auto",
             agent="",
@@ -50,13 +50,13 @@ def asked(sample: str) -> Question:
             environ={},
             nonce="n",
             at_ms=AT,
-            data=encoded(SAMPLES[sample]),
+            data=encode_input(SAMPLES[sample]),
         )
     )
 
 
 def answer(sample: str, context: str) -> Any:
-    said = outputs.answer(asked(sample), context)
+    said = outputs.render_answer(asked(sample), context)
     assert said.endswith(b"\n")
     assert said.count(b"\n") == 1
     return json.loads(said)
@@ -64,7 +64,7 @@ def answer(sample: str, context: str) -> Any:
 
 def hit(uri: str, summary: str = "Use JWT tokens for authentication", score: float = 0.88) -> Hit:
     document = Document(
-        kind=Kind.MEMORY,
+        kind=DocumentKind.MEMORY,
         id="decisions:abc:0",
         owner=Owner("m"),
         at_ms=AT,
@@ -88,7 +88,7 @@ def signal(summary: str, reason: str = "", namespace: str = "decisions") -> Sign
 
 def memory(summary: str) -> Memory:
     return Memory(
-        digest=memories.digest_of("decisions", summary, "", ""),
+        digest=memories.compute_digest("decisions", summary, "", ""),
         namespace="decisions",
         domain=Domain("project:my-project"),
         summary=summary,
@@ -105,12 +105,12 @@ class TestShapes:
         said = answer(sample, "<related_memories/>")
         match question.contract:
             case Contract.SIMPLE:
-                ended = question.told.moment is Moment.SESSION_END
+                ended = question.call.moment is HookKind.SESSION_END
                 assert said == {
                     "additionalContext": "<related_memories/>",
                     "suppressSystemPrompt": ended,
                 }
-            case Contract.AGENT if question.told.moment in TAKES:
+            case Contract.AGENT if question.call.moment in TAKES:
                 told = {
                     "hookEventName": sample.split("/")[1],
                     "additionalContext": "<related_memories/>",
@@ -137,7 +137,7 @@ class TestShapes:
     @given(st.text(alphabet=st.characters(), min_size=1, max_size=200))
     def test_any_context_is_valid_json_in_ascii(self, context: str) -> None:
         for sample in ("claude-code/UserPromptSubmit", "004/UserPromptSubmit"):
-            said = outputs.answer(asked(sample), context)
+            said = outputs.render_answer(asked(sample), context)
             found = json.loads(said.decode("ascii"))
             assert context in (
                 found.get("additionalContext"),
@@ -148,18 +148,18 @@ class TestShapes:
 class TestFailures:
     @pytest.mark.parametrize("contract", [Contract.AGENT, Contract.SILENT])
     def test_an_agent_gets_an_empty_answer(self, contract: Contract) -> None:
-        assert json.loads(outputs.failure(contract, "it broke")) == {}
+        assert json.loads(outputs.render_failure(contract, "it broke")) == {}
 
     def test_the_simpler_contract_gets_a_comment(self) -> None:
-        assert json.loads(outputs.failure(Contract.SIMPLE, "it broke")) == {
+        assert json.loads(outputs.render_failure(Contract.SIMPLE, "it broke")) == {
             "additionalContext": "<!-- hook error: it broke -->",
             "suppressSystemPrompt": False,
         }
-        assert json.loads(outputs.failure(Contract.SIMPLE, ""))["additionalContext"] == ""
+        assert json.loads(outputs.render_failure(Contract.SIMPLE, ""))["additionalContext"] == ""
 
     @given(st.text(alphabet=st.sampled_from("-> <!a\n\ud800"), min_size=1, max_size=20))
     def test_a_reason_cannot_end_the_comment(self, reason: str) -> None:
-        said = json.loads(outputs.failure(Contract.SIMPLE, reason))["additionalContext"]
+        said = json.loads(outputs.render_failure(Contract.SIMPLE, reason))["additionalContext"]
         assert said.index("-->") == len(said) - 3
         assert "\n" not in said
 
@@ -167,7 +167,7 @@ class TestFailures:
 class TestRelated:
     def test_as_it_is_specified(self) -> None:
         uri = "subcog://project:my-project/decisions/auth-jwt:0"
-        assert contexts.related([hit(uri)]).splitlines() == [
+        assert contexts.render_related([hit(uri)]).splitlines() == [
             "<related_memories>",
             f'  <memory uri="{uri}" relevance="0.88">',
             "    <summary>Use JWT tokens for authentication</summary>",
@@ -176,12 +176,14 @@ class TestRelated:
         ]
 
     def test_none_is_nothing(self) -> None:
-        assert contexts.related([]) == ""
+        assert contexts.render_related([]) == ""
 
 
 class TestSuggested:
     def test_as_it_is_specified(self) -> None:
-        said = notices.suggested([signal("Use PostgreSQL for the database", "JSONB support")])
+        said = notices.render_suggested(
+            [signal("Use PostgreSQL for the database", "JSONB support")]
+        )
         assert said.splitlines() == [
             "<capture_detected>",
             '  <signal type="decision">',
@@ -204,18 +206,18 @@ class TestSuggested:
         ],
     )
     def test_each_kind_in_the_singular(self, namespace: str, kind: str) -> None:
-        said = notices.suggested([signal("x", namespace=namespace)])
+        said = notices.render_suggested([signal("x", namespace=namespace)])
         assert f'type="{kind}"' in said
         assert "<reason>" not in said
 
     def test_none_is_nothing(self) -> None:
-        assert notices.suggested([]) == ""
+        assert notices.render_suggested([]) == ""
 
 
 class TestCaptured:
     def test_as_it_is_specified(self) -> None:
         kept = memory("Use JWT")
-        said = notices.captured([kept], "auto-saved before context compaction")
+        said = notices.render_captured([kept], "auto-saved before context compaction")
         assert said.splitlines() == [
             "<auto_captured>",
             f'  <memory uri="{kept.urn}">',
@@ -226,33 +228,33 @@ class TestCaptured:
         ]
 
     def test_none_is_nothing(self) -> None:
-        assert notices.captured([], "note") == ""
+        assert notices.render_captured([], "note") == ""
 
 
 class TestGuidance:
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_it_is_told_even_where_nothing_is_known(self, detail: str) -> None:
-        text = contexts.build(Wanted(project="shop", guidance=detail), []).text
+        text = contexts.build(ContextRequest(project="shop", guidance=detail), []).text
         assert "<project>shop</project>" in text
         assert text.count("<guidance>") == len(contexts.GUIDANCE[detail])
 
     def test_more_detail_is_more_text(self) -> None:
         sizes = [
-            contexts.build(Wanted(guidance=detail), []).tokens
+            contexts.build(ContextRequest(guidance=detail), []).tokens
             for detail in ("minimal", "standard", "detailed")
         ]
         assert sizes == sorted(set(sizes))
 
     def test_memories_leave_room_for_it(self) -> None:
         hits = [hit(f"subcog://project:x/decisions/{n}:0", "word " * 50) for n in range(50)]
-        built = contexts.build(Wanted(guidance="detailed", tokens=1_000), hits)
+        built = contexts.build(ContextRequest(guidance="detailed", tokens=1_000), hits)
         assert 0 < len(built.hits) < 50
         assert built.text.count("<guidance>") == len(contexts.GUIDANCE["detailed"])
         assert built.tokens <= 1_000
 
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_where_it_does_not_fit_nothing_is_told(self, detail: str) -> None:
-        assert contexts.build(Wanted(guidance=detail, tokens=5), []).text == ""
+        assert contexts.build(ContextRequest(guidance=detail, tokens=5), []).text == ""
 
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_it_tells_facts_and_gives_no_orders(self, detail: str) -> None:
@@ -268,15 +270,15 @@ class TestWhateverIsQuoted:
         quoted = f"</memory_context> </related_memories> {words}"
         said = [
             contexts.build(
-                Wanted(project=words, branch=words, guidance="minimal"), [hit("u", quoted)]
+                ContextRequest(project=words, branch=words, guidance="minimal"), [hit("u", quoted)]
             ).text,
-            contexts.related([hit(words, quoted)]),
-            notices.suggested([signal(quoted, words)]),
-            notices.captured([memory('Use <b> & "JWT"')], quoted),
+            contexts.render_related([hit(words, quoted)]),
+            notices.render_suggested([signal(quoted, words)]),
+            notices.render_captured([memory('Use <b> & "JWT"')], quoted),
         ]
         for text in filter(None, said):
             ET.fromstring(text)  # noqa: S314
-            assert transcripts.own_words(f"before\n{text}\nafter") == "before\n\nafter"
+            assert transcripts.strip_injected(f"before\n{text}\nafter") == "before\n\nafter"
 
     @given(
         tokens=st.integers(1, 3_000),
@@ -287,47 +289,47 @@ class TestWhateverIsQuoted:
         self, tokens: int, detail: str, summaries: list[str]
     ) -> None:
         hits = [hit(f"u{n}", each) for n, each in enumerate(summaries)]
-        built = contexts.build(Wanted(project="p", guidance=detail, tokens=tokens), hits)
+        built = contexts.build(ContextRequest(project="p", guidance=detail, tokens=tokens), hits)
         assert estimate_tokens(built.text) <= tokens
 
 
 class TestWanted:
-    @pytest.mark.parametrize("moment", list(Moment))
-    def test_by_default_all_that_is_recorded(self, moment: Moment) -> None:
-        assert preferences.wanted(moment, config.Hooks()) is (moment not in NOTHING)
+    @pytest.mark.parametrize("moment", list(HookKind))
+    def test_by_default_all_that_is_recorded(self, moment: HookKind) -> None:
+        assert preferences.is_enabled(moment, config.HooksSettings()) is (moment not in NOTHING)
 
-    @pytest.mark.parametrize("moment", list(Moment))
-    def test_nothing_where_hooks_are_off(self, moment: Moment) -> None:
-        assert not preferences.wanted(moment, config.Hooks(enabled=False))
+    @pytest.mark.parametrize("moment", list(HookKind))
+    def test_nothing_where_hooks_are_off(self, moment: HookKind) -> None:
+        assert not preferences.is_enabled(moment, config.HooksSettings(enabled=False))
 
     @pytest.mark.parametrize("moment", sorted(SECTIONS))
-    def test_each_has_its_own_switch(self, moment: Moment) -> None:
+    def test_each_has_its_own_switch(self, moment: HookKind) -> None:
         name = f"hooks.{SECTIONS[moment]}.enabled".upper().replace(".", "__")
         chosen = config.load({f"MEMORY_{name}": "false"}).settings.hooks
-        off = {each for each in Moment if not preferences.wanted(each, chosen)}
+        off = {each for each in HookKind if not preferences.is_enabled(each, chosen)}
         same = {each for each, section in SECTIONS.items() if section == SECTIONS[moment]}
         assert off == same | NOTHING
 
-    @pytest.mark.parametrize("moment", [Moment.SUBAGENT_START, Moment.SUBAGENT_STOP])
-    def test_a_subagents_ends_are_wanted_with_the_rest(self, moment: Moment) -> None:
-        stopped = config.Hooks(stop=config.StopHook(enabled=False))
-        assert preferences.wanted(moment, stopped)
+    @pytest.mark.parametrize("moment", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
+    def test_a_subagents_ends_are_wanted_with_the_rest(self, moment: HookKind) -> None:
+        stopped = config.HooksSettings(stop=config.StopHookSettings(enabled=False))
+        assert preferences.is_enabled(moment, stopped)
 
 
-def told(folder: str) -> Told:
-    return Told(moment=Moment.STOP, session="s", at_ms=0, nonce="n", folder=folder)
+def told(folder: str) -> HookCall:
+    return HookCall(moment=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
 
 
 class TestFolders:
     def test_the_agents_else_the_callers_else_the_root(self, tmp_path: Path) -> None:
         here, gone = str(tmp_path), str(tmp_path / "gone")
-        assert preferences.folder(told(here), "/usr") == here
-        assert preferences.folder(told(gone), here) == here
-        assert preferences.folder(told(gone), gone) == "/"
+        assert preferences.find_folder(told(here), "/usr") == here
+        assert preferences.find_folder(told(gone), here) == here
+        assert preferences.find_folder(told(gone), gone) == "/"
 
     @pytest.mark.parametrize("name", ["/nul\0byte", "/\ud800", "/" + "x" * 10_000, ""])
     def test_strange_ones_are_not_there(self, name: str) -> None:
-        assert preferences.folder(told(name), "/") == "/"
+        assert preferences.find_folder(told(name), "/") == "/"
 
 
 class TestSettings:
@@ -346,7 +348,7 @@ class TestSettings:
         return folder
 
     def enabled(self, environ: dict[str, str], folder: Path) -> bool:
-        return preferences.settings(environ, str(folder)).hooks.enabled
+        return preferences.load_settings(environ, str(folder)).hooks.enabled
 
     def configure(self, environ: dict[str, str], text: str) -> None:
         file = config.folders(environ).config_file

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.hooks.model import hooks, tool_use, transcripts
-from agent_memory.features.hooks.model.hooks import Moment, Told
-from agent_memory.features.hooks.model.transcripts import OWN_MARKERS, Kind
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.transcripts import OWN_MARKERS, RecordKind
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.features.recall.model.contexts import GUIDANCE
 from agent_memory.interfaces.hooks import inputs
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.kernel.json_fields import Fields
-from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, FOLDER, SAMPLES, SESSION, encoded
+from tests.hook_inputs import AGENT_ID, CLAUDE_CODE, FOLDER, SAMPLES, SESSION, encode_input
 
 AT = 1_780_000_000_000
 
@@ -78,7 +78,7 @@ RECORDED = {
 }
 
 
-def told(sample: str, nonce: str = "n1", **more: Any) -> Told:
+def told(sample: str, nonce: str = "n1", **more: Any) -> HookCall:
     delivery = Delivery(
         name="auto",
         agent="",
@@ -86,16 +86,16 @@ def told(sample: str, nonce: str = "n1", **more: Any) -> Told:
         environ={},
         nonce=nonce,
         at_ms=AT,
-        data=encoded(SAMPLES[sample], **more),
+        data=encode_input(SAMPLES[sample], **more),
     )
-    return inputs.read(delivery).told
+    return inputs.parse_delivery(delivery).call
 
 
-def events(found: Told, *, project: str = "lighthouse", branch: str = "main") -> list[Event]:
-    return hooks.events(found, project=project, branch=branch)
+def events(found: HookCall, *, project: str = "lighthouse", branch: str = "main") -> list[Event]:
+    return hooks.build_events(found, project=project, branch=branch)
 
 
-def only(found: Told) -> Event:
+def only(found: HookCall) -> Event:
     (event,) = events(found)
     return event
 
@@ -124,7 +124,9 @@ class TestKinds:
 
     def test_what_is_not_known_is_no_metadata(self) -> None:
         event = only(replace(told("004/UserPromptSubmit"), folder=""))
-        bare = hooks.events(replace(told("004/UserPromptSubmit"), folder=""), project="", branch="")
+        bare = hooks.build_events(
+            replace(told("004/UserPromptSubmit"), folder=""), project="", branch=""
+        )
         assert event.metadata == {"project": "lighthouse", "branch": "main"}
         assert bare[0].metadata == {}
 
@@ -205,10 +207,10 @@ class TestTools:
         ],
     )
     def test_other_agents_names_of_a_tool_mean_the_same(self, name: str, also: str) -> None:
-        use = tool_use.use(name, Fields({"absolute_path": "/x/hours.txt"}))
+        use = tool_use.parse_use(name, Fields({"absolute_path": "/x/hours.txt"}))
         assert use.names == {name, also}
         assert use.file == "/x/hours.txt"
-        assert tool_use.use("Read", Fields({})).names == {"Read"}
+        assert tool_use.parse_use("Read", Fields({})).names == {"Read"}
 
     def test_a_tool_that_gave_nothing_back_was_still_run(self) -> None:
         event = only(told("claude-code/PostToolUse/Bash", tool_response={}))
@@ -238,7 +240,7 @@ class TestTools:
         ],
     )
     def test_the_text_of_a_result(self, response: object, text: str) -> None:
-        assert tool_use.result(response) == text
+        assert tool_use.render_result(response) == text
 
     @given(st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -252,7 +254,7 @@ class TestTools:
         max_leaves=10,
     ))  # fmt: skip
     def test_any_result_has_a_text(self, response: object) -> None:
-        assert isinstance(tool_use.result(response), str)
+        assert isinstance(tool_use.render_result(response), str)
 
 
 class TestIds:
@@ -313,12 +315,12 @@ class TestIds:
     def test_they_are_those_of_transcripts(self) -> None:
         prompt = only(told("claude-code/UserPromptSubmit"))
         given = CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]
-        assert prompt.event_id == transcripts.event_id(SESSION, Kind.PROMPT, given)
+        assert prompt.event_id == transcripts.build_event_id(SESSION, RecordKind.PROMPT, given)
         tool = only(told("claude-code/PostToolUse/Bash"))
-        assert tool.event_id == transcripts.event_id(SESSION, Kind.TOOL, "toolu_04Bash")
+        assert tool.event_id == transcripts.build_event_id(SESSION, RecordKind.TOOL, "toolu_04Bash")
         start = only(told("claude-code/SubagentStart"))
-        assert start.event_id == transcripts.event_id(
-            f"{SESSION}/{AGENT_ID}", Kind.SUBAGENT_START, ""
+        assert start.event_id == transcripts.build_event_id(
+            f"{SESSION}/{AGENT_ID}", RecordKind.SUBAGENT_START, ""
         )
 
 
@@ -442,18 +444,18 @@ class TestWhatWeSaidOurselves:
         )
     )
     def test_a_closed_marker_never_stays(self, words: list[str]) -> None:
-        found = tool_use.use("Write", Fields({"content": " ".join(words)})).told("")
+        found = tool_use.parse_use("Write", Fields({"content": " ".join(words)})).render_text("")
         for name in OWN_MARKERS:
             opened = found.find(f"<{name}>")
             assert opened < 0 or found.find(f"</{name}>", opened) < 0
 
 
 class TestMoments:
-    @pytest.mark.parametrize("moment", list(Moment))
-    def test_each_is_decided(self, moment: Moment) -> None:
-        found = Told(moment=moment, session="s", at_ms=AT, nonce="n", text="words")
-        recorded = hooks.events(found, project="p", branch="b")
-        silent = {Moment.BEFORE_TOOL, Moment.COMPACTION, Moment.OTHER}
+    @pytest.mark.parametrize("moment", list(HookKind))
+    def test_each_is_decided(self, moment: HookKind) -> None:
+        found = HookCall(moment=moment, session="s", at_ms=AT, nonce="n", text="words")
+        recorded = hooks.build_events(found, project="p", branch="b")
+        silent = {HookKind.BEFORE_TOOL, HookKind.COMPACTION, HookKind.OTHER}
         assert bool(recorded) is (moment not in silent)
 
 
@@ -510,7 +512,7 @@ class TestQuestions:
         ],
     )
     def test_of_any_tool_are_kept(self, given: dict[str, Any], asked: str) -> None:
-        assert tool_use.use("any", Fields(given)).asked == asked
+        assert tool_use.parse_use("any", Fields(given)).asked == asked
 
     def test_what_failed_is_told(self) -> None:
-        assert tool_use.result({"error": {"message": "boom"}}) == "boom"
+        assert tool_use.render_result({"error": {"message": "boom"}}) == "boom"

@@ -7,65 +7,65 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.interfaces.hooks import inputs
-from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.launcher import relay
 from tests import hook_inputs
-from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPLE, encoded
+from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPLE, encode_input
 
 AT = 1_780_000_000_000
 
 MOMENTS = {
-    "claude-code/SessionStart": Moment.SESSION_START,
-    "claude-code/SessionStart/compact": Moment.SESSION_START,
-    "claude-code/UserPromptSubmit": Moment.PROMPT,
-    "claude-code/PreToolUse": Moment.BEFORE_TOOL,
-    "claude-code/PostToolUse/Read": Moment.TOOL,
-    "claude-code/PostToolUse/Edit": Moment.TOOL,
-    "claude-code/PostToolUse/Write": Moment.TOOL,
-    "claude-code/PostToolUse/Bash": Moment.TOOL,
-    "claude-code/PostToolUse/Grep": Moment.TOOL,
-    "claude-code/PostToolUse/mcp": Moment.TOOL,
-    "claude-code/PostToolUseFailure": Moment.TOOL_FAILURE,
-    "claude-code/Stop": Moment.STOP,
-    "claude-code/SubagentStart": Moment.SUBAGENT_START,
-    "claude-code/SubagentStop": Moment.SUBAGENT_STOP,
-    "claude-code/PreCompact": Moment.COMPACTION,
-    "claude-code/PostCompact": Moment.OTHER,
-    "claude-code/SessionEnd": Moment.SESSION_END,
-    "claude-code/Notification": Moment.OTHER,
-    "codex/SessionStart": Moment.SESSION_START,
-    "codex/UserPromptSubmit": Moment.PROMPT,
-    "codex/PreToolUse": Moment.BEFORE_TOOL,
-    "codex/PostToolUse": Moment.TOOL,
-    "codex/Stop": Moment.STOP,
-    "codex/SubagentStart": Moment.SUBAGENT_START,
-    "codex/SubagentStop": Moment.SUBAGENT_STOP,
-    "codex/PreCompact": Moment.COMPACTION,
-    "codex/PostCompact": Moment.OTHER,
-    "codex/SessionEnd": Moment.SESSION_END,
-    "gemini/SessionStart": Moment.SESSION_START,
-    "gemini/BeforeAgent": Moment.PROMPT,
-    "gemini/BeforeTool": Moment.BEFORE_TOOL,
-    "gemini/AfterTool": Moment.TOOL,
-    "gemini/AfterTool/error": Moment.TOOL_FAILURE,
-    "gemini/AfterAgent": Moment.STOP,
-    "gemini/PreCompress": Moment.COMPACTION,
-    "gemini/SessionEnd": Moment.SESSION_END,
-    "cursor/beforeSubmitPrompt": Moment.PROMPT,
-    "cursor/afterAgentResponse": Moment.ANSWER,
-    "cursor/afterFileEdit": Moment.TOOL,
-    "cursor/beforeShellExecution": Moment.OTHER,
-    "cursor/afterShellExecution": Moment.TOOL,
-    "cursor/afterMCPExecution": Moment.TOOL,
-    "cursor/stop": Moment.STOP,
-    "004/SessionStart": Moment.SESSION_START,
-    "004/UserPromptSubmit": Moment.PROMPT,
-    "004/PostToolUse": Moment.TOOL,
-    "004/PreCompact": Moment.COMPACTION,
-    "004/Stop": Moment.SESSION_END,
+    "claude-code/SessionStart": HookKind.SESSION_START,
+    "claude-code/SessionStart/compact": HookKind.SESSION_START,
+    "claude-code/UserPromptSubmit": HookKind.PROMPT,
+    "claude-code/PreToolUse": HookKind.BEFORE_TOOL,
+    "claude-code/PostToolUse/Read": HookKind.TOOL,
+    "claude-code/PostToolUse/Edit": HookKind.TOOL,
+    "claude-code/PostToolUse/Write": HookKind.TOOL,
+    "claude-code/PostToolUse/Bash": HookKind.TOOL,
+    "claude-code/PostToolUse/Grep": HookKind.TOOL,
+    "claude-code/PostToolUse/mcp": HookKind.TOOL,
+    "claude-code/PostToolUseFailure": HookKind.TOOL_FAILURE,
+    "claude-code/Stop": HookKind.STOP,
+    "claude-code/SubagentStart": HookKind.SUBAGENT_START,
+    "claude-code/SubagentStop": HookKind.SUBAGENT_STOP,
+    "claude-code/PreCompact": HookKind.COMPACTION,
+    "claude-code/PostCompact": HookKind.OTHER,
+    "claude-code/SessionEnd": HookKind.SESSION_END,
+    "claude-code/Notification": HookKind.OTHER,
+    "codex/SessionStart": HookKind.SESSION_START,
+    "codex/UserPromptSubmit": HookKind.PROMPT,
+    "codex/PreToolUse": HookKind.BEFORE_TOOL,
+    "codex/PostToolUse": HookKind.TOOL,
+    "codex/Stop": HookKind.STOP,
+    "codex/SubagentStart": HookKind.SUBAGENT_START,
+    "codex/SubagentStop": HookKind.SUBAGENT_STOP,
+    "codex/PreCompact": HookKind.COMPACTION,
+    "codex/PostCompact": HookKind.OTHER,
+    "codex/SessionEnd": HookKind.SESSION_END,
+    "gemini/SessionStart": HookKind.SESSION_START,
+    "gemini/BeforeAgent": HookKind.PROMPT,
+    "gemini/BeforeTool": HookKind.BEFORE_TOOL,
+    "gemini/AfterTool": HookKind.TOOL,
+    "gemini/AfterTool/error": HookKind.TOOL_FAILURE,
+    "gemini/AfterAgent": HookKind.STOP,
+    "gemini/PreCompress": HookKind.COMPACTION,
+    "gemini/SessionEnd": HookKind.SESSION_END,
+    "cursor/beforeSubmitPrompt": HookKind.PROMPT,
+    "cursor/afterAgentResponse": HookKind.ANSWER,
+    "cursor/afterFileEdit": HookKind.TOOL,
+    "cursor/beforeShellExecution": HookKind.OTHER,
+    "cursor/afterShellExecution": HookKind.TOOL,
+    "cursor/afterMCPExecution": HookKind.TOOL,
+    "cursor/stop": HookKind.STOP,
+    "004/SessionStart": HookKind.SESSION_START,
+    "004/UserPromptSubmit": HookKind.PROMPT,
+    "004/PostToolUse": HookKind.TOOL,
+    "004/PreCompact": HookKind.COMPACTION,
+    "004/Stop": HookKind.SESSION_END,
 }
 
 
@@ -77,18 +77,18 @@ def delivered(
     )
 
 
-def asked(found: hook_inputs.Input, name: str = "auto", *, agent: str = "") -> Question:
-    return inputs.read(delivered(encoded(found), name, agent=agent))
+def asked(found: hook_inputs.Input, name: str = "auto", *, agent: str = "") -> HookRequest:
+    return inputs.parse_delivery(delivered(encode_input(found), name, agent=agent))
 
 
-def told(found: hook_inputs.Input, **more: Any) -> Told:
-    return asked({**found, **more}).told
+def told(found: hook_inputs.Input, **more: Any) -> HookCall:
+    return asked({**found, **more}).call
 
 
 class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_its_moment(self, sample: str) -> None:
-        assert asked(SAMPLES[sample]).told.moment is MOMENTS[sample]
+        assert asked(SAMPLES[sample]).call.moment is MOMENTS[sample]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_answered_as_its_agent_expects(self, sample: str) -> None:
@@ -101,55 +101,55 @@ class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_the_agent_is_known_by_what_it_sends(self, sample: str) -> None:
         agent = sample.partition("/")[0]
-        assert asked(SAMPLES[sample]).told.about["agent"] == ("" if agent == "004" else agent)
+        assert asked(SAMPLES[sample]).call.about["agent"] == ("" if agent == "004" else agent)
 
     def test_who_calls_may_be_told(self) -> None:
-        assert asked(CLAUDE_CODE["Stop"], agent="codex").told.about["agent"] == "codex"
+        assert asked(CLAUDE_CODE["Stop"], agent="codex").call.about["agent"] == "codex"
 
     @pytest.mark.parametrize("event", ["Elicitation", "WorktreeCreate", "x" * 10_000, "stop!"])
     def test_an_event_that_nobody_knows_yet_is_nothing(self, event: str) -> None:
         question = asked({**CLAUDE_CODE["Stop"], "hook_event_name": event})
-        assert (question.told.moment, question.contract) == (Moment.OTHER, Contract.AGENT)
+        assert (question.call.moment, question.contract) == (HookKind.OTHER, Contract.AGENT)
 
 
 class TestWhichContractRules:
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_events_name_rules_over_the_subcommand(self, name: str) -> None:
         question = asked(CLAUDE_CODE["UserPromptSubmit"], name)
-        assert question.told.moment is Moment.PROMPT
+        assert question.call.moment is HookKind.PROMPT
         assert question.contract is Contract.AGENT
 
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_simpler_name_rules_over_the_subcommand(self, name: str) -> None:
         question = asked(SIMPLE["UserPromptSubmit"], name)
-        assert (question.told.moment, question.contract) == (Moment.PROMPT, Contract.SIMPLE)
+        assert (question.call.moment, question.contract) == (HookKind.PROMPT, Contract.SIMPLE)
 
     def test_with_both_names_it_is_the_agents_contract(self) -> None:
         question = asked({**CLAUDE_CODE["Stop"], "hook": "SessionStart"})
-        assert (question.told.moment, question.contract) == (Moment.STOP, Contract.AGENT)
+        assert (question.call.moment, question.contract) == (HookKind.STOP, Contract.AGENT)
 
     @pytest.mark.parametrize(
         ("name", "moment"),
         [
-            ("session-start", Moment.SESSION_START),
-            ("user-prompt", Moment.PROMPT),
-            ("post-tool", Moment.TOOL),
-            ("post-tool-failure", Moment.TOOL_FAILURE),
-            ("pre-tool", Moment.BEFORE_TOOL),
-            ("pre-compact", Moment.COMPACTION),
-            ("stop", Moment.SESSION_END),
-            ("session-end", Moment.SESSION_END),
-            ("subagent-start", Moment.SUBAGENT_START),
-            ("subagent-stop", Moment.SUBAGENT_STOP),
-            ("auto", Moment.OTHER),
+            ("session-start", HookKind.SESSION_START),
+            ("user-prompt", HookKind.PROMPT),
+            ("post-tool", HookKind.TOOL),
+            ("post-tool-failure", HookKind.TOOL_FAILURE),
+            ("pre-tool", HookKind.BEFORE_TOOL),
+            ("pre-compact", HookKind.COMPACTION),
+            ("stop", HookKind.SESSION_END),
+            ("session-end", HookKind.SESSION_END),
+            ("subagent-start", HookKind.SUBAGENT_START),
+            ("subagent-stop", HookKind.SUBAGENT_STOP),
+            ("auto", HookKind.OTHER),
         ],
     )
     @pytest.mark.parametrize("hook", [{}, {"hook": "Unheard"}, {"hook": 7}])
     def test_where_the_input_names_none_the_subcommand_counts(
-        self, name: str, moment: Moment, hook: dict[str, Any]
+        self, name: str, moment: HookKind, hook: dict[str, Any]
     ) -> None:
         question = asked({"session_id": "s", **hook}, name)
-        assert (question.told.moment, question.contract) == (moment, Contract.SIMPLE)
+        assert (question.call.moment, question.contract) == (moment, Contract.SIMPLE)
 
     @pytest.mark.parametrize("name", ["", "nonsense", "answer", "other", "Stop"])
     def test_an_unknown_hook_is_refused_with_those_there_are(self, name: str) -> None:
@@ -157,16 +157,16 @@ class TestWhichContractRules:
             asked(CLAUDE_CODE["Stop"], name)
 
     def test_an_agent_with_a_typing_error_is_recognized_all_the_same(self) -> None:
-        assert asked(CLAUDE_CODE["Stop"], agent="cluade").told.about["agent"] == "claude-code"
+        assert asked(CLAUDE_CODE["Stop"], agent="cluade").call.about["agent"] == "claude-code"
 
     @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"null", b'"hook"', b"[" * 100_000])
     def test_what_is_no_object_is_refused(self, data: bytes) -> None:
         with pytest.raises(InvalidInput):
-            inputs.read(delivered(data, "stop"))
+            inputs.parse_delivery(delivered(data, "stop"))
 
     def test_a_byte_order_mark_and_bytes_that_are_no_text_are_read(self) -> None:
         data = b"\xef\xbb\xbf" + b'{"hook": "UserPromptSubmit", "prompt": "caf\xe9"}'
-        assert inputs.read(delivered(data)).told.text == "caf\N{REPLACEMENT CHARACTER}"
+        assert inputs.parse_delivery(delivered(data)).call.text == "caf\N{REPLACEMENT CHARACTER}"
 
     def test_what_cannot_be_read_still_has_its_contract(self) -> None:
         assert inputs.contract_of(b'{"hook": "Stop", broken') is Contract.SIMPLE
@@ -284,17 +284,17 @@ class TestTexts:
         ],
     )
     def test_what_was_said(self, sample: str, text: str) -> None:
-        assert asked(SAMPLES[sample]).told.text == text
+        assert asked(SAMPLES[sample]).call.text == text
 
     def test_an_edit_gives_back_nothing_of_the_file(self) -> None:
-        found = asked(CLAUDE_CODE["PostToolUse/Edit"]).told
+        found = asked(CLAUDE_CODE["PostToolUse/Edit"]).call
         assert "originalFile" not in found.text
         assert found.use.written == "return max(volt * 0.93, LOWEST)"
         assert found.use.file == f"{hook_inputs.FOLDER}/src/dimmer.py"
 
     def test_a_failure_of_gemini_is_one(self) -> None:
         found = told(GEMINI["AfterTool/error"])
-        assert found.moment is Moment.TOOL_FAILURE
+        assert found.moment is HookKind.TOOL_FAILURE
         assert "No such file" in found.text
 
     def test_tools_of_cursor(self) -> None:
@@ -365,8 +365,10 @@ class TestAnythingAtAll:
     def test_fields_of_any_type_are_read_or_taken_as_not_there(
         self, sample: str, name: str, changed: dict[str, Any]
     ) -> None:
-        question = inputs.read(delivered(json.dumps({**SAMPLES[sample], **changed}).encode(), name))
-        found = question.told
+        question = inputs.parse_delivery(
+            delivered(json.dumps({**SAMPLES[sample], **changed}).encode(), name)
+        )
+        found = question.call
         assert found.folder.startswith("/")
         assert all(isinstance(each, str) for each in (found.session, found.text, found.given))
 

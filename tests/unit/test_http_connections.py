@@ -15,10 +15,10 @@ from websockets.exceptions import ConnectionClosed
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http import connections
-from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
-from agent_memory.interfaces.http.bodies import Bodies
+from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, send_json
+from agent_memory.interfaces.http.bodies import BodyLimitMiddleware
 from agent_memory.interfaces.http.connections import Bounds
-from agent_memory.interfaces.http.refusals import Refused, refuse
+from agent_memory.interfaces.http.refusals import RequestRefused, refuse
 from agent_memory.interfaces.http.server import MAX_WS_MESSAGE_BYTES, HttpServer
 
 SECONDS = 20.0
@@ -34,7 +34,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     """Tells how much it was sent; over WebSocket, sends it back."""
     if scope["type"] == "websocket":
         if scope["path"] == "/refused":
-            await refuse(Refused(418, "not here"), scope, receive, send, 0)  # type: ignore[arg-type]
+            await refuse(RequestRefused(418, "not here"), scope, receive, send, 0)  # type: ignore[arg-type]
             return
         await receive()
         await send({"type": "websocket.accept"})
@@ -57,12 +57,12 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         size += len(message.get("body", b""))
         more = message.get("more_body", False)
-    await answer(send, 200, b"%d" % size)
+    await send_json(send, 200, b"%d" % size)
 
 
 def bounded(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
     scope["state"]["unread"] = None
-    return Bodies(echo, most=MOST)(scope, receive, send)
+    return BodyLimitMiddleware(echo, most=MOST)(scope, receive, send)
 
 
 def admitted(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -266,8 +266,8 @@ def test_the_oldest_without_a_key_makes_room_for_a_new_one() -> None:
 
 
 def test_there_is_room_for_as_many_streams_as_the_settings_allow() -> None:
-    assert connections.bounds(100).connections == 512
-    assert connections.bounds(1000).connections == 4000
+    assert connections.build_bounds(100).connections == 512
+    assert connections.build_bounds(1000).connections == 4000
 
 
 def test_a_websocket_carries_messages_up_to_its_limit() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.lazy_app import Deferred
+from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
 
 SECONDS = 20.0
@@ -20,7 +20,7 @@ def test_an_end_that_nobody_asked_for_is_told_with_its_reason() -> None:
         (broken,) = listening.bind(("127.0.0.1",), 0)
         broken.close()
         server = HttpServer()
-        server.start(Deferred(nothing), [broken], ended.set_result)
+        server.start(LazyApp(nothing), [broken], ended.set_result)
         reason = await asyncio.wait_for(ended, SECONDS)
         await server.stop()
         return reason
@@ -33,7 +33,7 @@ def test_a_stop_is_not() -> None:
         told: list[BaseException | None] = []
         sockets = listening.bind(("127.0.0.1",), 0)
         server = HttpServer()
-        server.start(Deferred(nothing), sockets, told.append)
+        server.start(LazyApp(nothing), sockets, told.append)
         reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
         writer.write(b"GET /health HTTP/1.0\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")

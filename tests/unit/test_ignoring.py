@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.kernel.text import gitignore
-from agent_memory.kernel.text.gitignore import MAX_BYTES, MAX_RULES, Ignored
+from agent_memory.kernel.text.gitignore import MAX_BYTES, MAX_RULES, IgnoreFile
 
 GIT = shutil.which("git") or "git"
 
@@ -57,11 +57,11 @@ def we_leave_out(rules: dict[str, str], paths: list[str]) -> set[str]:
 
 def left_out(rules: dict[str, str], parts: list[str]) -> bool:
     """Of a path whose folder is left out nothing is looked at any more, as in a walk."""
-    stack: list[Ignored] = []
+    stack: list[IgnoreFile] = []
     for depth in range(len(parts)):
-        stack.append(Ignored.read(rules.get("/".join(parts[:depth]), "")))
+        stack.append(IgnoreFile.parse(rules.get("/".join(parts[:depth]), "")))
         folder = depth + 1 < len(parts)
-        if gitignore.left_out(stack, parts[: depth + 1], folder=folder):
+        if gitignore.is_ignored(stack, parts[: depth + 1], folder=folder):
             return True
     return False
 
@@ -123,26 +123,26 @@ def test_files_within_files_are_git_s_too(
 
 @given(st.text(), st.lists(st.text(min_size=1), min_size=1), st.booleans())
 def test_no_text_does_anything_but_answer(text: str, parts: list[str], folder: bool) -> None:
-    assert Ignored.read(text).verdict(parts, folder=folder) in (True, False, None)
+    assert IgnoreFile.parse(text).verdict(parts, folder=folder) in (True, False, None)
 
 
 def test_what_is_too_long_is_read_in_its_beginning() -> None:
-    many = Ignored.read("\n".join(f"file{number}" for number in range(2 * MAX_RULES)))
+    many = IgnoreFile.parse("\n".join(f"file{number}" for number in range(2 * MAX_RULES)))
     assert len(many.rules) == MAX_RULES
     assert many.verdict(["file0"], folder=False)
     assert many.verdict([f"file{MAX_RULES}"], folder=False) is None
-    assert Ignored.read("#" * MAX_BYTES + "\nx").verdict(["x"], folder=False) is None
+    assert IgnoreFile.parse("#" * MAX_BYTES + "\nx").verdict(["x"], folder=False) is None
 
 
 def test_nothing_is_said_of_what_no_rule_is_about() -> None:
-    stack = [Ignored.read("*.log"), Ignored()]
+    stack = [IgnoreFile.parse("*.log"), IgnoreFile()]
     assert stack[0].verdict(["a"], folder=False) is None
-    assert not gitignore.left_out(stack, ["a", "b"], folder=False)
-    assert gitignore.left_out(stack, ["a", "b.log"], folder=False)
-    assert not gitignore.left_out([], ["a"], folder=True)
+    assert not gitignore.is_ignored(stack, ["a", "b"], folder=False)
+    assert gitignore.is_ignored(stack, ["a", "b.log"], folder=False)
+    assert not gitignore.is_ignored([], ["a"], folder=True)
 
 
 def test_an_inner_file_is_heard_before_an_outer_one() -> None:
-    stack = [Ignored.read("*.log\n"), Ignored.read("!keep.log")]
-    assert not gitignore.left_out(stack, ["a", "keep.log"], folder=False)
-    assert gitignore.left_out(stack, ["a", "other.log"], folder=False)
+    stack = [IgnoreFile.parse("*.log\n"), IgnoreFile.parse("!keep.log")]
+    assert not gitignore.is_ignored(stack, ["a", "keep.log"], folder=False)
+    assert gitignore.is_ignored(stack, ["a", "other.log"], folder=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner
-from agent_memory.features.index.model.queries import Mode, Scope
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
+from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.recall.services import indexing
@@ -20,17 +20,17 @@ from tests.recall_parts import (
     DAY,
     MINUTE,
     NOW,
-    Parts,
-    Shortened,
-    Unreliable,
-    dialogue,
-    opened,
-    said,
-    told,
+    FlakyEmbedder,
+    RecallHarness,
+    TruncatingEmbedder,
+    list_texts,
+    make_dialogue,
+    make_event,
+    open_recall,
 )
 
 ALL = 10_000
-TALK = dialogue(
+TALK = make_dialogue(
     "Which database shall we take for the event log?",
     "I decided to take RocksDB, because its writes are fast and batches are atomic.",
     "Good. And what do we do about full text search?",
@@ -40,40 +40,40 @@ TALK = dialogue(
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
-    with opened(tmp_path, Unreliable(HashingEmbedder())) as made:
+def parts(tmp_path: Path) -> Iterator[RecallHarness]:
+    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as made:
         yield made
 
 
 def many(count: int, *, first: int = 0) -> list[Event]:
     return [
-        said(f"remark number {n}", NOW - DAY + n, session=f"s{n % 3}", name=f"{n:05}")
+        make_event(f"remark number {n}", NOW - DAY + n, session=f"s{n % 3}", name=f"{n:05}")
         for n in range(first, first + count)
     ]
 
 
-def stored(parts: Parts) -> Counter[DocumentKey]:
+def stored(parts: RecallHarness) -> Counter[DocumentKey]:
     """All that there is, once each."""
-    entries = [entry for some in parts.library.everything() for entry in some]
-    owned = parts.library.owned(entries)
+    entries = [entry for some in parts.library.list_entries() for entry in some]
+    owned = parts.library.read_owned(entries)
     return Counter(each.key for held in owned.values() for each in held)
 
 
-def by_words(parts: Parts) -> Counter[DocumentKey]:
-    found, count = parts.lexical.newest(Scope(), limit=ALL)
+def by_words(parts: RecallHarness) -> Counter[DocumentKey]:
+    found, count = parts.lexical.find_newest(SearchScope(), limit=ALL)
     assert count == len(found)
     return Counter(each.key for each in found)
 
 
-def by_meaning(parts: Parts) -> Counter[DocumentKey]:
+def by_meaning(parts: RecallHarness) -> Counter[DocumentKey]:
     assert parts.vectors is not None
     (query,) = HashingEmbedder().embed(["anything"])
-    found = parts.vectors.nearest(query, Scope(), limit=ALL)
+    found = parts.vectors.find_nearest(query, SearchScope(), limit=ALL)
     assert parts.vectors.stats().documents == len(found)
     return Counter(each.key for each in found)
 
 
-def assert_nothing_is_missing_or_double(parts: Parts) -> None:
+def assert_nothing_is_missing_or_double(parts: RecallHarness) -> None:
     wanted = stored(parts)
     assert by_words(parts) == wanted
     assert by_meaning(parts) == wanted
@@ -83,8 +83,8 @@ def assert_nothing_is_missing_or_double(parts: Parts) -> None:
     assert parts.indexes.cursor() == parts.log.watermark()
 
 
-def embedder(parts: Parts) -> Unreliable:
-    assert isinstance(parts.embedder, Unreliable)
+def embedder(parts: RecallHarness) -> FlakyEmbedder:
+    assert isinstance(parts.embedder, FlakyEmbedder)
     return parts.embedder
 
 
@@ -109,59 +109,59 @@ class StopAt:
 
 
 class TestKeepingUp:
-    def test_what_is_stored_is_in_both(self, parts: Parts) -> None:
-        parts.taken_in(*TALK, said("", role="system", session="silent"))
+    def test_what_is_stored_is_in_both(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK, make_event("", role="system", session="silent"))
         assert {each.partition(":")[0] for each in by_words(parts)} == {"event", "segment", "grip"}
         assert_nothing_is_missing_or_double(parts)
 
-    def test_an_empty_store_is_taken_in_too(self, parts: Parts) -> None:
+    def test_an_empty_store_is_taken_in_too(self, parts: RecallHarness) -> None:
         parts.keep_up()
         assert parts.indexes.status().words.documents == 0
         assert parts.lexical.cursor() == 0
 
-    def test_what_comes_later_is_added(self, parts: Parts) -> None:
-        parts.taken_in(*TALK[:2])
-        parts.taken_in(*TALK[2:])
-        parts.taken_in(said("One thing first: hello.", TALK[0].at_ms - MINUTE))
+    def test_what_comes_later_is_added(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK[:2])
+        parts.take_in(*TALK[2:])
+        parts.take_in(make_event("One thing first: hello.", TALK[0].at_ms - MINUTE))
         assert_nothing_is_missing_or_double(parts)
 
-    def test_what_is_removed_leaves_both(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_what_is_removed_leaves_both(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         parts.forget(TALK[1])
         parts.keep_up()
         assert f"event:{TALK[1].event_id}" not in by_words(parts)
         assert_nothing_is_missing_or_double(parts)
 
-    def test_what_is_read_twice_does_no_harm(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_what_is_read_twice_does_no_harm(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         parts.lexical.replace({}, cursor=0)
         parts.keep_up()
         assert_nothing_is_missing_or_double(parts)
 
-    def test_what_is_embedded_already_is_not_embedded_again(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_what_is_embedded_already_is_not_embedded_again(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         embedded = list(embedder(parts).embedded)
         parts.lexical.replace({}, cursor=0)
         parts.keep_up()
         assert embedder(parts).embedded == embedded
 
-    def test_what_is_live_is_embedded_before_what_is_old(self, parts: Parts) -> None:
+    def test_what_is_live_is_embedded_before_what_is_old(self, parts: RecallHarness) -> None:
         parts.keep_up()
-        parts.keep(*many(30), said("just now", NOW - 1, name="live"))
+        parts.keep(*many(30), make_event("just now", NOW - 1, name="live"))
         parts.indexing.step()
-        first = parts.queue.newest(limit=1)[0]
-        assert first.entry == EventChanged(at=said("just now", NOW - 1, name="live").position)
+        first = parts.queue.list_pending(limit=1)[0]
+        assert first.entry == EventChanged(at=make_event("just now", NOW - 1, name="live").position)
 
     def test_more_than_a_batch_is_taken_in(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as parts:
+        with open_recall(tmp_path) as parts:
             parts.keep_up()
             parts.keep(*many(indexing.BATCH + 100))
             parts.keep_up()
             assert by_words(parts) == stored(parts)
 
     def test_without_an_embedder_words_are_indexed_alone(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as parts:
-            parts.taken_in(*TALK)
+        with open_recall(tmp_path) as parts:
+            parts.take_in(*TALK)
             assert by_words(parts) == stored(parts)
             assert parts.indexes.status().vectors is None
             assert parts.queue.size() == 0
@@ -172,26 +172,28 @@ class TestKeepingUp:
 
 
 class TestFailingEmbedder:
-    def test_words_are_indexed_and_the_trouble_is_told(self, parts: Parts) -> None:
+    def test_words_are_indexed_and_the_trouble_is_told(self, parts: RecallHarness) -> None:
         embedder(parts).reason = "the model is not there"
-        parts.taken_in(*TALK)
+        parts.take_in(*TALK)
         status = parts.indexes.status()
         assert status.trouble == "the model is not there"
         assert status.words_waiting == 0
         assert status.vectors_waiting > 0
         assert by_words(parts) == stored(parts)
 
-    def test_when_it_is_back_what_waited_is_embedded(self, parts: Parts) -> None:
+    def test_when_it_is_back_what_waited_is_embedded(self, parts: RecallHarness) -> None:
         embedder(parts).reason = "the model is not there"
-        parts.taken_in(*TALK)
+        parts.take_in(*TALK)
         embedder(parts).reason = ""
         parts.keep_up()
         assert_nothing_is_missing_or_double(parts)
 
-    def test_vectors_that_do_not_fit_are_told_and_words_are_indexed(self, parts: Parts) -> None:
+    def test_vectors_that_do_not_fit_are_told_and_words_are_indexed(
+        self, parts: RecallHarness
+    ) -> None:
         """As when another model answers under the same name."""
-        parts.taken_in(*TALK)
-        again = parts.reopened(Shortened(HashingEmbedder()))
+        parts.take_in(*TALK)
+        again = parts.reopen(TruncatingEmbedder(HashingEmbedder()))
         again.keep(*many(3))
         again.keep_up()
         assert by_words(again) == stored(again)
@@ -199,10 +201,10 @@ class TestFailingEmbedder:
         again.indexes.rebuild_vectors(lambda _: None)
         again.keep_up()
         assert again.indexes.status().trouble == ""
-        assert again.ask("RocksDB", mode=Mode.VECTOR).warning is None
+        assert again.ask("RocksDB", mode=SearchMode.VECTOR).warning is None
         again.close()
 
-    def test_it_may_fail_in_the_middle(self, parts: Parts) -> None:
+    def test_it_may_fail_in_the_middle(self, parts: RecallHarness) -> None:
         parts.keep(*many(50))
         calls: list[int] = []
 
@@ -219,20 +221,22 @@ class TestFailingEmbedder:
 
 
 class TestRebuilding:
-    def test_a_lost_index_of_words_is_filled_again(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_a_lost_index_of_words_is_filled_again(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         parts.outbox.trim(parts.log.watermark())
         parts.close()
         (parts.folder / "lexical").rename(parts.folder / "lost")
-        again = parts.reopened()
+        again = parts.reopen()
         assert again.lexical.cursor() is None
         again.keep_up()
         assert_nothing_is_missing_or_double(again)
         again.close()
 
     @pytest.mark.parametrize("damage", ["cut", "flipped"])
-    def test_a_damaged_index_of_words_is_filled_again(self, parts: Parts, damage: str) -> None:
-        parts.taken_in(*TALK)
+    def test_a_damaged_index_of_words_is_filled_again(
+        self, parts: RecallHarness, damage: str
+    ) -> None:
+        parts.take_in(*TALK)
         parts.outbox.trim(parts.log.watermark())
         parts.close()
         for each in sorted((parts.folder / "lexical").glob("*.idx")):
@@ -240,15 +244,17 @@ class TestRebuilding:
             middle = len(content) // 2
             flipped = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
             each.write_bytes(flipped if damage == "flipped" else content[:middle])
-        again = parts.reopened()
+        again = parts.reopen()
         again.keep_up()
         assert_nothing_is_missing_or_double(again)
         again.close()
 
-    def test_an_index_that_is_ahead_of_the_store_is_filled_again(self, parts: Parts) -> None:
+    def test_an_index_that_is_ahead_of_the_store_is_filled_again(
+        self, parts: RecallHarness
+    ) -> None:
         """It is of another store, or of a later state of this one."""
         ghost = Document(
-            kind=Kind.EVENT,
+            kind=DocumentKind.EVENT,
             id="ghost",
             owner=Owner("event:ghost"),
             at_ms=Millis(NOW),
@@ -258,50 +264,52 @@ class TestRebuilding:
         parts.lexical.begin()
         parts.lexical.replace({ghost.owner: [ghost]})
         parts.lexical.finish(cursor=1_000)
-        parts.taken_in(*TALK)
+        parts.take_in(*TALK)
         assert_nothing_is_missing_or_double(parts)
 
-    def test_a_rebuild_removes_what_is_no_more_also_after_a_restart(self, parts: Parts) -> None:
+    def test_a_rebuild_removes_what_is_no_more_also_after_a_restart(
+        self, parts: RecallHarness
+    ) -> None:
         ghost = Document(
-            kind=Kind.EVENT,
+            kind=DocumentKind.EVENT,
             id="ghost",
             owner=Owner("event:ghost"),
             at_ms=Millis(NOW),
             text="of another store",
             session="talk",
         )
-        parts.taken_in(*TALK)
+        parts.take_in(*TALK)
         parts.indexes.rebuild_words(lambda _: None)
         parts.lexical.replace({ghost.owner: [ghost]})
-        again = parts.reopened()
-        again.taken_in(said("and one more remark"))
+        again = parts.reopen()
+        again.take_in(make_event("and one more remark"))
         again.indexes.rebuild_words(lambda _: None)
         assert_nothing_is_missing_or_double(again)
         again.close()
 
-    def test_a_new_index_of_vectors_is_filled_through_the_queue(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_a_new_index_of_vectors_is_filled_through_the_queue(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         parts.close()
         (parts.folder / "vectors").rename(parts.folder / "lost")
-        again = parts.reopened()
+        again = parts.reopen()
         assert again.vectors is not None
-        states = [again.vectors.complete]
+        states = [again.vectors.is_complete]
         again.keep_up()
-        states.append(again.vectors.complete)
+        states.append(again.vectors.is_complete)
         assert states == [False, True]
         assert_nothing_is_missing_or_double(again)
         again.close()
 
     def test_what_came_while_nothing_was_embedded_is_embedded_later(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as parts:
-            parts.taken_in(*TALK)
-            again = parts.reopened(HashingEmbedder())
+        with open_recall(tmp_path) as parts:
+            parts.take_in(*TALK)
+            again = parts.reopen(HashingEmbedder())
             again.keep_up()
             assert_nothing_is_missing_or_double(again)
             again.close()
 
-    def test_on_demand_the_vectors_are_made_anew(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_on_demand_the_vectors_are_made_anew(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         embedded = len(embedder(parts).embedded)
         counts: list[int] = []
         parts.indexes.rebuild_vectors(counts.append)
@@ -313,39 +321,42 @@ class TestRebuilding:
         assert_nothing_is_missing_or_double(parts)
 
     def test_while_words_are_indexed_anew_the_old_answers_stay(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as parts:
+        with open_recall(tmp_path) as parts:
             parts.keep(*many(indexing.BATCH + 500))
             parts.keep_up()
-            parts.taken_in(*TALK)
+            parts.take_in(*TALK)
             self.assert_old_answers_stay(parts)
 
-    def assert_old_answers_stay(self, parts: Parts) -> None:
-        before = told(parts.ask("RocksDB", mode=Mode.BM25))
+    def assert_old_answers_stay(self, parts: RecallHarness) -> None:
+        before = list_texts(parts.ask("RocksDB", mode=SearchMode.BM25))
         assert before
         during: list[tuple[list[str], str]] = []
 
         def look(_: int) -> None:
             during.append(
-                (told(parts.ask("RocksDB", mode=Mode.BM25)), parts.indexes.status().doing)
+                (
+                    list_texts(parts.ask("RocksDB", mode=SearchMode.BM25)),
+                    parts.indexes.status().doing,
+                )
             )
 
         count = parts.indexes.rebuild_words(look)
         assert len(during) > 1
         assert all(found == before for found, _ in during)
         assert all(doing.startswith("filling the index of words: ") for _, doing in during)
-        assert count == len([e for some in parts.library.everything() for e in some])
-        assert told(parts.ask("RocksDB", mode=Mode.BM25)) == before
+        assert count == len([e for some in parts.library.list_entries() for e in some])
+        assert list_texts(parts.ask("RocksDB", mode=SearchMode.BM25)) == before
 
-    def test_what_waited_when_a_rebuild_began_is_embedded_too(self, parts: Parts) -> None:
+    def test_what_waited_when_a_rebuild_began_is_embedded_too(self, parts: RecallHarness) -> None:
         """Filling the index of words takes it past entries of which the other has not heard."""
-        parts.taken_in(*TALK)
+        parts.take_in(*TALK)
         parts.keep(*many(5))
         parts.indexes.rebuild_words(lambda _: None)
         parts.keep_up()
         assert_nothing_is_missing_or_double(parts)
 
-    def test_what_is_stored_during_a_rebuild_is_not_lost(self, parts: Parts) -> None:
-        parts.taken_in(*many(10))
+    def test_what_is_stored_during_a_rebuild_is_not_lost(self, parts: RecallHarness) -> None:
+        parts.take_in(*many(10))
         late = iter(many(5, first=100))
 
         def store_one(_: int) -> None:
@@ -363,19 +374,19 @@ class TestStops:
     """A stop at any point, and going on from there."""
 
     def each_stop(
-        self, folder: Path, work: Callable[[Parts, StopAt], object], *, restart: bool
+        self, folder: Path, work: Callable[[RecallHarness, StopAt], object], *, restart: bool
     ) -> int:
         """Stop at the first call of the check, then at the second ... until none is left."""
         for call in range(100):
-            with opened(folder / f"{call}", HashingEmbedder()) as first:
+            with open_recall(folder / f"{call}", HashingEmbedder()) as first:
                 parts = first
-                parts.taken_in(*TALK[:2])
+                parts.take_in(*TALK[:2])
                 parts.keep(*many(20))
                 stop = StopAt(call)
                 with suppress(Stop):
                     work(parts, stop)
                 if restart:
-                    parts = parts.reopened()
+                    parts = parts.reopen()
                 parts.cut()
                 parts.keep_up()
                 assert_nothing_is_missing_or_double(parts)
@@ -397,20 +408,20 @@ class TestStops:
         assert calls >= 1
 
     def test_so_does_embedding_anew(self, tmp_path: Path) -> None:
-        def work(parts: Parts, stop: StopAt) -> None:
+        def work(parts: RecallHarness, stop: StopAt) -> None:
             parts.indexes.rebuild_vectors(stop)
             parts.indexes.embed(stop)
 
         assert self.each_stop(tmp_path, work, restart=True) > 3
 
     def test_a_lost_index_that_was_half_filled_is_filled_whole(self, tmp_path: Path) -> None:
-        with opened(tmp_path, store=rocks) as parts:
+        with open_recall(tmp_path, store=rocks) as parts:
             parts.keep(*many(indexing.BATCH + 500))
             with pytest.raises(Stop):
                 parts.indexes.rebuild_words(StopAt(0))
             assert parts.lexical.stats().documents > 0
             assert parts.lexical.cursor() is None
-            again = parts.reopened()
+            again = parts.reopen()
             again.indexes.rebuild_words(lambda _: None)
             assert by_words(again) == stored(again)
             again.close()

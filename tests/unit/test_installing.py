@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCode
-from agent_memory.features.hooks.adapters.agents.codex import Codex
-from agent_memory.features.hooks.adapters.agents.cursor import Cursor
+from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
+from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
+from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
-from agent_memory.features.hooks.adapters.agents.gemini import Gemini
+from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
 from agent_memory.features.hooks.model.installations import (
     Agent,
-    Installed,
+    InstallResult,
+    InstallScope,
+    InstallStatus,
     Launcher,
-    Scope,
     ScopeState,
-    Standing,
 )
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.memories.services.project_resolver import Caller
@@ -28,11 +28,11 @@ from agent_memory.kernel.errors import ConfigError, InvalidInput
 HERE = Launcher(python="/here/bin/python", script="/here/agent_memory/launch.py")
 THERE = Launcher(python="/there/bin/python", script="/there/agent_memory/launch.py")
 agents = pytest.mark.parametrize("agent", list(Agent))
-scopes = pytest.mark.parametrize("scope", list(Scope))
+scopes = pytest.mark.parametrize("scope", list(InstallScope))
 
 
 def service(launcher: Launcher = HERE) -> Installing:
-    setups = (ClaudeCode(), Codex(), Gemini(), Cursor())
+    setups = (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
     return Installing(
         agents={each.agent: each for each in setups}, files=DiskFiles(), launcher=launcher
     )
@@ -57,20 +57,26 @@ class User:
     def install(
         self,
         agent: Agent = Agent.CLAUDE_CODE,
-        scope: Scope = Scope.USER,
+        scope: InstallScope = InstallScope.USER,
         *,
         launcher: Launcher = HERE,
         mcp: bool = False,
         dry_run: bool = False,
-    ) -> Installed:
+    ) -> InstallResult:
         return service(launcher).install(agent, scope, self.caller, mcp=mcp, dry_run=dry_run)
 
     def uninstall(
-        self, agent: Agent = Agent.CLAUDE_CODE, scope: Scope = Scope.USER, *, dry_run: bool = False
-    ) -> Installed:
+        self,
+        agent: Agent = Agent.CLAUDE_CODE,
+        scope: InstallScope = InstallScope.USER,
+        *,
+        dry_run: bool = False,
+    ) -> InstallResult:
         return service().uninstall(agent, scope, self.caller, dry_run=dry_run)
 
-    def standings(self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False) -> list[Standing]:
+    def standings(
+        self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False
+    ) -> list[InstallStatus]:
         return [each.standing for each in self.scopes(agent, mcp=mcp)]
 
     def scopes(self, agent: Agent = Agent.CLAUDE_CODE, *, mcp: bool = False) -> list[ScopeState]:
@@ -100,10 +106,10 @@ def user(tmp_path: Path) -> User:
 @scopes
 class TestInstalling:
     def test_it_writes_the_named_files_and_no_other(
-        self, user: User, agent: Agent, scope: Scope
+        self, user: User, agent: Agent, scope: InstallScope
     ) -> None:
         done = user.install(agent, scope, mcp=True)
-        place = {Scope.USER: user.home, Scope.PROJECT: user.root}[scope]
+        place = {InstallScope.USER: user.home, InstallScope.PROJECT: user.root}[scope]
         assert sorted(user.files()) == sorted(
             str(Path(change.path).relative_to(user.base)) for change in done.changes
         )
@@ -116,19 +122,21 @@ class TestInstalling:
         assert '"serve"' in written
 
     def test_the_second_time_nothing_is_written(
-        self, user: User, agent: Agent, scope: Scope
+        self, user: User, agent: Agent, scope: InstallScope
     ) -> None:
         user.install(agent, scope, mcp=True)
         before = user.written()
         assert user.install(agent, scope, mcp=True).changes == ()
         assert user.written() == before
 
-    def test_a_rehearsal_writes_nothing(self, user: User, agent: Agent, scope: Scope) -> None:
+    def test_a_rehearsal_writes_nothing(
+        self, user: User, agent: Agent, scope: InstallScope
+    ) -> None:
         rehearsed = user.install(agent, scope, mcp=True, dry_run=True)
         assert user.files() == {}
         assert user.install(agent, scope, mcp=True).changes == rehearsed.changes
 
-    def test_out_again_nothing_is_left(self, user: User, agent: Agent, scope: Scope) -> None:
+    def test_out_again_nothing_is_left(self, user: User, agent: Agent, scope: InstallScope) -> None:
         user.install(agent, scope, mcp=True)
         installed = user.files()
         rehearsed = user.uninstall(agent, scope, dry_run=True)
@@ -138,22 +146,22 @@ class TestInstalling:
         assert user.files() == {}
         assert user.uninstall(agent, scope).changes == ()
 
-    def test_its_state_is_told(self, user: User, agent: Agent, scope: Scope) -> None:
-        def standing(*, mcp: bool = False) -> Standing:
+    def test_its_state_is_told(self, user: User, agent: Agent, scope: InstallScope) -> None:
+        def standing(*, mcp: bool = False) -> InstallStatus:
             return next(
                 each.standing for each in user.scopes(agent, mcp=mcp) if each.scope is scope
             )
 
-        assert standing() is Standing.ABSENT
+        assert standing() is InstallStatus.ABSENT
         user.install(agent, scope)
-        assert standing() is Standing.INSTALLED
-        assert standing(mcp=True) is Standing.OUTDATED
+        assert standing() is InstallStatus.INSTALLED
+        assert standing(mcp=True) is InstallStatus.OUTDATED
         user.install(agent, scope, launcher=THERE)
-        assert standing() is Standing.ELSEWHERE
+        assert standing() is InstallStatus.ELSEWHERE
         user.install(agent, scope, mcp=True)
-        assert standing(mcp=True) is Standing.INSTALLED
+        assert standing(mcp=True) is InstallStatus.INSTALLED
         user.uninstall(agent, scope)
-        assert standing() is Standing.ABSENT
+        assert standing() is InstallStatus.ABSENT
 
 
 class TestFiles:
@@ -181,25 +189,25 @@ class TestFiles:
         assert link.is_symlink()
 
     def test_a_subfolder_installs_at_the_repositorys_root(self, user: User) -> None:
-        user.install(Agent.CURSOR, Scope.PROJECT)
+        user.install(Agent.CURSOR, InstallScope.PROJECT)
         assert list(user.files()) == ["app/.cursor/hooks.json"]
 
     def test_without_a_repository_the_folder_is_the_project(self, user: User) -> None:
         (user.root / ".git").rmdir()
-        user.install(Agent.CURSOR, Scope.PROJECT)
+        user.install(Agent.CURSOR, InstallScope.PROJECT)
         assert list(user.files()) == ["app/src/.cursor/hooks.json"]
 
     def test_a_home_is_no_project(self, user: User) -> None:
         user.folder = user.home
         with pytest.raises(InvalidInput, match="--user"):
-            user.install(Agent.GEMINI, Scope.PROJECT)
-        assert [each.scope for each in user.scopes()] == [Scope.USER]
+            user.install(Agent.GEMINI, InstallScope.PROJECT)
+        assert [each.scope for each in user.scopes()] == [InstallScope.USER]
 
     def test_a_home_under_version_control_is_no_project_either(self, user: User) -> None:
         (user.home / ".git").mkdir()
         user.folder = user.home / "tool"
         user.folder.mkdir()
-        user.install(Agent.GEMINI, Scope.PROJECT)
+        user.install(Agent.GEMINI, InstallScope.PROJECT)
         assert list(user.files()) == ["home/tool/.gemini/settings.json"]
 
     @pytest.mark.parametrize("home", ["", "relative"])
@@ -221,12 +229,12 @@ class TestFiles:
 
 class TestNotes:
     def test_a_project_is_told_not_to_commit(self, user: User) -> None:
-        (note,) = user.install(scope=Scope.PROJECT).notes
+        (note,) = user.install(scope=InstallScope.PROJECT).notes
         assert "out of commits" in note
         assert user.install().notes != (note,)
 
     def test_two_levels_are_told(self, user: User) -> None:
-        user.install(scope=Scope.PROJECT)
+        user.install(scope=InstallScope.PROJECT)
         (note,) = user.install().notes
         assert "memory uninstall claude-code --project" in note
 
@@ -243,13 +251,15 @@ class TestNotes:
         shared.parent.mkdir()
         text = json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "memory hook stop"}]}]}})
         shared.write_text(text)
-        assert user.standings() == [Standing.ABSENT, Standing.ELSEWHERE]
+        assert user.standings() == [InstallStatus.ABSENT, InstallStatus.ELSEWHERE]
         for act in (user.install, user.uninstall):
-            done = act(scope=Scope.PROJECT)
+            done = act(scope=InstallScope.PROJECT)
             assert any(str(shared) in note for note in done.notes)
         assert shared.read_text() == text
         shared.write_text("{broken")
-        assert not any(str(shared) in note for note in user.install(scope=Scope.PROJECT).notes)
+        assert not any(
+            str(shared) in note for note in user.install(scope=InstallScope.PROJECT).notes
+        )
 
     @agents
     def test_what_to_do_next_is_told(self, user: User, agent: Agent) -> None:
@@ -287,7 +297,7 @@ class TestState:
         spoil(path)
         first, second = user.scopes()
         assert str(path) in first.problem
-        assert (first.standing, second.problem) == (Standing.ABSENT, "")
+        assert (first.standing, second.problem) == (InstallStatus.ABSENT, "")
         assert user.scopes(Agent.CODEX)[0].problem == ""
 
     def test_what_is_called_is_told(self, user: User) -> None:
@@ -306,6 +316,6 @@ class TestState:
         settings = json.loads(path.read_text())
         del settings["hooks"]["Stop"]
         path.write_text(json.dumps(settings))
-        assert user.standings()[0] is Standing.OUTDATED
+        assert user.standings()[0] is InstallStatus.OUTDATED
         user.install()
-        assert user.standings()[0] is Standing.INSTALLED
+        assert user.standings()[0] is InstallStatus.INSTALLED

@@ -82,16 +82,16 @@ def test_on_a_machine_without_an_ipv6_address_it_is_left_out() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "2001:db8::1"])  # noqa: S104
 def test_where_there_is_a_refusal_only_loopback_is_served(host: str) -> None:
     with pytest.raises(ConfigError, match=rf"http\.host is {host}, .* reach: not without TLS"):
-        listening.hosts("http.host", host, refusal="not without TLS")
-    assert listening.hosts("http.host", host, refusal=None) == (host,)
+        listening.resolve_hosts("http.host", host, refusal="not without TLS")
+    assert listening.resolve_hosts("http.host", host, refusal=None) == (host,)
 
 
 @pytest.mark.parametrize("refusal", [None, "no"])
 def test_loopback_may_always_be_served(refusal: str | None) -> None:
-    assert listening.hosts("http.host", "localhost", refusal=refusal) == listening.LOOPBACK
-    assert listening.hosts("http.host", "127.0.0.2", refusal=refusal) == ("127.0.0.2",)
+    assert listening.resolve_hosts("http.host", "localhost", refusal=refusal) == listening.LOOPBACK
+    assert listening.resolve_hosts("http.host", "127.0.0.2", refusal=refusal) == ("127.0.0.2",)
     with pytest.raises(ConfigError, match="give an IP address"):
-        listening.hosts("http.host", "example.org", refusal=refusal)
+        listening.resolve_hosts("http.host", "example.org", refusal=refusal)
 
 
 def test_a_unix_socket_is_its_owners_alone() -> None:
@@ -115,13 +115,13 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_tls_is_of_a_certificate_and_its_key(certified: tuple[Path, Path]) -> None:
-    made = listening.tls(*map(str, certified))
+    made = listening.load_tls(*map(str, certified))
     assert made is not None
     assert made.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 def test_without_either_there_is_none() -> None:
-    assert listening.tls("", "") is None
+    assert listening.load_tls("", "") is None
 
 
 def test_what_is_wrong_with_them_is_said(certified: tuple[Path, Path], tmp_path: Path) -> None:
@@ -149,4 +149,4 @@ def test_what_is_wrong_with_them_is_said(certified: tuple[Path, Path], tmp_path:
     ]
     for one, other, words in tried:
         with pytest.raises(ConfigError, match=words):
-            listening.tls(str(one), str(other))
+            listening.load_tls(str(one), str(other))

@@ -17,7 +17,7 @@ text, and a <a href="../other?x=1#y">link</a> and <a href="#top">none</a>.</p>
 
 
 def test_a_page_reads_as_its_reader_sees_it() -> None:
-    told = markup.readable(PAGE, "https://example.org/docs/page")
+    told = markup.render_text(PAGE, "https://example.org/docs/page")
     assert told == (
         "The page\n\nHome (https://example.org/home)\n\n# Head & line\n\nSome bold text, and a link"
         " (https://example.org/other?x=1#y) and none.\n\n- one\n- two\n\ndef f():\n    return 1\n\n"
@@ -27,5 +27,5 @@ def test_a_page_reads_as_its_reader_sees_it() -> None:
 
 @given(st.text(alphabet="<>/!-&;abp \n=\"'", max_size=200))
 def test_whatever_it_is_there_is_a_text(page: str) -> None:
-    markup.readable(page, "http://example.org/")
-    markup.readable(f"<p>{page}<a href='{page}'>x</a>", "http://example.org/")
+    markup.render_text(page, "http://example.org/")
+    markup.render_text(f"<p>{page}<a href='{page}'>x</a>", "http://example.org/")

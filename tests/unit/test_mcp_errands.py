@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from agent_memory.interfaces.mcp import long_running
-from agent_memory.interfaces.mcp.long_running import Done, Errands
+from agent_memory.interfaces.mcp.long_running import McpTaskRunner, OnProgress
 from agent_memory.kernel.errors import Cancelled, InvalidInput, Overloaded
 from tests.launching import SECONDS
 
@@ -19,7 +19,7 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
     steps: list[tuple[int, str]] = []
     seen = threading.Event()
 
-    def work(done: Done) -> str:
+    def work(done: OnProgress) -> str:
         done("comparing", 0, 2)
         assert seen.wait(SECONDS)  # it goes on only once that was told
         for number in range(100):
@@ -31,7 +31,7 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
         seen.set()
 
     async def run() -> str:
-        made = Errands()
+        made = McpTaskRunner()
         try:
             return await made.run(work, report)
         finally:
@@ -44,11 +44,11 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
 
 
 def test_what_fails_is_raised() -> None:
-    def work(_: Done) -> None:
+    def work(_: OnProgress) -> None:
         raise InvalidInput("no flour")
 
     async def run() -> None:
-        await Errands().run(work, quietly)
+        await McpTaskRunner().run(work, quietly)
 
     with pytest.raises(InvalidInput, match="no flour"):
         asyncio.run(run())
@@ -58,7 +58,7 @@ def test_what_fails_is_raised() -> None:
 def test_work_that_nobody_waits_for_ends_at_its_next_step(closed: bool) -> None:
     begun, left, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def work(done: Done) -> None:
+    def work(done: OnProgress) -> None:
         begun.set()
         assert left.wait(SECONDS)
         try:
@@ -68,7 +68,7 @@ def test_work_that_nobody_waits_for_ends_at_its_next_step(closed: bool) -> None:
             raise
 
     async def run() -> None:
-        made = Errands()
+        made = McpTaskRunner()
         call = asyncio.create_task(made.run(work, quietly))
         assert await asyncio.to_thread(begun.wait, SECONDS)
         if closed:
@@ -95,7 +95,7 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
         assert go_on.wait(SECONDS)
 
     async def run() -> None:
-        made = Errands()
+        made = McpTaskRunner()
         first = [
             asyncio.create_task(made.run(lambda _, n=n: work(n), quietly))  # type: ignore[misc]
             for n in range(long_running.AT_ONCE)
@@ -116,7 +116,7 @@ def test_too_much_is_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        made = Errands()
+        made = McpTaskRunner()
         calls = [
             asyncio.create_task(made.run(lambda _: go_on.wait(SECONDS), quietly))
             for _ in range(long_running.MOST)

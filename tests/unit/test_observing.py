@@ -12,10 +12,10 @@ from agent_memory.kernel.tracing import Interface
 
 def test_operations_are_told_apart_and_timed() -> None:
     observer = Observer()
-    observer.note(Interface.CLI, "memory recall", "ok", 0.003)
-    observer.note(Interface.CLI, "memory recall", "ok", 20.0)
-    observer.note(Interface.CLI, "memory recall", "exit_2", 0.001)
-    found = observer.tallies()
+    observer.record(Interface.CLI, "memory recall", "ok", 0.003)
+    observer.record(Interface.CLI, "memory recall", "ok", 20.0)
+    observer.record(Interface.CLI, "memory recall", "exit_2", 0.001)
+    found = observer.snapshot()
     good = found[Operation(Interface.CLI, "memory recall", "ok")]
     assert good.count == 2
     assert good.seconds == pytest.approx(20.003)
@@ -27,20 +27,20 @@ def test_operations_are_told_apart_and_timed() -> None:
 
 def test_what_is_raised_is_how_it_ended() -> None:
     observer = Observer()
-    with observer.operation(Interface.GRPC, "GetNode"):
+    with observer.observe(Interface.GRPC, "GetNode"):
         pass
-    with pytest.raises(NotFound), observer.operation(Interface.GRPC, "GetNode"):
+    with pytest.raises(NotFound), observer.observe(Interface.GRPC, "GetNode"):
         raise NotFound
-    with pytest.raises(ZeroDivisionError), observer.operation(Interface.GRPC, "GetNode"):
+    with pytest.raises(ZeroDivisionError), observer.observe(Interface.GRPC, "GetNode"):
         raise ZeroDivisionError
-    assert {operation.outcome for operation in observer.tallies()} == {"ok", "NotFound", "failed"}
+    assert {operation.outcome for operation in observer.snapshot()} == {"ok", "NotFound", "failed"}
 
 
 def test_callers_cannot_make_up_any_number_of_operations() -> None:
     observer = Observer()
     for number in range(observing.MOST + 50):
-        observer.note(Interface.HTTP, f"GET /{number}", "404", 0.0)
-    found = observer.tallies()
+        observer.record(Interface.HTTP, f"GET /{number}", "404", 0.0)
+    found = observer.snapshot()
     assert len(found) == observing.MOST + 1
     assert found[Operation(Interface.HTTP, "other", "404")].count == 50
 
@@ -50,12 +50,12 @@ def test_nothing_is_lost_where_many_count_at_once() -> None:
 
     def count() -> None:
         for _ in range(500):
-            observer.note(Interface.HOOK, "stop", "ok", 0.01)
+            observer.record(Interface.HOOK, "stop", "ok", 0.01)
 
     threads = [threading.Thread(target=count) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (tally,) = observer.tallies().values()
+    (tally,) = observer.snapshot().values()
     assert tally.count == 4_000

@@ -69,7 +69,7 @@ def test_id_title_and_bounds(node_id: str, title: str, first: str, last: str) ->
 def test_a_day_hangs_under_the_month_and_year_of_its_weeks_thursday(
     day: str, chain: list[str]
 ) -> None:
-    found = periods.lineage(parsed(f"toc:day:{day}"))
+    found = periods.list_lineage(parsed(f"toc:day:{day}"))
     assert [each.node_id for each in found] == [f"toc:day:{day}", *chain]
 
 
@@ -86,7 +86,7 @@ def test_a_day_hangs_under_the_month_and_year_of_its_weeks_thursday(
     ],
 )
 def test_both_spellings_are_read_and_one_is_kept(theirs: str, ours: str) -> None:
-    assert periods.canonical(theirs) == ours
+    assert periods.canonicalize(theirs) == ours
     assert periods.parse(theirs) == periods.parse(ours)
 
 
@@ -127,7 +127,7 @@ def test_both_spellings_are_read_and_one_is_kept(theirs: str, ours: str) -> None
 )
 def test_what_is_no_node_id_is_none(garbage: str) -> None:
     assert periods.parse(garbage) is None
-    assert periods.canonical(garbage) is None
+    assert periods.canonicalize(garbage) is None
 
 
 def test_the_period_of_a_segment_is_its_day() -> None:
@@ -150,8 +150,8 @@ def test_a_segments_id_names_the_day_of_its_first_event() -> None:
 
 
 def test_the_first_and_the_last_moment_have_a_day() -> None:
-    assert periods.day_of(Millis(0)).node_id == "toc:day:1970-01-01"
-    assert periods.day_of(Millis(MAX_MILLIS)).node_id == "toc:day:2286-11-20"
+    assert periods.find_day(Millis(0)).node_id == "toc:day:1970-01-01"
+    assert periods.find_day(Millis(MAX_MILLIS)).node_id == "toc:day:2286-11-20"
 
 
 def test_a_month_has_four_or_five_weeks_and_a_day_no_period_below() -> None:

@@ -84,9 +84,9 @@ class TestLock:
         given = folders(tmp_path)
         runtime_files.prepare(given.data)
         lock = runtime_files.lock(given, 0, lambda: False)
-        assert runtime_files.holder(given) == os.getpid()
+        assert runtime_files.find_lock_holder(given) == os.getpid()
         runtime_files.unlock(lock)
-        assert runtime_files.holder(given) is None
+        assert runtime_files.find_lock_holder(given) is None
 
     def test_let_go_of_it_names_nobody(self, tmp_path: Path) -> None:
         """Whoever takes it next is looked at before it has written its own number."""

@@ -23,13 +23,13 @@ recall = false
 
 def wrong(text: str | None, prompt: str | None = "You review.", name: str = "reviewer") -> str:
     with pytest.raises(ConfigError) as told:
-        profiles.parsed(name, text, prompt)
+        profiles.parse_profile(name, text, prompt)
     return str(told.value)
 
 
 class TestRight:
     def test_all_that_can_be_set(self) -> None:
-        assert profiles.parsed("reviewer", WHOLE, "You review.\n") == Profile(
+        assert profiles.parse_profile("reviewer", WHOLE, "You review.\n") == Profile(
             name="reviewer",
             description="Reads changes before they are merged",
             prompt="You review.",
@@ -42,16 +42,16 @@ class TestRight:
         )
 
     def test_a_prompt_is_enough(self) -> None:
-        assert profiles.parsed("a", None, "Hello") == Profile(name="a", prompt="Hello")
+        assert profiles.parse_profile("a", None, "Hello") == Profile(name="a", prompt="Hello")
 
     def test_so_is_one_in_the_toml(self) -> None:
-        assert profiles.parsed("a", 'prompt = """\nHi\n"""', None).prompt == "Hi"
+        assert profiles.parse_profile("a", 'prompt = """\nHi\n"""', None).prompt == "Hi"
 
     def test_no_tools_at_all(self) -> None:
-        assert profiles.parsed("a", "tools = []", "Hello").tools == frozenset()
+        assert profiles.parse_profile("a", "tools = []", "Hello").tools == frozenset()
 
     def test_the_default_one_keeps_its_prompt_where_none_is_given(self) -> None:
-        found = profiles.parsed("default", "temperature = 0", None)
+        found = profiles.parse_profile("default", "temperature = 0", None)
         assert (found.prompt, found.temperature) == (profiles.BUILT_IN.prompt, 0)
 
     def test_the_built_in_one_has_no_limits_and_names_every_tool(self) -> None:
@@ -126,4 +126,4 @@ class TestWrong:
 @given(st.text(), st.none() | st.text())
 def test_whatever_stands_in_the_files_is_read_or_refused(text: str, prompt: str | None) -> None:
     with suppress(ConfigError):
-        assert profiles.parsed("a", text, prompt).prompt
+        assert profiles.parse_profile("a", text, prompt).prompt

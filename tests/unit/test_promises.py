@@ -9,7 +9,7 @@ from agent_memory.kernel import futures
 
 def test_the_derived_result_is_there_once_the_source_is_settled() -> None:
     source: Future[int] = Future()
-    derived = futures.mapped(source, lambda n: n + 1)
+    derived = futures.map_future(source, lambda n: n + 1)
     assert not derived.done()
     source.set_result(1)
     assert derived.result(0) == 2
@@ -17,7 +17,7 @@ def test_the_derived_result_is_there_once_the_source_is_settled() -> None:
 
 def test_a_failed_source_fails_what_is_derived() -> None:
     source: Future[int] = Future()
-    derived = futures.mapped(source, lambda n: n + 1)
+    derived = futures.map_future(source, lambda n: n + 1)
     source.set_exception(LookupError("gone"))
     with pytest.raises(LookupError, match="gone"):
         derived.result(0)
@@ -25,7 +25,7 @@ def test_a_failed_source_fails_what_is_derived() -> None:
 
 def test_a_failed_derivation_fails_what_is_derived() -> None:
     source: Future[int] = Future()
-    derived = futures.mapped(source, lambda n: 1 // n)
+    derived = futures.map_future(source, lambda n: 1 // n)
     source.set_result(0)
     with pytest.raises(ZeroDivisionError):
         derived.result(0)
@@ -33,7 +33,7 @@ def test_a_failed_derivation_fails_what_is_derived() -> None:
 
 def test_a_waiter_that_gives_up_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
     source: Future[int] = Future()
-    derived = futures.mapped(source, lambda n: n + 1)
+    derived = futures.map_future(source, lambda n: n + 1)
     derived.cancel()
     source.set_result(1)
     assert caplog.messages == []

@@ -6,19 +6,24 @@ from typing import Self
 
 import pytest
 
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Mode, Statistics
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import SearchMode, TermStatistics
 from agent_memory.features.recall.model import ranking
-from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
+from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis
-from tests.recall_parts import DAY, HOUR, MINUTE, NOW, moment
+from tests.recall_parts import DAY, HOUR, MINUTE, NOW, parse_time
 
 BEGIN = Millis(NOW - HOUR)
 
 
 def turn(
-    text: str, at: int = BEGIN, *, name: str = "", speaker: str = "", kind: Kind = Kind.EVENT
+    text: str,
+    at: int = BEGIN,
+    *,
+    name: str = "",
+    speaker: str = "",
+    kind: DocumentKind = DocumentKind.EVENT,
 ) -> Document:
     name = name or f"{at:013}"
     return Document(
@@ -46,59 +51,61 @@ def conversation(*texts: str) -> list[Candidate]:
     return pool
 
 
-def counted(pool: Sequence[Candidate], question: Asked) -> Statistics:
+def counted(pool: Sequence[Candidate], question: ParsedQuestion) -> TermStatistics:
     """As an index of just these would count."""
     texts = [each.document.text for each in pool]
-    known = [set(analysis.terms(text)) for text in texts]
-    return Statistics(
+    known = [set(analysis.extract_terms(text)) for text in texts]
+    return TermStatistics(
         documents=len(texts),
-        average_length=sum(map(analysis.length, texts)) / len(texts),
+        average_length=sum(map(analysis.estimate_length, texts)) / len(texts),
         frequencies={term: sum(term in words for words in known) for term in question.terms},
     )
 
 
 def ranked(
-    question: str | Asked, pool: Sequence[Candidate], mode: Mode = Mode.BM25
+    question: str | ParsedQuestion, pool: Sequence[Candidate], mode: SearchMode = SearchMode.BM25
 ) -> dict[str, Ranked]:
     """By text, best first."""
-    wanted = ranking.asked(question, NOW) if isinstance(question, str) else question
+    wanted = ranking.parse_question(question, NOW) if isinstance(question, str) else question
     found = ranking.rank(wanted, pool, counted(pool, wanted), mode)
     return {pool[each.place].document.text: each for each in found}
 
 
-def order(question: str | Asked, pool: Sequence[Candidate], mode: Mode = Mode.BM25) -> list[str]:
+def order(
+    question: str | ParsedQuestion, pool: Sequence[Candidate], mode: SearchMode = SearchMode.BM25
+) -> list[str]:
     return list(ranked(question, pool, mode))
 
 
 def speakers(*names: str) -> frozenset[str]:
-    return frozenset(term for name in names for term in analysis.terms(name))
+    return frozenset(term for name in names for term in analysis.extract_terms(name))
 
 
 class TestQuestions:
     def test_words_that_only_ask_are_left_out(self) -> None:
-        question = ranking.asked("What did we decide about the lantern?", NOW)
-        assert question.terms == tuple(analysis.terms("decide lantern"))
+        question = ranking.parse_question("What did we decide about the lantern?", NOW)
+        assert question.terms == tuple(analysis.extract_terms("decide lantern"))
 
     def test_of_a_question_that_only_asks_all_words_count(self) -> None:
-        question = ranking.asked("what is it", NOW)
-        assert question.terms == tuple(analysis.terms("what is it"))
+        question = ranking.parse_question("what is it", NOW)
+        assert question.terms == tuple(analysis.extract_terms("what is it"))
 
     def test_a_term_counts_once(self) -> None:
-        assert ranking.asked("dog dogs DOG", NOW).terms == ("dog",)
+        assert ranking.parse_question("dog dogs DOG", NOW).terms == ("dog",)
 
     def test_a_question_without_words_has_no_terms(self) -> None:
-        question = ranking.asked("?!", NOW)
+        question = ranking.parse_question("?!", NOW)
         assert (question.terms, question.needles, question.windows) == ((), (), ())
 
     def test_a_possessive_is_the_word_itself(self) -> None:
         assert (
-            ranking.asked("Ada\u2019s lantern", NOW).terms
-            == ranking.asked("Ada lantern", NOW).terms
+            ranking.parse_question("Ada\u2019s lantern", NOW).terms
+            == ranking.parse_question("Ada lantern", NOW).terms
         )
 
     def test_a_time_is_taken_out_of_the_words(self) -> None:
-        question = ranking.asked("the deploy last week", NOW)
-        assert question.terms == tuple(analysis.terms("deploy"))
+        question = ranking.parse_question("the deploy last week", NOW)
+        assert question.terms == tuple(analysis.extract_terms("deploy"))
         assert question.windows
 
 
@@ -201,7 +208,7 @@ class TestNeighbours:
         for candidate in pool:
             candidate.cosine = 0.0
         pool[3].cosine = 1.0
-        found = ranked("?", pool, Mode.VECTOR)
+        found = ranked("?", pool, SearchMode.VECTOR)
         assert next(iter(found)) == "Three."
         assert {"Two.", "Four."} <= {text for text, each in found.items() if each.score > 0}
         assert found["Zero."].score == 0.0
@@ -211,17 +218,19 @@ class TestSpeakers:
     QUESTION = "What did Caroline say about pottery?"
 
     def test_a_name_is_no_part_of_what_was_said(self) -> None:
-        plain = ranking.asked(self.QUESTION, NOW)
-        named = ranking.naming(plain, speakers("Caroline"))
-        assert set(analysis.terms("Caroline")) <= set(plain.terms)
+        plain = ranking.parse_question(self.QUESTION, NOW)
+        named = ranking.resolve_speakers(plain, speakers("Caroline"))
+        assert set(analysis.extract_terms("Caroline")) <= set(plain.terms)
         assert named.names == speakers("Caroline")
         assert not named.names & set(named.terms)
         assert "pottery" in named.meaning
         assert "Caroline" not in named.meaning
 
     def test_a_possessive_name_is_one_too(self) -> None:
-        named = ranking.naming(ranking.asked("Caroline's pottery", NOW), speakers("Caroline"))
-        assert named.terms == tuple(analysis.terms("pottery"))
+        named = ranking.resolve_speakers(
+            ranking.parse_question("Caroline's pottery", NOW), speakers("Caroline")
+        )
+        assert named.terms == tuple(analysis.extract_terms("pottery"))
         assert named.meaning == "pottery"
 
     def test_the_turns_of_the_one_who_is_named_are_better(self) -> None:
@@ -229,31 +238,35 @@ class TestSpeakers:
             turn("I love pottery, truly.", BEGIN + 1, name="a", speaker="Melanie"),
             turn("I like pottery, truly.", BEGIN, name="b", speaker="Caroline"),
         )
-        question = ranking.asked(self.QUESTION, NOW)
+        question = ranking.parse_question(self.QUESTION, NOW)
         assert order(question, pool)[0] == "I love pottery, truly."
-        named = ranking.naming(question, speakers("Caroline"))
+        named = ranking.resolve_speakers(question, speakers("Caroline"))
         found = ranked(named, pool)
         assert next(iter(found)) == "I like pottery, truly."
         assert found["I like pottery, truly."].parts["speaker"] > 0
         assert "speaker" not in found["I love pottery, truly."].parts
 
     def test_a_word_that_no_speaker_is_called_by_stays_a_word(self) -> None:
-        question = ranking.asked(self.QUESTION, NOW)
-        assert ranking.naming(question, speakers("Melanie")) == question
-        assert ranking.naming(question, frozenset()) == question
+        question = ranking.parse_question(self.QUESTION, NOW)
+        assert ranking.resolve_speakers(question, speakers("Melanie")) == question
+        assert ranking.resolve_speakers(question, frozenset()) == question
 
     def test_roles_are_words_of_any_question(self) -> None:
-        question = ranking.asked("the user table", NOW)
-        assert ranking.naming(question, speakers("user", "tool", "system")) == question
+        question = ranking.parse_question("the user table", NOW)
+        assert ranking.resolve_speakers(question, speakers("user", "tool", "system")) == question
 
     def test_a_question_that_is_only_a_name_keeps_it(self) -> None:
-        named = ranking.naming(ranking.asked("Caroline", NOW), speakers("Caroline"))
-        assert named.terms == tuple(analysis.terms("Caroline"))
+        named = ranking.resolve_speakers(
+            ranking.parse_question("Caroline", NOW), speakers("Caroline")
+        )
+        assert named.terms == tuple(analysis.extract_terms("Caroline"))
         assert named.meaning == "Caroline"
 
     def test_only_turns_have_a_speaker(self) -> None:
-        grip = turn("pottery", name="g", speaker="Caroline", kind=Kind.GRIP)
-        named = ranking.naming(ranking.asked(self.QUESTION, NOW), speakers("Caroline"))
+        grip = turn("pottery", name="g", speaker="Caroline", kind=DocumentKind.GRIP)
+        named = ranking.resolve_speakers(
+            ranking.parse_question(self.QUESTION, NOW), speakers("Caroline")
+        )
         assert "speaker" not in ranked(named, apart(grip))["pottery"].parts
 
 
@@ -271,27 +284,27 @@ class TestTime:
     )
     def test_what_happened_then_is_better(self, expression: str, within: str, outside: str) -> None:
         pool = apart(
-            turn("we changed the deploy script", moment(within), name="within"),
-            turn("we changed a deploy script", moment(outside), name="outside"),
+            turn("we changed the deploy script", parse_time(within), name="within"),
+            turn("we changed a deploy script", parse_time(outside), name="outside"),
         )
-        question = ranking.asked(f"the deploy script {expression}", NOW)
+        question = ranking.parse_question(f"the deploy script {expression}", NOW)
         statistics = counted(pool, question)
-        for mode in Mode:
+        for mode in SearchMode:
             best, rest = ranking.rank(question, pool, statistics, mode)
             assert pool[best.place].document.id == "within"
             assert best.parts["time"] > rest.parts.get("time", 0.0)
 
     def test_things_are_told_some_days_after_they_happened(self) -> None:
         days = {"soon": "2026-05-12", "late": "2026-06-07", "before": "2026-04-25"}
-        pool = apart(*(turn(name, moment(day), name=name) for name, day in days.items()))
+        pool = apart(*(turn(name, parse_time(day), name=name) for name, day in days.items()))
         found = ranked("the deploy on 10 May 2026", pool)
         times = {text: each.parts.get("time", 0.0) for text, each in found.items()}
         assert times["soon"] > times["late"] >= times["before"] == 0.0
 
     def test_a_question_without_a_time_prefers_none(self) -> None:
         pool = apart(turn("deploy", NOW - 400 * DAY, name="a"), turn("deploy", NOW, name="b"))
-        question = ranking.asked("deploy", NOW)
-        for each in ranking.rank(question, pool, counted(pool, question), Mode.BM25):
+        question = ranking.parse_question("deploy", NOW)
+        for each in ranking.rank(question, pool, counted(pool, question), SearchMode.BM25):
             assert "time" not in each.parts
 
 
@@ -302,64 +315,64 @@ class TestModes:
         return pool
 
     def test_by_words_alone_meaning_does_not_count(self) -> None:
-        found = ranked("lantern", self.pool(), Mode.BM25)
+        found = ranked("lantern", self.pool(), SearchMode.BM25)
         assert list(found) == ["the lantern", "the old lamp"]
         assert all("meaning" not in each.parts for each in found.values())
 
     def test_by_meaning_alone_words_do_not_count(self) -> None:
-        found = ranked("lantern", self.pool(), Mode.VECTOR)
+        found = ranked("lantern", self.pool(), SearchMode.VECTOR)
         assert list(found) == ["the old lamp", "the lantern"]
         assert all("words" not in each.parts for each in found.values())
 
     def test_together_both_count(self) -> None:
-        found = ranked("lantern", self.pool(), Mode.HYBRID)
+        found = ranked("lantern", self.pool(), SearchMode.HYBRID)
         assert set(found["the lantern"].parts) == {"words", "meaning"}
 
     def test_what_is_not_embedded_yet_is_taken_to_be_as_near_as_most(self) -> None:
         pool = apart(turn("near"), turn("far"), turn("unknown"))
         pool[0].cosine, pool[1].cosine = 0.9, 0.1
-        assert order("?", pool, Mode.VECTOR) == ["near", "unknown", "far"]
+        assert order("?", pool, SearchMode.VECTOR) == ["near", "unknown", "far"]
 
-    @pytest.mark.parametrize("mode", Mode)
-    def test_the_parts_add_up_to_the_score(self, mode: Mode) -> None:
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_the_parts_add_up_to_the_score(self, mode: SearchMode) -> None:
         pool = conversation("Where is the lantern?", "In the attic.", "Fine.")
         for candidate, cosine in zip(pool, (0.5, 0.3, -0.1), strict=True):
             candidate.cosine = cosine
             candidate.document = replace(candidate.document, speaker="Ada")
-        question = ranking.naming(
-            ranking.asked("Ada's lantern yesterday or today", NOW), speakers("Ada")
+        question = ranking.resolve_speakers(
+            ranking.parse_question("Ada's lantern yesterday or today", NOW), speakers("Ada")
         )
         weight = {"words": 1.0, "meaning": 1.0, "speaker": 1.0, "time": 1.0}
         total = 1.0
-        if mode is Mode.HYBRID:
+        if mode is SearchMode.HYBRID:
             weight["meaning"] = ranking.MEANING
             total += ranking.MEANING
         for each in ranked(question, pool, mode).values():
             explained = sum(weight[part] * share for part, share in each.parts.items()) / total
             assert each.score == pytest.approx(min(1.0, max(0.0, explained)))
 
-    @pytest.mark.parametrize("mode", Mode)
-    def test_of_nothing_nothing_is_ranked(self, mode: Mode) -> None:
-        statistics = Statistics(documents=0, average_length=1.0, frequencies={})
-        assert ranking.rank(ranking.asked("lantern", NOW), [], statistics, mode) == []
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_of_nothing_nothing_is_ranked(self, mode: SearchMode) -> None:
+        statistics = TermStatistics(documents=0, average_length=1.0, frequencies={})
+        assert ranking.rank(ranking.parse_question("lantern", NOW), [], statistics, mode) == []
 
 
 class TestTies:
-    @pytest.mark.parametrize("mode", Mode)
-    def test_of_equals_the_newer_comes_first(self, mode: Mode) -> None:
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_of_equals_the_newer_comes_first(self, mode: SearchMode) -> None:
         pool = apart(*(turn("the lantern", BEGIN + n * DAY, name=f"{n}") for n in (1, 3, 0, 2)))
-        question = ranking.asked("lantern", NOW)
+        question = ranking.parse_question("lantern", NOW)
         found = ranking.rank(question, pool, counted(pool, question), mode)
         assert [pool[each.place].document.id for each in found] == ["3", "2", "1", "0"]
 
     def test_of_the_same_moment_the_order_is_that_of_kind_and_id(self) -> None:
         pool = apart(
             turn("the lantern", name="b"),
-            turn("the lantern", name="a", kind=Kind.GRIP),
+            turn("the lantern", name="a", kind=DocumentKind.GRIP),
             turn("the lantern", name="a"),
         )
-        question = ranking.asked("lantern", NOW)
-        found = ranking.rank(question, pool, counted(pool, question), Mode.BM25)
+        question = ranking.parse_question("lantern", NOW)
+        found = ranking.rank(question, pool, counted(pool, question), SearchMode.BM25)
         assert [pool[each.place].document.key for each in found] == ["event:a", "event:b", "grip:a"]
 
 

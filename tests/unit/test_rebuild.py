@@ -12,8 +12,8 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
-from agent_memory.features.toc.model.segments import Rules
-from agent_memory.features.toc.services.rebuild import Rebuild, Rebuilt
+from agent_memory.features.toc.model.segments import SegmentRules
+from agent_memory.features.toc.services.rebuild import Rebuild, RebuildResult
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.ids import EventId, Millis, SessionId
@@ -43,7 +43,7 @@ class Parts:
     store: OrderedStore
     clock: SetClock
 
-    def rebuild(self, rules: Rules) -> Rebuild:
+    def rebuild(self, rules: SegmentRules) -> Rebuild:
         log, toc = StoredEventLog(self.store), StoredToc(self.store)
         summarizer = ExtractiveSummarizer(InlineWorker())
         return Rebuild(
@@ -66,7 +66,7 @@ class Parts:
                 clock=self.clock,
             ),
             writer=toc,
-            turn=threading.Lock(),
+            toc_lock=threading.Lock(),
         )
 
     def append(self, session: str, *minutes: int) -> None:
@@ -102,36 +102,40 @@ def parts() -> Iterator[Parts]:
     store.close()
 
 
-def run(rebuild: Rebuild, *, dry_run: bool = False, since: date | None = None) -> Rebuilt:
+def run(rebuild: Rebuild, *, dry_run: bool = False, since: date | None = None) -> RebuildResult:
     return rebuild.run(rebuild.sessions(since), dry_run=dry_run, done=lambda _: None)
 
 
 def test_an_empty_store_has_nothing_to_rebuild(parts: Parts) -> None:
-    assert run(parts.rebuild(Rules())) == Rebuilt(sessions=0, written=0, removed=0, rolled_up=0)
+    assert run(parts.rebuild(SegmentRules())) == RebuildResult(
+        sessions=0, written=0, removed=0, rolled_up=0
+    )
 
 
 def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
     parts.append("a", 0, 5, 60)
     parts.append("b", 3)
-    found = run(parts.rebuild(Rules()))
-    assert found == Rebuilt(sessions=2, written=3, removed=0, rolled_up=4)
+    found = run(parts.rebuild(SegmentRules()))
+    assert found == RebuildResult(sessions=2, written=3, removed=0, rolled_up=4)
     toc = StoredToc(parts.store)
-    assert len(toc.below("toc:segment:2026-01-30:", after=None, limit=9)) == 3
-    assert len(toc.below("toc:", after=None, limit=99)) == 7
+    assert len(toc.list_ids("toc:segment:2026-01-30:", after=None, limit=9)) == 3
+    assert len(toc.list_ids("toc:", after=None, limit=99)) == 7
 
 
 def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
     parts.append("a", 0, 5, 60)
-    run(parts.rebuild(Rules()))
+    run(parts.rebuild(SegmentRules()))
     before = parts.records()
     parts.clock.at_ms += DAY
-    assert run(parts.rebuild(Rules())) == Rebuilt(sessions=1, written=0, removed=0, rolled_up=0)
+    assert run(parts.rebuild(SegmentRules())) == RebuildResult(
+        sessions=1, written=0, removed=0, rolled_up=0
+    )
     assert parts.records() == before
 
 
 def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
     parts.append("a", 60, 0, 5)
-    rebuild = parts.rebuild(Rules())
+    rebuild = parts.rebuild(SegmentRules())
     while rebuild.segmenting.step():
         pass
     rebuild.segmenting.seal()
@@ -144,24 +148,24 @@ def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
 
 def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
     parts.append("a", 0, 5, 10)
-    run(parts.rebuild(Rules(time_gap_ms=MINUTE)))
+    run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     parts.clock.at_ms += DAY
-    found = run(parts.rebuild(Rules()))
+    found = run(parts.rebuild(SegmentRules()))
     assert (found.written, found.removed) == (1, 2)
     toc = StoredToc(parts.store)
-    (left,) = toc.below("toc:segment:", after=None, limit=9)
-    (day,) = toc.nodes(toc.below("toc:day:", after=None, limit=9))
+    (left,) = toc.list_ids("toc:segment:", after=None, limit=9)
+    (day,) = toc.get_nodes(toc.list_ids("toc:day:", after=None, limit=9))
     assert day is not None
     assert day.child_ids == (left,)
 
 
 def test_a_dry_run_says_what_would_be_and_writes_nothing(parts: Parts) -> None:
     parts.append("a", 0, 5, 10)
-    run(parts.rebuild(Rules(time_gap_ms=MINUTE)))
+    run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     before = parts.contents()
     parts.clock.at_ms += DAY
-    found = run(parts.rebuild(Rules()), dry_run=True)
-    assert found == Rebuilt(sessions=1, written=1, removed=2, rolled_up=0)
+    found = run(parts.rebuild(SegmentRules()), dry_run=True)
+    assert found == RebuildResult(sessions=1, written=1, removed=2, rolled_up=0)
     assert parts.contents() == before
 
 
@@ -169,7 +173,7 @@ def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: Parts) -> N
     parts.append("old", 0)
     parts.append("both", 1, 3 * 24 * 60)
     parts.append("new", 2 * 24 * 60)
-    rebuild = parts.rebuild(Rules())
+    rebuild = parts.rebuild(SegmentRules())
     assert rebuild.sessions(None) == ["old", "both", "new"]
     assert rebuild.sessions(date(2026, 1, 30)) == ["old", "both", "new"]
     assert rebuild.sessions(date(2026, 1, 31)) == ["new", "both"]
@@ -180,18 +184,18 @@ def test_progress_is_told_session_by_session(parts: Parts) -> None:
     for name in "abc":
         parts.append(name, 0)
     told: list[int] = []
-    rebuild = parts.rebuild(Rules())
+    rebuild = parts.rebuild(SegmentRules())
     rebuild.run(rebuild.sessions(None), dry_run=True, done=told.append)
     assert told == [1, 2, 3]
 
 
 def test_events_not_yet_taken_in_are_not_lost_by_it(parts: Parts) -> None:
     parts.append("a", 0, 5)
-    rebuild = parts.rebuild(Rules())
+    rebuild = parts.rebuild(SegmentRules())
     run(rebuild)
     toc = StoredToc(parts.store)
     assert toc.cursor() == 0
-    before = toc.nodes(toc.below("toc:", after=None, limit=99))
+    before = toc.get_nodes(toc.list_ids("toc:", after=None, limit=99))
     assert rebuild.segmenting.step() == 3  # the events, and the segment that was made of them
     rebuild.rollup.run(lambda _: None)
-    assert toc.nodes(toc.below("toc:", after=None, limit=99)) == before
+    assert toc.get_nodes(toc.list_ids("toc:", after=None, limit=99)) == before

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     MAX_LIMIT,
     MAX_QUERY_CHARS,
-    Answer,
-    Mode,
-    Scope,
+    RecallResult,
+    SearchMode,
+    SearchScope,
 )
 from agent_memory.features.recall.services import unindexed
 from agent_memory.kernel.errors import InvalidInput
@@ -20,46 +20,48 @@ from tests.recall_parts import (
     DAY,
     MINUTE,
     NOW,
-    Parts,
-    Shortened,
-    Unreliable,
-    dialogue,
-    ids,
-    moment,
-    opened,
-    said,
-    told,
+    FlakyEmbedder,
+    RecallHarness,
+    TruncatingEmbedder,
+    list_ids,
+    list_texts,
+    make_dialogue,
+    make_event,
+    open_recall,
+    parse_time,
 )
 
-TALK = dialogue(
+TALK = make_dialogue(
     "Which database shall we take for the event log?",
     "I decided to take RocksDB, because its writes are fast and batches are atomic.",
     "Good. And what do we do about full text search?",
     "Tantivy is the best choice for full text search: it needs no server.",
     begin=NOW - 2 * DAY,
 )
-EVENTS = Scope(kinds=frozenset({Kind.EVENT}))
+EVENTS = SearchScope(kinds=frozenset({DocumentKind.EVENT}))
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
-    with opened(tmp_path, Unreliable(HashingEmbedder())) as made:
+def parts(tmp_path: Path) -> Iterator[RecallHarness]:
+    with open_recall(tmp_path, FlakyEmbedder(HashingEmbedder())) as made:
         yield made
 
 
 @pytest.fixture
-def wordy(tmp_path: Path) -> Iterator[Parts]:
+def wordy(tmp_path: Path) -> Iterator[RecallHarness]:
     """Without an embedder."""
-    with opened(tmp_path) as made:
+    with open_recall(tmp_path) as made:
         yield made
 
 
-def embedder(parts: Parts) -> Unreliable:
-    assert isinstance(parts.embedder, Unreliable)
+def embedder(parts: RecallHarness) -> FlakyEmbedder:
+    assert isinstance(parts.embedder, FlakyEmbedder)
     return parts.embedder
 
 
-def pages(parts: Parts, question: str, limit: int, scope: Scope | None = None) -> list[Answer]:
+def pages(
+    parts: RecallHarness, question: str, limit: int, scope: SearchScope | None = None
+) -> list[RecallResult]:
     found = [parts.ask(question, scope, limit=limit)]
     while (offset := found[-1].next) is not None:
         assert len(found) < 1_000, "the pages have no end"
@@ -68,17 +70,19 @@ def pages(parts: Parts, question: str, limit: int, scope: Scope | None = None) -
 
 
 class TestFreshness:
-    @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.BM25])
-    def test_what_was_stored_is_found_by_the_next_question(self, parts: Parts, mode: Mode) -> None:
-        parts.taken_in(*TALK)
+    @pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.BM25])
+    def test_what_was_stored_is_found_by_the_next_question(
+        self, parts: RecallHarness, mode: SearchMode
+    ) -> None:
+        parts.take_in(*TALK)
         for number in range(3):
-            parts.keep(said(f"The lantern {number} is in the attic.", NOW - 3 + number))
+            parts.keep(make_event(f"The lantern {number} is in the attic.", NOW - 3 + number))
             answer = parts.ask("Where is the lantern?", mode=mode)
-            assert told(answer)[0] == f"The lantern {number} is in the attic."
+            assert list_texts(answer)[0] == f"The lantern {number} is in the attic."
 
-    def test_before_any_job_has_run_words_find_it(self, parts: Parts) -> None:
+    def test_before_any_job_has_run_words_find_it(self, parts: RecallHarness) -> None:
         parts.keep(*TALK)
-        assert "RocksDB" in told(parts.ask("RocksDB writes"))[0]
+        assert "RocksDB" in list_texts(parts.ask("RocksDB writes"))[0]
 
     @pytest.mark.parametrize(
         ("question", "text"),
@@ -90,80 +94,88 @@ class TestFreshness:
         ],
     )
     def test_another_form_of_the_word_is_found_at_once(
-        self, wordy: Parts, question: str, text: str
+        self, wordy: RecallHarness, question: str, text: str
     ) -> None:
-        wordy.keep(said(text))
-        assert told(wordy.ask(question)) == [text]
+        wordy.keep(make_event(text))
+        assert list_texts(wordy.ask(question)) == [text]
         wordy.keep_up()
-        assert told(wordy.ask(question)) == [text]
+        assert list_texts(wordy.ask(question)) == [text]
 
     @pytest.mark.parametrize("question", ["fooBar", "東京都", "lantern"])
-    def test_what_has_none_of_the_words_is_not_found(self, wordy: Parts, question: str) -> None:
-        wordy.keep(said("Nothing of it."))
-        assert told(wordy.ask(question)) == []
+    def test_what_has_none_of_the_words_is_not_found(
+        self, wordy: RecallHarness, question: str
+    ) -> None:
+        wordy.keep(make_event("Nothing of it."))
+        assert list_texts(wordy.ask(question)) == []
         wordy.keep_up()
-        assert told(wordy.ask(question)) == []
+        assert list_texts(wordy.ask(question)) == []
 
-    def test_the_time_that_a_question_names_finds_it_at_once(self, wordy: Parts) -> None:
-        wordy.keep(said("The roof was repaired.", NOW - DAY))
-        before = told(wordy.ask("what happened yesterday"))
+    def test_the_time_that_a_question_names_finds_it_at_once(self, wordy: RecallHarness) -> None:
+        wordy.keep(make_event("The roof was repaired.", NOW - DAY))
+        before = list_texts(wordy.ask("what happened yesterday"))
         wordy.keep_up()
-        after = told(wordy.ask("what happened yesterday"))
+        after = list_texts(wordy.ask("what happened yesterday"))
         assert before == after == ["The roof was repaired."]
 
-    def test_what_was_removed_is_not_found_by_the_next_question(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_what_was_removed_is_not_found_by_the_next_question(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         parts.forget(TALK[1])
-        for mode in Mode:
-            assert TALK[1].text not in told(parts.ask("RocksDB writes", EVENTS, mode=mode))
+        for mode in SearchMode:
+            assert TALK[1].text not in list_texts(parts.ask("RocksDB writes", EVENTS, mode=mode))
 
-    def test_by_meaning_it_is_found_when_it_is_embedded(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
-        assert "RocksDB" in told(parts.ask("RocksDB writes are fast", mode=Mode.VECTOR))[0]
+    def test_by_meaning_it_is_found_when_it_is_embedded(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
+        assert (
+            "RocksDB" in list_texts(parts.ask("RocksDB writes are fast", mode=SearchMode.VECTOR))[0]
+        )
 
 
 class TestDeterminism:
-    @pytest.mark.parametrize("mode", Mode)
-    def test_the_same_question_has_the_same_answer(self, parts: Parts, mode: Mode) -> None:
-        parts.taken_in(*TALK, *dialogue("RocksDB again.", "Why?", session="other"))
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_the_same_question_has_the_same_answer(
+        self, parts: RecallHarness, mode: SearchMode
+    ) -> None:
+        parts.take_in(*TALK, *make_dialogue("RocksDB again.", "Why?", session="other"))
         first = parts.ask("RocksDB full text search", mode=mode)
         assert first.hits
         assert parts.ask("RocksDB full text search", mode=mode) == first
-        again = parts.reopened()
+        again = parts.reopen()
         assert again.ask("RocksDB full text search", mode=mode) == first
         again.indexes.rebuild_words(lambda _: None)
         assert again.ask("RocksDB full text search", mode=mode) == first
         again.close()
 
-    def test_the_answer_does_not_depend_on_whether_the_index_has_it_yet(self, wordy: Parts) -> None:
-        wordy.keep(*TALK, *dialogue("RocksDB again.", "Why? It is fast.", session="other"))
+    def test_the_answer_does_not_depend_on_whether_the_index_has_it_yet(
+        self, wordy: RecallHarness
+    ) -> None:
+        wordy.keep(*TALK, *make_dialogue("RocksDB again.", "Why? It is fast.", session="other"))
         wordy.cut()
         before = wordy.ask("Is RocksDB fast for full text search?")
         wordy.keep_up()
         after = wordy.ask("Is RocksDB fast for full text search?")
-        assert ids(before) == ids(after)
+        assert list_ids(before) == list_ids(after)
         scores = [hit.score for hit in after.hits]
         assert [hit.score for hit in before.hits] == pytest.approx(scores, abs=0.02)
 
 
 class TestReasons:
-    def test_a_hit_says_why_and_where(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_a_hit_says_why_and_where(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         hit = parts.ask("RocksDB writes", EVENTS).hits[0]
         assert 0 < hit.score <= 1
         assert {"words", "meaning"} <= hit.parts.keys()
         assert hit.event_id == TALK[1].event_id
         assert hit.node_id.startswith("toc:segment:")
 
-    def test_the_turns_around_carry_an_answer(self, parts: Parts) -> None:
-        parts.taken_in(*dialogue("Where did you put the lantern?", "Up in the attic.", "Fine."))
-        found = told(parts.ask("lantern", EVENTS, mode=Mode.BM25))
+    def test_the_turns_around_carry_an_answer(self, parts: RecallHarness) -> None:
+        parts.take_in(*make_dialogue("Where did you put the lantern?", "Up in the attic.", "Fine."))
+        found = list_texts(parts.ask("lantern", EVENTS, mode=SearchMode.BM25))
         assert set(found[:2]) == {"Where did you put the lantern?", "Up in the attic."}
 
-    def test_who_is_named_is_preferred(self, wordy: Parts) -> None:
-        wordy.taken_in(
-            said("I like pottery, truly.", NOW - 5 * DAY, session="a", speaker="Caroline"),
-            said("I love pottery, truly.", NOW - 4 * DAY, session="b", speaker="Melanie"),
+    def test_who_is_named_is_preferred(self, wordy: RecallHarness) -> None:
+        wordy.take_in(
+            make_event("I like pottery, truly.", NOW - 5 * DAY, session="a", speaker="Caroline"),
+            make_event("I love pottery, truly.", NOW - 4 * DAY, session="b", speaker="Melanie"),
         )
         found = wordy.ask("What does Caroline like about pottery?", EVENTS)
         assert found.hits[0].document.speaker == "Caroline"
@@ -178,46 +190,49 @@ class TestReasons:
         ],
     )
     def test_what_happened_at_the_time_named_is_preferred(
-        self, parts: Parts, expression: str, wanted: str
+        self, parts: RecallHarness, expression: str, wanted: str
     ) -> None:
         days = ("2026-03-02", "2026-05-14", "2026-06-03", "2026-06-10")
-        parts.taken_in(
-            *(said("We changed the deploy script.", moment(day), session=day) for day in days)
+        parts.take_in(
+            *(
+                make_event("We changed the deploy script.", parse_time(day), session=day)
+                for day in days
+            )
         )
-        for mode in Mode:
+        for mode in SearchMode:
             best = parts.ask(f"the deploy script {expression}", EVENTS, mode=mode).hits[0]
             assert best.document.session == wanted
             assert best.parts["time"] > 0
 
 
 class TestFolding:
-    def test_what_says_the_same_is_told_once_and_as_the_newest(self, parts: Parts) -> None:
+    def test_what_says_the_same_is_told_once_and_as_the_newest(self, parts: RecallHarness) -> None:
         text = "The nightly deploy of the staging cluster has failed once more."
-        parts.taken_in(*(said(text, NOW - n * DAY, session=f"s{n}") for n in range(1, 6)))
+        parts.take_in(*(make_event(text, NOW - n * DAY, session=f"s{n}") for n in range(1, 6)))
         found = parts.ask("deploy of the staging cluster", EVENTS)
-        assert told(found) == [text]
+        assert list_texts(found) == [text]
         assert found.hits[0].document.session == "s1"
         assert found.total == 1
 
-    def test_case_and_blanks_make_no_difference(self, parts: Parts) -> None:
+    def test_case_and_blanks_make_no_difference(self, parts: RecallHarness) -> None:
         text = "The nightly deploy of the staging cluster has failed once more."
-        parts.taken_in(
-            said(text, NOW - 1, session="a"),
-            said(f"  {text.upper()}\n", NOW - 2, session="b"),
+        parts.take_in(
+            make_event(text, NOW - 1, session="a"),
+            make_event(f"  {text.upper()}\n", NOW - 2, session="b"),
         )
         assert len(parts.ask("staging cluster", EVENTS).hits) == 1
 
-    def test_a_few_words_are_not_folded(self, parts: Parts) -> None:
-        parts.taken_in(*(said("Deploy failed.", NOW - n, session=f"s{n}") for n in range(3)))
+    def test_a_few_words_are_not_folded(self, parts: RecallHarness) -> None:
+        parts.take_in(*(make_event("Deploy failed.", NOW - n, session=f"s{n}") for n in range(3)))
         assert len(parts.ask("deploy", EVENTS).hits) == 3
 
-    def test_a_grip_and_its_event_are_one_hit(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
-        grips = Scope(kinds=frozenset({Kind.GRIP}))
+    def test_a_grip_and_its_event_are_one_hit(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
+        grips = SearchScope(kinds=frozenset({DocumentKind.GRIP}))
         (grip, *_) = parts.ask("RocksDB", grips).hits
         found = parts.ask("RocksDB writes fast batches atomic", limit=100)
         about = [hit for hit in found.hits if hit.event_id == grip.event_id]
-        standing = [hit for hit in about if hit.document.kind is not Kind.SEGMENT]
+        standing = [hit for hit in about if hit.document.kind is not DocumentKind.SEGMENT]
         assert len(standing) == 1
         assert standing[0].grip_id == grip.document.id
 
@@ -225,46 +240,52 @@ class TestFolding:
 class TestPages:
     @pytest.mark.parametrize("question", ["remark", "", "all"])
     @pytest.mark.parametrize("fresh", [0, 5])
-    def test_together_they_are_one_big_page(self, wordy: Parts, question: str, fresh: int) -> None:
+    def test_together_they_are_one_big_page(
+        self, wordy: RecallHarness, question: str, fresh: int
+    ) -> None:
         events = [
-            said(f"remark number {n}", NOW - DAY + n * MINUTE, session=f"s{n % 3}", name=f"{n:02}")
+            make_event(
+                f"remark number {n}", NOW - DAY + n * MINUTE, session=f"s{n % 3}", name=f"{n:02}"
+            )
             for n in range(25)
         ]
-        wordy.taken_in(*events[fresh:])
+        wordy.take_in(*events[fresh:])
         wordy.keep(*events[:fresh])
         whole = complete(wordy.ask(question, EVENTS, limit=100))
         for limit in (1, 7, 25):
             found = pages(wordy, question, limit, EVENTS)
-            assert [key for page in found for key in ids(page)] == whole
+            assert [key for page in found for key in list_ids(page)] == whole
             assert {page.total for page in found} == {25}
             assert all(len(page.hits) == limit for page in found[:-1])
             assert found[-1].hits
 
-    def test_a_listing_of_one_moment_is_paged_without_gaps(self, wordy: Parts) -> None:
-        wordy.taken_in(
-            *(said(f"remark {n}", NOW - DAY, name=f"{n * 7 % 20:02}") for n in range(20))
+    def test_a_listing_of_one_moment_is_paged_without_gaps(self, wordy: RecallHarness) -> None:
+        wordy.take_in(
+            *(make_event(f"remark {n}", NOW - DAY, name=f"{n * 7 % 20:02}") for n in range(20))
         )
-        whole = ids(wordy.ask("", limit=100))
-        found = [key for page in pages(wordy, "", 3) for key in ids(page)]
+        whole = list_ids(wordy.ask("", limit=100))
+        found = [key for page in pages(wordy, "", 3) for key in list_ids(page)]
         assert found == whole
         assert len(set(found)) == len(found)
 
-    def test_beyond_the_end_there_is_nothing(self, wordy: Parts) -> None:
-        wordy.taken_in(*TALK)
+    def test_beyond_the_end_there_is_nothing(self, wordy: RecallHarness) -> None:
+        wordy.take_in(*TALK)
         for question in ("RocksDB", ""):
             answer = wordy.ask(question, offset=1_000)
             assert (answer.hits, answer.next) == ((), None)
 
-    def test_a_page_has_a_limit(self, wordy: Parts) -> None:
-        wordy.keep(*(said(f"remark {n}", NOW - n, session=f"s{n}") for n in range(MAX_LIMIT + 9)))
+    def test_a_page_has_a_limit(self, wordy: RecallHarness) -> None:
+        wordy.keep(
+            *(make_event(f"remark {n}", NOW - n, session=f"s{n}") for n in range(MAX_LIMIT + 9))
+        )
         wordy.keep_up()
         for question in ("", "remark"):
             assert len(wordy.ask(question, limit=0).hits) == 10
             assert len(wordy.ask(question, limit=10_000).hits) <= MAX_LIMIT
         assert wordy.ask("", limit=10_000).next == MAX_LIMIT
 
-    def test_the_least_score_cuts_off_the_rest(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
+    def test_the_least_score_cuts_off_the_rest(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
         whole = parts.ask("RocksDB search", limit=100)
         middle = whole.hits[len(whole.hits) // 2].score
         cut = parts.ask("RocksDB search", limit=100, min_score=middle)
@@ -273,173 +294,187 @@ class TestPages:
         assert parts.ask("nothing of the kind", min_score=1.0).hits == ()
 
 
-def complete(answer: Answer) -> list[str]:
+def complete(answer: RecallResult) -> list[str]:
     assert answer.next is None
-    return ids(answer)
+    return list_ids(answer)
 
 
 class TestListing:
     @pytest.mark.parametrize("question", ["", "  ", "all", "ALL "])
-    def test_everything_is_listed_newest_first(self, parts: Parts, question: str) -> None:
-        parts.taken_in(*TALK)
+    def test_everything_is_listed_newest_first(self, parts: RecallHarness, question: str) -> None:
+        parts.take_in(*TALK)
         found = parts.ask(question, EVENTS)
-        assert told(found) == [event.text for event in reversed(TALK)]
+        assert list_texts(found) == [event.text for event in reversed(TALK)]
         assert found.total == len(TALK)
 
-    def test_what_is_fresh_is_listed_among_the_others(self, parts: Parts) -> None:
-        parts.taken_in(TALK[0], TALK[2])
+    def test_what_is_fresh_is_listed_among_the_others(self, parts: RecallHarness) -> None:
+        parts.take_in(TALK[0], TALK[2])
         parts.keep(TALK[1], TALK[3])
-        assert told(parts.ask("", EVENTS)) == [event.text for event in reversed(TALK)]
+        assert list_texts(parts.ask("", EVENTS)) == [event.text for event in reversed(TALK)]
 
-    def test_what_changed_is_counted_once(self, parts: Parts) -> None:
-        parts.taken_in(*TALK[:2])
+    def test_what_changed_is_counted_once(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK[:2])
         parts.keep(*TALK[2:])
         parts.cut()
         fresh = parts.ask("", limit=100)
         assert fresh.total == len(fresh.hits)
         assert fresh.next is None
         parts.keep_up()
-        assert sorted(ids(parts.ask("", limit=100))) == sorted(ids(fresh))
+        assert sorted(list_ids(parts.ask("", limit=100))) == sorted(list_ids(fresh))
 
-    def test_nothing_is_listed_of_nothing(self, parts: Parts) -> None:
-        assert parts.ask("") == Answer(hits=(), total=0)
+    def test_nothing_is_listed_of_nothing(self, parts: RecallHarness) -> None:
+        assert parts.ask("") == RecallResult(hits=(), total=0)
         parts.keep_up()
-        assert parts.ask("") == Answer(hits=(), total=0)
+        assert parts.ask("") == RecallResult(hits=(), total=0)
 
 
 class TestWarnings:
-    def test_where_all_is_well_there_is_none(self, parts: Parts) -> None:
-        parts.taken_in(*TALK)
-        for mode in Mode:
+    def test_where_all_is_well_there_is_none(self, parts: RecallHarness) -> None:
+        parts.take_in(*TALK)
+        for mode in SearchMode:
             assert parts.ask("RocksDB", mode=mode).warning is None
         assert parts.ask("").warning is None
 
-    @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.VECTOR])
-    def test_without_an_embedder_words_answer(self, wordy: Parts, mode: Mode) -> None:
-        wordy.taken_in(*TALK)
+    @pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.VECTOR])
+    def test_without_an_embedder_words_answer(self, wordy: RecallHarness, mode: SearchMode) -> None:
+        wordy.take_in(*TALK)
         answer = wordy.ask("RocksDB", mode=mode)
         assert answer.warning is not None
         assert "embedder.provider is none" in answer.warning
-        assert answer.hits == wordy.ask("RocksDB", mode=Mode.BM25).hits != ()
+        assert answer.hits == wordy.ask("RocksDB", mode=SearchMode.BM25).hits != ()
 
-    def test_who_asks_for_words_alone_misses_no_embedder(self, wordy: Parts) -> None:
-        wordy.taken_in(*TALK)
-        assert wordy.ask("RocksDB", mode=Mode.BM25).warning is None
+    def test_who_asks_for_words_alone_misses_no_embedder(self, wordy: RecallHarness) -> None:
+        wordy.take_in(*TALK)
+        assert wordy.ask("RocksDB", mode=SearchMode.BM25).warning is None
 
-    @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.VECTOR])
-    def test_where_the_embedder_fails_words_answer(self, parts: Parts, mode: Mode) -> None:
-        parts.taken_in(*TALK)
+    @pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.VECTOR])
+    def test_where_the_embedder_fails_words_answer(
+        self, parts: RecallHarness, mode: SearchMode
+    ) -> None:
+        parts.take_in(*TALK)
         embedder(parts).reason = "the model is not there"
         answer = parts.ask("RocksDB", mode=mode)
         assert answer.warning is not None
         assert "the model is not there" in answer.warning
-        assert answer.hits == parts.ask("RocksDB", mode=Mode.BM25).hits != ()
+        assert answer.hits == parts.ask("RocksDB", mode=SearchMode.BM25).hits != ()
 
-    @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.VECTOR])
-    def test_vectors_that_do_not_fit_are_no_error(self, parts: Parts, mode: Mode) -> None:
-        parts.taken_in(*TALK)
-        again = parts.reopened(Shortened(HashingEmbedder()))
+    @pytest.mark.parametrize("mode", [SearchMode.HYBRID, SearchMode.VECTOR])
+    def test_vectors_that_do_not_fit_are_no_error(
+        self, parts: RecallHarness, mode: SearchMode
+    ) -> None:
+        parts.take_in(*TALK)
+        again = parts.reopen(TruncatingEmbedder(HashingEmbedder()))
         answer = again.ask("RocksDB", mode=mode)
         assert answer.warning is not None
-        assert any("RocksDB" in text for text in told(answer))
+        assert any("RocksDB" in text for text in list_texts(answer))
         again.close()
 
     @pytest.mark.parametrize("question", ["RocksDB", ""])
-    def test_what_is_not_in_the_index_yet_is_told(self, wordy: Parts, question: str) -> None:
-        wordy.taken_in(*TALK)
-        wordy.keep(*(said("remark", n, name=f"{n}") for n in range(unindexed.MOST + 5)))
-        answer = wordy.ask(question, mode=Mode.BM25)
+    def test_what_is_not_in_the_index_yet_is_told(
+        self, wordy: RecallHarness, question: str
+    ) -> None:
+        wordy.take_in(*TALK)
+        wordy.keep(*(make_event("remark", n, name=f"{n}") for n in range(unindexed.MOST + 5)))
+        answer = wordy.ask(question, mode=SearchMode.BM25)
         assert answer.warning == "5 changes are not in the index yet"
         assert answer.hits
         wordy.keep_up()
-        assert wordy.ask(question, mode=Mode.BM25).warning is None
+        assert wordy.ask(question, mode=SearchMode.BM25).warning is None
 
     @pytest.mark.parametrize("question", ["RocksDB", ""])
-    def test_an_index_that_was_lost_is_told(self, wordy: Parts, question: str) -> None:
-        wordy.taken_in(*TALK)
+    def test_an_index_that_was_lost_is_told(self, wordy: RecallHarness, question: str) -> None:
+        wordy.take_in(*TALK)
         wordy.outbox.trim(wordy.log.watermark())
         wordy.close()
         (wordy.folder / "lexical").rename(wordy.folder / "lost")
-        again = wordy.reopened()
-        assert again.ask(question, mode=Mode.BM25).warning is not None
+        again = wordy.reopen()
+        assert again.ask(question, mode=SearchMode.BM25).warning is not None
         again.keep_up()
-        assert again.ask(question, mode=Mode.BM25).warning is None
+        assert again.ask(question, mode=SearchMode.BM25).warning is None
         assert again.ask(question).hits
         again.close()
 
     @pytest.mark.parametrize("suffix", ["idx", "term", "store", "fast", "fieldnorm"])
     @pytest.mark.parametrize("damage", ["cut", "zeroed"])
-    def test_a_damaged_index_is_no_error(self, parts: Parts, suffix: str, damage: str) -> None:
-        parts.taken_in(*TALK)
+    def test_a_damaged_index_is_no_error(
+        self, parts: RecallHarness, suffix: str, damage: str
+    ) -> None:
+        parts.take_in(*TALK)
         parts.close()
         for each in (parts.folder / "lexical").glob(f"*.{suffix}"):
             content = each.read_bytes()
             half = len(content) // 2
             kept = content[:half]
             each.write_bytes(kept if damage == "cut" else kept + bytes(len(content) - half))
-        again = parts.reopened()
-        for mode in Mode:
+        again = parts.reopen()
+        for mode in SearchMode:
             for question in ("RocksDB", "", "the deploy last week"):
                 again.ask(question, mode=mode)
-        by_meaning = again.ask("RocksDB writes are fast", mode=Mode.VECTOR)
-        assert any("RocksDB" in text for text in told(by_meaning))
+        by_meaning = again.ask("RocksDB writes are fast", mode=SearchMode.VECTOR)
+        assert any("RocksDB" in text for text in list_texts(by_meaning))
         again.keep_up()
-        assert any("RocksDB" in text for text in told(again.ask("RocksDB")))
+        assert any("RocksDB" in text for text in list_texts(again.ask("RocksDB")))
         assert again.ask("RocksDB").warning is None
         again.close()
 
 
 class TestQuestions:
     @pytest.fixture
-    def talk(self, parts: Parts) -> Parts:
-        parts.taken_in(*TALK, said("東京都の天気はいいです", NOW - DAY, session="ja"))
+    def talk(self, parts: RecallHarness) -> RecallHarness:
+        parts.take_in(*TALK, make_event("東京都の天気はいいです", NOW - DAY, session="ja"))
         return parts
 
-    @pytest.mark.parametrize("mode", Mode)
+    @pytest.mark.parametrize("mode", SearchMode)
     @pytest.mark.parametrize(
         "question", ["the of it", "?!", "xyzzy", "\0", "a" * 500, "🙂", "AND OR NOT (", 'text:"x']
     )
-    def test_no_question_is_an_error(self, talk: Parts, question: str, mode: Mode) -> None:
+    def test_no_question_is_an_error(
+        self, talk: RecallHarness, question: str, mode: SearchMode
+    ) -> None:
         answer = talk.ask(question, mode=mode)
         assert answer.warning is None
         assert all(0.0 <= hit.score <= 1.0 for hit in answer.hits)
 
-    def test_unknown_words_find_nothing(self, talk: Parts) -> None:
-        assert talk.ask("xyzzy plugh", mode=Mode.BM25) == Answer(hits=(), total=0)
+    def test_unknown_words_find_nothing(self, talk: RecallHarness) -> None:
+        assert talk.ask("xyzzy plugh", mode=SearchMode.BM25) == RecallResult(hits=(), total=0)
 
-    def test_words_that_only_ask_are_looked_for_when_there_are_no_others(self, talk: Parts) -> None:
-        found = told(talk.ask("what do we do", EVENTS, mode=Mode.BM25))
+    def test_words_that_only_ask_are_looked_for_when_there_are_no_others(
+        self, talk: RecallHarness
+    ) -> None:
+        found = list_texts(talk.ask("what do we do", EVENTS, mode=SearchMode.BM25))
         assert any("what do we do" in text for text in found)
 
-    @pytest.mark.parametrize("mode", Mode)
-    def test_a_question_may_be_long(self, talk: Parts, mode: Mode) -> None:
+    @pytest.mark.parametrize("mode", SearchMode)
+    def test_a_question_may_be_long(self, talk: RecallHarness, mode: SearchMode) -> None:
         words = " ".join(f"word{n}" for n in range(2_000))
         question = f"RocksDB {words}"[:MAX_QUERY_CHARS]
         assert len(question) == MAX_QUERY_CHARS
         answer = talk.ask(question, mode=mode)
-        assert mode is Mode.VECTOR or any("RocksDB" in text for text in told(answer))
+        assert mode is SearchMode.VECTOR or any("RocksDB" in text for text in list_texts(answer))
 
-    def test_but_not_longer(self, talk: Parts) -> None:
+    def test_but_not_longer(self, talk: RecallHarness) -> None:
         with pytest.raises(InvalidInput, match="10,001 characters"):
             talk.ask("x" * (MAX_QUERY_CHARS + 1))
 
     @pytest.mark.parametrize("question", ["東京都", "天気", "東京都の天気はいいですか"])
-    def test_text_without_blanks_is_found(self, talk: Parts, question: str) -> None:
-        answer = talk.ask(question, EVENTS, mode=Mode.BM25)
-        assert told(answer)[0] == "東京都の天気はいいです"
+    def test_text_without_blanks_is_found(self, talk: RecallHarness, question: str) -> None:
+        answer = talk.ask(question, EVENTS, mode=SearchMode.BM25)
+        assert list_texts(answer)[0] == "東京都の天気はいいです"
 
-    def test_words_for_a_time_are_moments(self, talk: Parts) -> None:
+    def test_words_for_a_time_are_moments(self, talk: RecallHarness) -> None:
         first, last = talk.recall.moments("yesterday")
-        assert first == moment("2026-06-09")
-        assert first < last < moment("2026-06-10")
+        assert first == parse_time("2026-06-09")
+        assert first < last < parse_time("2026-06-10")
 
-    def test_a_time_range_holds(self, talk: Parts) -> None:
-        scope = Scope(since=TALK[1].at_ms, until=TALK[2].at_ms)
-        for mode in Mode:
+    def test_a_time_range_holds(self, talk: RecallHarness) -> None:
+        scope = SearchScope(since=TALK[1].at_ms, until=TALK[2].at_ms)
+        for mode in SearchMode:
             found = talk.ask("RocksDB full text search", scope, mode=mode, limit=100)
             assert {hit.document.at_ms for hit in found.hits} <= {TALK[1].at_ms, TALK[2].at_ms}
             assert found.hits
 
-    def test_a_turn_beside_a_hit_is_no_hit_where_it_is_out_of_scope(self, talk: Parts) -> None:
-        found = talk.ask("Tantivy", Scope(role="assistant"), mode=Mode.BM25, limit=100)
+    def test_a_turn_beside_a_hit_is_no_hit_where_it_is_out_of_scope(
+        self, talk: RecallHarness
+    ) -> None:
+        found = talk.ask("Tantivy", SearchScope(role="assistant"), mode=SearchMode.BM25, limit=100)
         assert {hit.document.role for hit in found.hits} == {"assistant"}

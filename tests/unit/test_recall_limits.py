@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import MAX_OFFSET, Mode, Query, Statistics
+from agent_memory.features.index.model.queries import MAX_OFFSET, Query, SearchMode, TermStatistics
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.model import ranking
 from agent_memory.features.recall.services import embedding
@@ -14,12 +14,12 @@ from agent_memory.kernel.errors import EmbedderRefused, InvalidInput
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.store import schema
 from tests.embedders import HashingEmbedder
-from tests.recall_parts import MINUTE, NOW, Parts, ids, opened, said
+from tests.recall_parts import MINUTE, NOW, RecallHarness, list_ids, make_event, open_recall
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Parts]:
-    with opened(tmp_path, HashingEmbedder()) as made:
+def parts(tmp_path: Path) -> Iterator[RecallHarness]:
+    with open_recall(tmp_path, HashingEmbedder()) as made:
         yield made
 
 
@@ -42,23 +42,23 @@ def many(count: int, text: str) -> list[str]:
 
 class TestRefusedTexts:
     def test_one_keeps_no_other_from_its_vector(self, tmp_path: Path) -> None:
-        with opened(tmp_path, Picky(HashingEmbedder())) as parts:
+        with open_recall(tmp_path, Picky(HashingEmbedder())) as parts:
             texts = [*many(20, "lantern"), "an unspeakable thing", *many(20, "harbour")]
-            events = [said(text, NOW - MINUTE + at) for at, text in enumerate(texts)]
+            events = [make_event(text, NOW - MINUTE + at) for at, text in enumerate(texts)]
             parts.keep(*events)
             parts.keep_up()
             assert parts.queue.size() == 0
             assert parts.vectors is not None
             assert parts.vectors.stats().documents == 40
             assert not parts.indexes.status().trouble
-            assert f"event:{events[20].event_id}" in ids(parts.ask("unspeakable"))
+            assert f"event:{events[20].event_id}" in list_ids(parts.ask("unspeakable"))
 
 
 class TestBatches:
-    def test_long_texts_are_taken_one_at_a_time(self, parts: Parts) -> None:
+    def test_long_texts_are_taken_one_at_a_time(self, parts: RecallHarness) -> None:
         parts.keep_up()
         long = "word " * 2_000
-        parts.keep(*(said(f"{long} {at}", NOW - MINUTE + at) for at in range(4)))
+        parts.keep(*(make_event(f"{long} {at}", NOW - MINUTE + at) for at in range(4)))
         parts.indexing.step()
         assert parts.indexes.embedding is not None
         assert 1 <= parts.indexes.embedding.step() <= embedding.BATCH // 6 + 1
@@ -67,23 +67,30 @@ class TestBatches:
 class TestQuestions:
     def test_of_a_long_one_the_rarest_terms_count(self) -> None:
         text = " ".join(f"term{number}" for number in range(500))
-        question = ranking.asked(text, NOW)
+        question = ranking.parse_question(text, NOW)
         counts = {term: number for number, term in enumerate(question.terms)}
-        kept = ranking.telling(
-            question, Statistics(documents=500, average_length=1.0, frequencies=counts)
+        kept = ranking.limit_terms(
+            question, TermStatistics(documents=500, average_length=1.0, frequencies=counts)
         )
         assert len(kept.terms) == ranking.MOST_TERMS
         assert set(kept.terms) == set(question.terms[1 : ranking.MOST_TERMS + 1])
 
     def test_a_short_one_keeps_all(self) -> None:
-        question = ranking.asked("where is the lantern", NOW)
-        nothing = Statistics(documents=1, average_length=1.0, frequencies={})
-        assert ranking.telling(question, nothing) is question
+        question = ranking.parse_question("where is the lantern", NOW)
+        nothing = TermStatistics(documents=1, average_length=1.0, frequencies={})
+        assert ranking.limit_terms(question, nothing) is question
 
     def test_a_word_is_a_name_only_where_it_is_written_as_one(self) -> None:
         bot = frozenset({"deploy", "bot"})
-        assert not ranking.naming(ranking.asked("how do we deploy it", NOW), bot).names
-        assert ranking.naming(ranking.asked("what did Deploy Bot say", NOW), bot).names == bot
+        assert not ranking.resolve_speakers(
+            ranking.parse_question("how do we deploy it", NOW), bot
+        ).names
+        assert (
+            ranking.resolve_speakers(
+                ranking.parse_question("what did Deploy Bot say", NOW), bot
+            ).names
+            == bot
+        )
 
     def test_pages_have_an_end(self) -> None:
         with pytest.raises(InvalidInput, match="narrow the time range"):
@@ -91,27 +98,29 @@ class TestQuestions:
 
 
 class TestEquals:
-    def test_the_newest_of_many_that_say_the_same_come_first(self, parts: Parts) -> None:
+    def test_the_newest_of_many_that_say_the_same_come_first(self, parts: RecallHarness) -> None:
         texts = ["thanks a lot"] * 300
-        events = [said(t, NOW - 10 * MINUTE + at, session=f"s{at}") for at, t in enumerate(texts)]
+        events = [
+            make_event(t, NOW - 10 * MINUTE + at, session=f"s{at}") for at, t in enumerate(texts)
+        ]
         parts.keep(*events)
         parts.keep_up()
-        found = ids(parts.ask("thanks", mode=Mode.BM25, limit=5))
+        found = list_ids(parts.ask("thanks", mode=SearchMode.BM25, limit=5))
         assert found == [f"event:{each.event_id}" for each in events[: -5 - 1 : -1]]
 
 
 class TestSideBySide:
-    def test_a_step_leaves_an_index_alone_that_is_being_filled(self, parts: Parts) -> None:
+    def test_a_step_leaves_an_index_alone_that_is_being_filled(self, parts: RecallHarness) -> None:
         parts.keep_up()
         during: list[int | None] = []
 
         def look(_: int) -> None:
             if not during:
-                parts.keep(said("a zeppelin passes", Millis(NOW - 5)))
+                parts.keep(make_event("a zeppelin passes", Millis(NOW - 5)))
                 parts.keep_up()
                 during.append(parts.lexical.cursor())
 
-        parts.keep(said("before", Millis(NOW - 9)))
+        parts.keep(make_event("before", Millis(NOW - 9)))
         parts.indexes.rebuild_words(look)
         assert during == [1], "the step has gone on beside it"
         parts.keep_up()
@@ -119,29 +128,29 @@ class TestSideBySide:
         assert parts.ask("zeppelin").hits[0].document.text == "a zeppelin passes"
 
 
-def test_a_store_has_a_name_that_stays(parts: Parts) -> None:
-    first = schema.identity(parts.store)
-    assert first == schema.identity(parts.store)
+def test_a_store_has_a_name_that_stays(parts: RecallHarness) -> None:
+    first = schema.ensure_identity(parts.store)
+    assert first == schema.ensure_identity(parts.store)
     assert len(first) == 32
 
 
 class TestLongTexts:
     def test_what_stands_at_their_end_is_found_before_and_after_indexing(
-        self, parts: Parts
+        self, parts: RecallHarness
     ) -> None:
         parts.keep_up()
-        parts.keep(said("word " * 15_000 + "xylophone", NOW - MINUTE, name="long"))
-        assert ids(parts.ask("xylophone", mode=Mode.BM25)) == ["event:long"]
+        parts.keep(make_event("word " * 15_000 + "xylophone", NOW - MINUTE, name="long"))
+        assert list_ids(parts.ask("xylophone", mode=SearchMode.BM25)) == ["event:long"]
         parts.keep_up()
-        assert ids(parts.ask("xylophone", mode=Mode.BM25)) == ["event:long"]
+        assert list_ids(parts.ask("xylophone", mode=SearchMode.BM25)) == ["event:long"]
 
 
 class TestNamedTimes:
-    def test_a_day_comes_before_the_days_after_it(self, parts: Parts) -> None:
+    def test_a_day_comes_before_the_days_after_it(self, parts: RecallHarness) -> None:
         day = 24 * 60 * MINUTE
         parts.keep(
-            said("the garden was dug over", NOW - day, name="then", session="one"),
-            said("the garden was dug over again", NOW - MINUTE, name="later", session="two"),
+            make_event("the garden was dug over", NOW - day, name="then", session="one"),
+            make_event("the garden was dug over again", NOW - MINUTE, name="later", session="two"),
         )
         parts.keep_up()
-        assert ids(parts.ask("what about the garden yesterday"))[0] == "event:then"
+        assert list_ids(parts.ask("what about the garden yesterday"))[0] == "event:then"

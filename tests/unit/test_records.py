@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_memory.features.index.model.queries import Answer, Hit
+from agent_memory.features.index.model.queries import Hit, RecallResult
 from agent_memory.features.memories.model import memories, memory_documents
-from agent_memory.features.memories.model.memories import Draft, Memory, Status
+from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
 from agent_memory.interfaces import memory_files, wire
-from agent_memory.interfaces.memory_files import Refused
+from agent_memory.interfaces.memory_files import RejectedRecord
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 
@@ -19,7 +19,7 @@ _AT = Millis(1_774_951_200_123)  # 2026-03-31T10:00:00.123Z
 
 def _memory(summary: str = "Use PostgreSQL", content: str = "", spec: str = "") -> Memory:
     return Memory(
-        digest=memories.digest_of("decisions", summary, content, spec),
+        digest=memories.compute_digest("decisions", summary, content, spec),
         namespace="decisions",
         domain=Domain("project:my-app"),
         summary=summary,
@@ -40,9 +40,11 @@ def _draft(text: str, format_: str = "yaml", namespace: str | None = "decisions"
     return draft
 
 
-def _refused(text: str, format_: str = "yaml", namespace: str | None = "decisions") -> Refused:
+def _refused(
+    text: str, format_: str = "yaml", namespace: str | None = "decisions"
+) -> RejectedRecord:
     (refused,) = _parse(text, format_, namespace)
-    assert isinstance(refused, Refused), refused
+    assert isinstance(refused, RejectedRecord), refused
     return refused
 
 
@@ -53,9 +55,9 @@ def _summaries(text: str, format_: str = "yaml") -> list[str]:
 
 
 def _recalled(memory: Memory, detail: str) -> str:
-    (document,) = memory_documents.of_memory(memory)
+    (document,) = memory_documents.from_memory(memory)
     hit = Hit(document=document, score=0.5, parts={}, uri=memory.urn)
-    return json.dumps(wire.answer_json(Answer(hits=(hit,), total=1), detail))
+    return json.dumps(wire.answer_json(RecallResult(hits=(hit,), total=1), detail))
 
 
 class TestTheFormatOfAFile:
@@ -72,7 +74,7 @@ class TestTheFormatOfAFile:
         ],
     )
     def test_is_told_by_its_name(self, name: str, format_: str) -> None:
-        assert memory_files.guess(name, b'{"summary": "a"}\n{}') == format_
+        assert memory_files.guess_format(name, b'{"summary": "a"}\n{}') == format_
 
     @pytest.mark.parametrize(
         ("head", "format_"),
@@ -101,7 +103,7 @@ class TestTheFormatOfAFile:
     )
     @pytest.mark.parametrize("name", [None, "-", "memories.txt"])
     def test_else_by_how_it_begins(self, name: str | None, head: bytes, format_: str) -> None:
-        assert memory_files.guess(name, head) == format_
+        assert memory_files.guess_format(name, head) == format_
 
     def test_that_nobody_knows_is_refused_with_those_that_are(self) -> None:
         with pytest.raises(InvalidInput, match="'toml'; it must be one of yaml, json, jsonl"):
@@ -257,7 +259,7 @@ class TestARecord:
             tags=frozenset({"design", "2024", "on", "1.10"}),
             relates_to=("decisions:abc1234:0",),
             created_ms=_AT,
-            status=Status.RESOLVED,
+            status=MemoryStatus.RESOLVED,
         )
 
     def test_may_have_other_names_for_its_parts(self) -> None:
@@ -403,7 +405,7 @@ class TestHits:
             '{"results": [{"kind": "event", "summary": "a"}, {"kind": "memory", "summary": "b"}]}'
         )
         refused, draft = memory_files.parse(text.encode(), "json", "decisions")
-        assert isinstance(refused, Refused)
+        assert isinstance(refused, RejectedRecord)
         assert "another kind ('event')" in refused.reason
         assert isinstance(draft, Draft)
 

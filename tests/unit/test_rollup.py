@@ -7,8 +7,8 @@ from pathlib import Path
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import extracting
 from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.summaries import Child, Dialogue, Digest, Summary
-from agent_memory.features.toc.model.toc import Change
+from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, Digest, Summary
+from agent_memory.features.toc.model.toc import TocChange
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.kernel.ids import Millis
 from tests.contract.stores import memory
@@ -24,7 +24,7 @@ class Counting:
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
         return [extracting.summarize(each.utterances, each.overlap) for each in conversations]
 
-    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
         self.asked.append(len(periods))
         return [extracting.digest(children) for children in periods]
 
@@ -39,7 +39,7 @@ def test_periods_of_a_level_are_digested_together_and_those_that_run_apart(tmp_p
         toc = StoredToc(store)
         draft, final = Counting("draft"), Counting("final")
         days = [f"toc:day:2026-03-{day:02}" for day in (1, 2, 3)]
-        toc.commit(Change(dirty=frozenset(NodeId(day) for day in days)))
+        toc.commit(TocChange(dirty=frozenset(NodeId(day) for day in days)))
 
         done = Rollup(reader=toc, writer=toc, drafter=draft, summarizer=final, clock=Noon()).run(
             lambda _: None

@@ -8,13 +8,13 @@ import pytest
 
 from agent_memory.features.runs.model import machine
 from agent_memory.features.runs.model.chats import CallId
-from agent_memory.features.runs.model.machine import Approve, Event, Failed, RunId, Start
+from agent_memory.features.runs.model.machine import Approve, Failed, RunEvent, RunId, Start
 from agent_memory.features.runs.services.runs import (
     MAX_WAITING,
     STOPPING,
-    Parts,
+    RunDependencies,
+    RunEnvironment,
     Runs,
-    Surroundings,
 )
 from agent_memory.kernel.errors import FeatureUnavailable, NotFound, Overloaded
 from tests.processes import LONG, wait_until
@@ -22,35 +22,35 @@ from tests.processes import LONG, wait_until
 
 @dataclass
 class Ear:
-    heard: list[Event] = field(default_factory=list)
+    heard: list[RunEvent] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def tell(self, event: Event) -> None:
+    def on_event(self, event: RunEvent) -> None:
         self.heard.append(event)
 
-    def over(self) -> None:
+    def on_end(self) -> None:
         self.ended.set()
 
-    def all(self) -> list[Event]:
+    def all(self) -> list[RunEvent]:
         assert self.ended.wait(LONG), "it does not end"
         return self.heard
 
 
 def made(
-    load: Callable[[], Parts], *, max_runs: int = 2, start_seconds: float = LONG
+    load: Callable[[], RunDependencies], *, max_runs: int = 2, start_seconds: float = LONG
 ) -> tuple[Runs, list[BaseException]]:
     crashes: list[BaseException] = []
-    around = Surroundings(
+    around = RunEnvironment(
         load=load,
         new_id=lambda: "r1",
-        crashed=crashes.append,
+        on_crash=crashes.append,
         max_runs=max_runs,
         start_seconds=start_seconds,
     )
     return Runs(around), crashes
 
 
-def missing() -> Parts:
+def missing() -> RunDependencies:
     raise NotFound("there is no agent 'x'")
 
 
@@ -59,7 +59,7 @@ def test_one_that_is_never_started_is_ended() -> None:
     ear = Ear()
     found.open(ear)
     assert ear.all() == [Failed(RunId(""), machine.NOT_STARTED)]
-    assert found.going_on() == []
+    assert found.list_active() == []
 
 
 def test_what_fails_is_told_with_its_kind() -> None:
@@ -70,7 +70,7 @@ def test_what_fails_is_told_with_its_kind() -> None:
 
 
 def test_a_fault_of_ours_is_told_to_the_log_and_ends_the_run() -> None:
-    def broken() -> Parts:
+    def broken() -> RunDependencies:
         raise ZeroDivisionError("a secret")
 
     found, crashes = made(broken)
@@ -98,9 +98,9 @@ def test_commands_do_not_pile_up() -> None:
     held = threading.Event()
 
     class Stuck(Ear):
-        def tell(self, event: Event) -> None:
+        def on_event(self, event: RunEvent) -> None:
             held.wait(LONG)
-            super().tell(event)
+            super().on_event(event)
 
     found, _ = made(missing)
     ear = Stuck()
@@ -121,7 +121,7 @@ def test_commands_do_not_pile_up() -> None:
 def test_at_the_end_of_the_daemon_those_that_go_on_are_told() -> None:
     waiting = threading.Event()
 
-    def slow() -> Parts:
+    def slow() -> RunDependencies:
         waiting.wait(LONG)
         raise NotFound("too late")
 

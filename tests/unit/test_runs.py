@@ -6,24 +6,22 @@ import pytest
 
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
+from agent_memory.features.runs.model.chats import CallId, ReasoningDelta, TextDelta, ToolCall
 from agent_memory.features.runs.model.machine import (
+    Abort,
     Answered,
     Approve,
     Ask,
     Begin,
-    Broken,
     Cancel,
     Completed,
+    ContextSnapshot,
     ContextUsed,
     Deny,
     Execute,
     Failed,
-    Finished,
-    Halting,
-    HungUp,
     Input,
-    NotWorked,
+    InputClosed,
     Output,
     Phase,
     Prepare,
@@ -31,26 +29,28 @@ from agent_memory.features.runs.model.machine import (
     Proposal,
     Ready,
     RunCancelled,
+    RunError,
+    RunFinished,
     RunId,
-    Snapshot,
     Start,
     Started,
     State,
-    ToolCompleted,
-    ToolFailed,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallStarted,
+    ToolErrored,
     ToolsCompleted,
     ToolsProposed,
-    ToolStarted,
+    ToolSucceeded,
+    ToolUsed,
     TurnCompleted,
-    Turned,
-    Used,
-    Worked,
+    TurnFinished,
 )
 
 NOBODY, RUN, OTHER = RunId(""), RunId("run"), RunId("other")
 START = Start(prompt="Mend it")
 BEGIN = Begin(RUN, START)
-SNAPSHOT = Snapshot(
+SNAPSHOT = ContextSnapshot(
     context_size=100,
     system_tokens=10,
     tool_tokens=5,
@@ -61,9 +61,9 @@ SNAPSHOT = Snapshot(
     history_budget=50,
     messages=(),
 )
-A, B = (Call(call_id=CallId(name), name="read_file", arguments="{}") for name in "ab")
-BOTH = Turned(snapshot=SNAPSHOT, proposals=(Proposal(call=A, preview="-x"), Proposal(call=B)))
-DONE = Turned(snapshot=SNAPSHOT)
+A, B = (ToolCall(call_id=CallId(name), name="read_file", arguments="{}") for name in "ab")
+BOTH = TurnFinished(snapshot=SNAPSHOT, proposals=(Proposal(call=A, preview="-x"), Proposal(call=B)))
+DONE = TurnFinished(snapshot=SNAPSHOT)
 READY = Ready(session_id="s", agent_name="default", prompt="Mend it", max_turns=2)
 
 
@@ -82,19 +82,19 @@ def last(*given: Input) -> tuple[Output, ...]:
 
 
 def test_a_plain_answer() -> None:
-    _, told = after(BEGIN, READY, Thought("hm"), Text("o"), Text("k"), DONE)
+    _, told = after(BEGIN, READY, ReasoningDelta("hm"), TextDelta("o"), TextDelta("k"), DONE)
     assert told == [
         Prepare(RUN, START),
         Prompted("Mend it"),
         Started(run_id=RUN, session_id="s", agent_name="default"),
         Ask(),
-        Thought("hm"),
-        Text("o"),
-        Text("k"),
+        ReasoningDelta("hm"),
+        TextDelta("o"),
+        TextDelta("k"),
         Answered(content="ok"),
         TurnCompleted(content="ok", reasoning="hm", snapshot=SNAPSHOT),
         ContextUsed(SNAPSHOT),
-        Finished(outcome=Outcome.COMPLETED),
+        RunFinished(outcome=Outcome.COMPLETED),
         Completed(run_id=RUN, content="ok", reasoning="hm"),
     ]
 
@@ -103,12 +103,12 @@ def test_calls_are_done_in_the_models_order_however_they_are_approved() -> None:
     _, told = after(
         BEGIN,
         READY,
-        Text("look"),
+        TextDelta("look"),
         BOTH,
         Approve(B.call_id),
         Approve(A.call_id),
-        Worked(A.call_id, "1"),
-        NotWorked(B.call_id, "2"),
+        ToolSucceeded(A.call_id, "1"),
+        ToolErrored(B.call_id, "2"),
         DONE,
     )
     assert told[5:-4] == [
@@ -116,14 +116,14 @@ def test_calls_are_done_in_the_models_order_however_they_are_approved() -> None:
         TurnCompleted(content="look", reasoning="", snapshot=SNAPSHOT),
         ContextUsed(SNAPSHOT),
         ToolsProposed(BOTH.proposals),
-        ToolStarted(A.call_id),
+        ToolCallStarted(A.call_id),
         Execute(A),
-        Used(call=A, outcome=Outcome.COMPLETED, text="1"),
-        ToolCompleted(A.call_id, "1"),
-        ToolStarted(B.call_id),
+        ToolUsed(call=A, outcome=Outcome.COMPLETED, text="1"),
+        ToolCallCompleted(A.call_id, "1"),
+        ToolCallStarted(B.call_id),
         Execute(B),
-        Used(call=B, outcome=Outcome.FAILED, text="2"),
-        ToolFailed(B.call_id, "2"),
+        ToolUsed(call=B, outcome=Outcome.FAILED, text="2"),
+        ToolCallFailed(B.call_id, "2"),
         ToolsCompleted(),
         Ask(),
         Answered(content=""),
@@ -133,41 +133,41 @@ def test_calls_are_done_in_the_models_order_however_they_are_approved() -> None:
 
 def test_a_denied_call_ends_the_run_once_its_siblings_are_done() -> None:
     begun = (BEGIN, READY, BOTH, Deny(A.call_id, "not here"), Approve(B.call_id))
-    assert last(*begun[:-1]) == (Used(call=A, outcome=Outcome.DENIED, text="denied: not here"),)
-    assert last(*begun) == (ToolStarted(B.call_id), Execute(B))
-    assert last(*begun, Worked(B.call_id, "2")) == (
-        Used(call=B, outcome=Outcome.COMPLETED, text="2"),
-        ToolCompleted(B.call_id, "2"),
+    assert last(*begun[:-1]) == (ToolUsed(call=A, outcome=Outcome.DENIED, text="denied: not here"),)
+    assert last(*begun) == (ToolCallStarted(B.call_id), Execute(B))
+    assert last(*begun, ToolSucceeded(B.call_id, "2")) == (
+        ToolUsed(call=B, outcome=Outcome.COMPLETED, text="2"),
+        ToolCallCompleted(B.call_id, "2"),
         ToolsCompleted(),
-        Finished(outcome=Outcome.DENIED),
+        RunFinished(outcome=Outcome.DENIED),
         RunCancelled(RUN),
     )
 
 
-@pytest.mark.parametrize("end", [Cancel(), Broken("no power")])
-def test_an_early_end_leaves_no_call_without_a_result(end: Cancel | Broken) -> None:
+@pytest.mark.parametrize("end", [Cancel(), RunError("no power")])
+def test_an_early_end_leaves_no_call_without_a_result(end: Cancel | RunError) -> None:
     told = last(BEGIN, READY, BOTH, Approve(A.call_id), end)
     assert told[:3] == (
-        Halting(),
-        Used(call=A, outcome=Outcome.CANCELLED, text=machine.STOPPED),
-        Used(call=B, outcome=Outcome.CANCELLED, text=machine.NOT_RUN),
+        Abort(),
+        ToolUsed(call=A, outcome=Outcome.CANCELLED, text=machine.STOPPED),
+        ToolUsed(call=B, outcome=Outcome.CANCELLED, text=machine.NOT_RUN),
     )
     assert told[3:] == (
-        (Finished(outcome=Outcome.CANCELLED), RunCancelled(RUN))
+        (RunFinished(outcome=Outcome.CANCELLED), RunCancelled(RUN))
         if isinstance(end, Cancel)
-        else (Finished(outcome=Outcome.FAILED, error="no power"), Failed(RUN, "no power"))
+        else (RunFinished(outcome=Outcome.FAILED, error="no power"), Failed(RUN, "no power"))
     )
 
 
 def test_what_was_said_before_a_cancel_is_remembered_as_cut() -> None:
-    told = last(BEGIN, READY, Text("half a"), Cancel())
-    assert told[:2] == (Halting(), Answered(content="half a", whole=False))
+    told = last(BEGIN, READY, TextDelta("half a"), Cancel())
+    assert told[:2] == (Abort(), Answered(content="half a", whole=False))
 
 
 def test_a_second_start_fails_and_the_first_goes_on() -> None:
     second = Begin(OTHER, START)
     assert last(BEGIN, READY, second) == (Failed(OTHER, machine.SECOND_START),)
-    _, told = after(BEGIN, second, READY, second, Text("ok"), second, DONE)
+    _, told = after(BEGIN, second, READY, second, TextDelta("ok"), second, DONE)
     assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
     assert last(BEGIN, READY, DONE, second) == ()
 
@@ -180,13 +180,13 @@ def test_the_first_command_must_be_a_start(first: Input) -> None:
 
 
 def test_what_cannot_be_prepared_leaves_no_trace() -> None:
-    _, told = after(BEGIN, Broken("there is no agent 'x'"))
-    assert told == [Prepare(RUN, START), Halting(), Failed(RUN, "there is no agent 'x'")]
+    _, told = after(BEGIN, RunError("there is no agent 'x'"))
+    assert told == [Prepare(RUN, START), Abort(), Failed(RUN, "there is no agent 'x'")]
 
 
 def test_an_endless_loop_of_tools_is_stopped_by_the_limit_of_turns() -> None:
     turn = (BOTH, Approve(A.call_id), Approve(B.call_id))
-    work = (Worked(A.call_id, "1"), Worked(B.call_id, "2"))
+    work = (ToolSucceeded(A.call_id, "1"), ToolSucceeded(B.call_id, "2"))
     _, told = after(BEGIN, READY, *turn, *work, *turn, *work)
     end = told[-1]
     assert isinstance(end, Failed)
@@ -195,17 +195,19 @@ def test_an_endless_loop_of_tools_is_stopped_by_the_limit_of_turns() -> None:
 
 
 def test_a_client_that_has_hung_up_gets_its_answer_and_decides_nothing() -> None:
-    _, told = after(BEGIN, READY, HungUp(), Text("ok"), DONE)
+    _, told = after(BEGIN, READY, InputClosed(), TextDelta("ok"), DONE)
     assert told[-1] == Completed(run_id=RUN, content="ok", reasoning="")
     denied = [
-        Used(call=call, outcome=Outcome.DENIED, text=f"denied: {machine.NOBODY_LEFT}")
+        ToolUsed(call=call, outcome=Outcome.DENIED, text=f"denied: {machine.NOBODY_LEFT}")
         for call in (A, B)
     ]
-    end = [ToolsCompleted(), Finished(outcome=Outcome.DENIED), RunCancelled(RUN)]
-    assert after(BEGIN, READY, HungUp(), BOTH)[1][-5:] == [*denied, *end]
-    assert after(BEGIN, READY, BOTH, HungUp())[1][-5:] == [*denied, *end]
-    went_on = after(BEGIN, READY, BOTH, Approve(A.call_id), HungUp(), Worked(A.call_id, "1"))[1]
-    assert ToolCompleted(A.call_id, "1") in went_on
+    end = [ToolsCompleted(), RunFinished(outcome=Outcome.DENIED), RunCancelled(RUN)]
+    assert after(BEGIN, READY, InputClosed(), BOTH)[1][-5:] == [*denied, *end]
+    assert after(BEGIN, READY, BOTH, InputClosed())[1][-5:] == [*denied, *end]
+    went_on = after(
+        BEGIN, READY, BOTH, Approve(A.call_id), InputClosed(), ToolSucceeded(A.call_id, "1")
+    )[1]
+    assert ToolCallCompleted(A.call_id, "1") in went_on
     assert went_on[-4:] == [denied[1], *end]
 
 
@@ -230,9 +232,9 @@ ALPHABET: tuple[Input, ...] = (
     BEGIN,
     Begin(OTHER, START),
     READY,
-    Broken("broken"),
-    Text("x"),
-    Thought("y"),
+    RunError("broken"),
+    TextDelta("x"),
+    ReasoningDelta("y"),
     BOTH,
     DONE,
     Approve(A.call_id),
@@ -240,10 +242,10 @@ ALPHABET: tuple[Input, ...] = (
     Approve(CallId("unknown")),
     Deny(A.call_id, "no"),
     Deny(B.call_id, "no"),
-    Worked(A.call_id, "out"),
-    NotWorked(B.call_id, "error"),
-    Worked(B.call_id, "out"),
-    HungUp(),
+    ToolSucceeded(A.call_id, "out"),
+    ToolErrored(B.call_id, "error"),
+    ToolSucceeded(B.call_id, "out"),
+    InputClosed(),
     Cancel(),
 )
 
@@ -276,7 +278,7 @@ def watched(seen: Seen, given: Input, outputs: tuple[Output, ...]) -> Seen:
         seen = replace(seen, approved=seen.approved | ({given.call_id} & seen.proposed))
     if isinstance(given, Deny) and given.call_id not in seen.approved:
         seen = replace(seen, denied=seen.denied | ({given.call_id} & seen.proposed))
-    if isinstance(given, HungUp) and not seen.ended:
+    if isinstance(given, InputClosed) and not seen.ended:
         seen = replace(seen, alone=True, denied=seen.denied | (seen.proposed - seen.approved))
     for each in outputs:
         assert not seen.ended, "something after the end"
@@ -300,7 +302,7 @@ def one_more(seen: Seen, output: Output) -> Seen:
             assert seen.prompted
             assert not seen.started
             return replace(seen, started=True)
-        case Text() | Thought() | ContextUsed() | ToolsCompleted():
+        case TextDelta() | ReasoningDelta() | ContextUsed() | ToolsCompleted():
             assert seen.started
             return seen
         case TurnCompleted():
@@ -312,25 +314,25 @@ def one_more(seen: Seen, output: Output) -> Seen:
             names = frozenset(each.call.call_id for each in output.proposals)
             assert names == set(seen.open)
             return replace(seen, proposed=names, denied=names if seen.alone else frozenset())
-        case ToolStarted():
+        case ToolCallStarted():
             assert output.call_id == seen.open[0], "out of the model's order"
             return seen
         case Execute():
             assert output.call.call_id in seen.approved, "not approved"
             assert not seen.asked, "two things at once"
             return replace(seen, asked=True)
-        case ToolCompleted() | ToolFailed():
+        case ToolCallCompleted() | ToolCallFailed():
             return replace(seen, asked=False)
-        case Used():
+        case ToolUsed():
             assert output.call.call_id == seen.open[0], "out of the model's order"
             if output.outcome in (Outcome.COMPLETED, Outcome.FAILED):
                 assert output.call.call_id in seen.approved
             if output.outcome is Outcome.DENIED:
                 assert output.call.call_id in seen.denied
             return replace(seen, open=seen.open[1:])
-        case Halting():
+        case Abort():
             return replace(seen, asked=False)
-        case Finished():
+        case RunFinished():
             assert seen.prompted
             assert not seen.finished
             assert not seen.open, "a call without a result"

@@ -13,7 +13,7 @@ import pytest
 
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.scanner import DEPTH
-from agent_memory.features.secrets.adapters.wrappings import Edit, View, around
+from agent_memory.features.secrets.adapters.wrappings import TextEdit, View, keep_wrapped_lines
 from agent_memory.kernel.errors import ContentBlocked
 from bench.secret_values import (
     LINE_WRAPPINGS,
@@ -196,14 +196,14 @@ def test_what_is_wrapped_and_no_secret_stays(cleaner: Re2Filter, text: str) -> N
 class TestViews:
     def test_lines_that_follow_one_another_have_no_gap_between_them(self) -> None:
         data = b"plain\n\x1b[2mone\n\x1b[2mtwo\nplain\nplain"
-        edits = [Edit(6, 10, b""), Edit(14, 18, b"")]
-        view = View(data, around(data, edits))
+        edits = [TextEdit(6, 10, b""), TextEdit(14, 18, b"")]
+        view = View(data, keep_wrapped_lines(data, edits))
         at = view.data.index(b"one\ntwo\n")
         assert not view.has_gap(at, at + 8)
         assert view.locate(at, at + 8) == (10, 22)
 
     def test_a_range_leads_back_to_what_it_came_from(self) -> None:
-        view = View(b"abXXcdYYef", [Edit(2, 4, b""), Edit(6, 8, b"+")])
+        view = View(b"abXXcdYYef", [TextEdit(2, 4, b""), TextEdit(6, 8, b"+")])
         assert view.data == b"abcd+ef"
         assert view.locate(0, 2) == (0, 2)
         assert view.locate(1, 3) == (1, 5)
@@ -211,6 +211,6 @@ class TestViews:
         assert view.locate(3, 6) == (5, 9)
 
     def test_a_gap_is_known(self) -> None:
-        view = View(b"abXXcd", [Edit(2, 4, None)])
+        view = View(b"abXXcd", [TextEdit(2, 4, None)])
         assert view.has_gap(1, len(view.data) - 1)
         assert not view.has_gap(0, 2)

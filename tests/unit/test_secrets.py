@@ -11,7 +11,7 @@ import pytest
 
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.model import secrets
-from agent_memory.features.secrets.model.secrets import Finding, Incident, Mode
+from agent_memory.features.secrets.model.secrets import Finding, Incident, SecretsMode
 from agent_memory.kernel.errors import ConfigError, ContentBlocked
 
 ALNUM = string.ascii_letters + string.digits
@@ -225,8 +225,10 @@ class TestPrivateKeys:
 
 class TestAtAGlance:
     def test_ordinary_texts_pass_together(self, cleaner: Re2Filter) -> None:
-        assert cleaner.passes([])
-        assert cleaner.passes(["def add(a, b):\n    return a + b", "project=/srv/shop", "", "é🔑"])
+        assert cleaner.is_clean([])
+        assert cleaner.is_clean(
+            ["def add(a, b):\n    return a + b", "project=/srv/shop", "", "é🔑"]
+        )
 
     @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
     @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ class TestAtAGlance:
     def test_a_token_among_others_does_not(
         self, cleaner: Re2Filter, token: str, around: tuple[str, ...]
     ) -> None:
-        assert not cleaner.passes([text.format(token) for text in around])
+        assert not cleaner.is_clean([text.format(token) for text in around])
 
     @pytest.mark.parametrize(
         "secret",
@@ -248,14 +250,14 @@ class TestAtAGlance:
         ],
     )
     def test_nor_does_any_other_secret(self, cleaner: Re2Filter, secret: str) -> None:
-        assert not cleaner.passes(["word", secret, "word"])
+        assert not cleaner.is_clean(["word", secret, "word"])
 
     def test_a_text_with_a_marker_is_searched_piece_by_piece(self, cleaner: Re2Filter) -> None:
-        assert not cleaner.passes(["x", "word[REDACTED:token]word"])
+        assert not cleaner.is_clean(["x", "word[REDACTED:token]word"])
 
     def test_much_text_is_left_to_a_closer_look(self, cleaner: Re2Filter) -> None:
-        assert cleaner.passes(["word " * 100])
-        assert not cleaner.passes(["word " * 100_000])
+        assert cleaner.is_clean(["word " * 100])
+        assert not cleaner.is_clean(["word " * 100_000])
 
     def test_a_filter_that_fails_blocks(self) -> None:
         class Broken(Re2Filter):
@@ -263,7 +265,7 @@ class TestAtAGlance:
                 raise RuntimeError(len(lines))
 
         with pytest.raises(ContentBlocked, match="failed"):
-            Broken(mode="warn").passes(["anything"])
+            Broken(mode="warn").is_clean(["anything"])
 
 
 class TestModes:
@@ -279,8 +281,8 @@ class TestModes:
             ("warn", secrets.PRIVATE_KEY, "kept"),
         ],
     )
-    def test_what_becomes_of_a_finding(self, mode: Mode, kind: str, outcome: str) -> None:
-        assert secrets.outcome(kind, mode) == outcome
+    def test_what_becomes_of_a_finding(self, mode: SecretsMode, kind: str, outcome: str) -> None:
+        assert secrets.decide_outcome(kind, mode) == outcome
 
     def test_block_refuses_the_text_and_does_not_tell_the_secret(self) -> None:
         with pytest.raises(ContentBlocked) as caught:

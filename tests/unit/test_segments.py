@@ -4,12 +4,12 @@ import pytest
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.toc.model import segments
-from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 
 MINUTE = 60_000
 START = 1_769_783_400_000  # 2026-01-30 14:30
-RULES = Rules()
+RULES = SegmentRules()
 
 
 def event(
@@ -31,7 +31,7 @@ def event(
     )
 
 
-def cut(*events: Event, rules: Rules = RULES) -> list[Segment]:
+def cut(*events: Event, rules: SegmentRules = RULES) -> list[Segment]:
     return segments.cut(events, rules)
 
 
@@ -68,7 +68,7 @@ class TestPauses:
         assert sizes(event(0), event(20), event(40), event(60)) == [4]
 
     def test_the_length_of_a_pause_is_a_setting(self) -> None:
-        rules = Rules(time_gap_ms=MINUTE)
+        rules = SegmentRules(time_gap_ms=MINUTE)
         assert [each.count for each in cut(event(0), event(1), rules=rules)] == [1, 1]
 
 
@@ -109,7 +109,7 @@ class TestSessionEnd:
 
 class TestOverlap:
     def names(self, *before: Event) -> list[str]:
-        return [each.event_id for each in segments.overlap(before, RULES)]
+        return [each.event_id for each in segments.select_overlap(before, RULES)]
 
     def test_it_reaches_five_minutes_back_from_the_last_event(self) -> None:
         before = [event(0, name="a"), event(0.001, name="b"), event(3, name="c")]
@@ -151,5 +151,5 @@ class TestSegments:
 
     def test_two_are_in_the_same_run_if_no_pause_lies_between(self) -> None:
         first, second, third = cut(event(0, tokens=4_096), event(29, tokens=4_096), event(59))
-        assert segments.same_run(first, second, RULES)
-        assert not segments.same_run(second, third, RULES)
+        assert segments.is_same_run(first, second, RULES)
+        assert not segments.is_same_run(second, third, RULES)

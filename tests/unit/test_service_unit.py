@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_memory.interfaces.cli import service_unit
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.service_unit import Unit
 
 DAEMON = [
@@ -45,7 +45,7 @@ def unit(
     config_file: Path | None = None,
     **environ: str,
 ) -> Unit:
-    call = Call(
+    call = CommandCall(
         program="memory-daemon",
         arguments=("service", "install"),
         cwd=Path("/"),

@@ -10,7 +10,7 @@ from agent_memory.features.knowledge.model.procedures import Chain, Step
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model.events import Event
 from agent_memory.kernel.ids import Millis
-from tests.sessions_told import START, STEP, THUMBNAILS, told
+from tests.sessions_told import START, STEP, THUMBNAILS, build_session
 
 OWNER = "local:ann"
 NOW = Millis(START + 10**9)
@@ -20,32 +20,32 @@ def known(events: list[Event]) -> Session:
     found: Session | None = None
     for event in events:
         assert sessions.follows(found, event)
-        found = sessions.continued(found, event, OWNER)
+        found = sessions.add_event(found, event, OWNER)
     assert found is not None
     return found
 
 
 def episode_of(session: Session, before: Episode | None = None, now: Millis = NOW) -> Episode:
-    found = sessions.episode(session, before, now)
+    found = sessions.build_episode(session, before, now)
     assert found is not None
     return found
 
 
 def episode(*lines: tuple[str, str], agent: str = "claude-code") -> Episode:
-    return episode_of(known(told("s", lines, agent=agent)))
+    return episode_of(known(build_session("s", lines, agent=agent)))
 
 
 def chains(*lines: tuple[str, str]) -> dict[tuple[str, ...], tuple[int, int]]:
-    found = known(told("s", lines)).chains.values()
+    found = known(build_session("s", lines)).chains.values()
     return {tally.steps: (tally.used, tally.succeeded) for tally in found}
 
 
 class TestEpisodes:
     def test_a_whole_session(self) -> None:
-        found = episode_of(known(told("s", THUMBNAILS)))
+        found = episode_of(known(build_session("s", THUMBNAILS)))
         assert found.summary == "The thumbnail of a rotated picture lies on its side."
         assert (found.success, found.error_code, found.trigger_type) == (True, None, "chat")
-        assert (found.agent_id, found.user_id) == ("claude-code", users.id_of(OWNER))
+        assert (found.agent_id, found.user_id) == ("claude-code", users.derive_id(OWNER))
         assert (found.started_ms, found.duration_ms) == (START, STEP * (len(THUMBNAILS) - 1))
 
     def test_a_prompt_that_nobody_answers(self) -> None:
@@ -70,17 +70,17 @@ class TestEpisodes:
         assert found.success
 
     def test_one_of_a_subagent(self) -> None:
-        events = told("main/helper", [("subagent", ""), ("assistant", "Found it.")])
+        events = build_session("main/helper", [("subagent", ""), ("assistant", "Found it.")])
         assert episode_of(known(events)).trigger_type == "subagent"
 
     def test_who_talks_with_no_agent_of_this_machine_is_not_its_owner(self) -> None:
         assert episode(("user", "Hello"), agent="").user_id is None
 
     def test_who_an_event_names_is_the_user(self) -> None:
-        events = told("s", [("user", "Hello")], user_id="telegram:42", speaker="Bo")
+        events = build_session("s", [("user", "Hello")], user_id="telegram:42", speaker="Bo")
         found = known(events)
         assert (found.user, found.speaker) == ("telegram:42", "Bo")
-        assert users.met(found.user, NOW).telegram_id == "42"
+        assert users.create_user(found.user, NOW).telegram_id == "42"
 
     def test_what_someone_has_set_stays_when_the_session_goes_on(self) -> None:
         before = replace(
@@ -88,7 +88,9 @@ class TestEpisodes:
             summary="A short one",
             fixed=frozenset({"summary"}),
         )
-        longer = known(told("s", [("user", "Fix it"), ("assistant", "Done"), ("user", "More")]))
+        longer = known(
+            build_session("s", [("user", "Fix it"), ("assistant", "Done"), ("user", "More")])
+        )
         after = episode_of(longer, before, Millis(NOW + 1))
         assert (after.summary, after.success, after.created_ms) == ("A short one", False, NOW)
 
@@ -132,9 +134,9 @@ class TestChains:
     def test_what_goes_on_without_end_does_not_pile_up(self) -> None:
         steps: tuple[Step, ...] = ()
         for number in range(1_000):
-            steps = procedures.joined(steps, Step(tool=f"tool{number % 2}"))
+            steps = procedures.append_step(steps, Step(tool=f"tool{number % 2}"))
         assert len(steps) <= procedures.MAX_STEPS + 1
-        assert procedures.chained(steps) == ()
+        assert procedures.name_steps(steps) == ()
 
     def test_one_step_is_no_chain_and_very_many_are_none(self) -> None:
         assert chains(("Read", "x"), ("stop", "")) == {}
@@ -156,8 +158,8 @@ class TestChains:
         ],
     )
     def test_of_a_command_only_what_it_is_called_is_kept(self, asked: str, step: str) -> None:
-        (event,) = told("s", [("Bash", f"Bash: {asked}\nout")])
-        found = procedures.step(event)
+        (event,) = build_session("s", [("Bash", f"Bash: {asked}\nout")])
+        found = procedures.parse_step(event)
         assert found is not None
         assert found.name == step
 
@@ -175,19 +177,19 @@ class TestChains:
         ],
     )
     def test_a_result_tells_whether_it_failed(self, result: str, failed: bool) -> None:
-        (event,) = told("s", [("Bash", f"Bash: x\n{result}")])
-        assert procedures.failed(event) is failed
+        (event,) = build_session("s", [("Bash", f"Bash: x\n{result}")])
+        assert procedures.has_failed(event) is failed
 
     def test_so_does_the_agent(self) -> None:
-        (event,) = told("s", [("Bash", "Bash: x")], error="true")
-        assert procedures.step(event) == Step(tool="Bash", command="x", failed=True)
+        (event,) = build_session("s", [("Bash", "Bash: x")], error="true")
+        assert procedures.parse_step(event) == Step(tool="Bash", command="x", failed=True)
 
 
 class TestProcedures:
     def chain(self, used: int, succeeded: int) -> Chain:
         steps = ("Read", "Edit", "Bash pytest")
         return Chain(
-            id=procedures.chain_id("codex", steps),
+            id=procedures.derive_chain_id("codex", steps),
             agent_id="codex",
             steps=steps,
             used=used,
@@ -196,8 +198,8 @@ class TestProcedures:
         )
 
     def test_what_was_done_three_times_is_one(self) -> None:
-        assert procedures.learned(self.chain(2, 2), None) is None
-        found = procedures.learned(self.chain(3, 2), None)
+        assert procedures.derive_procedure(self.chain(2, 2), None) is None
+        found = procedures.derive_procedure(self.chain(3, 2), None)
         assert found is not None
         assert (found.name, found.description) == (
             "read_edit_pytest",
@@ -207,22 +209,22 @@ class TestProcedures:
         assert found.success_rate == pytest.approx(2 / 3)
 
     def test_one_that_mostly_fails_is_no_longer_active(self) -> None:
-        failing = procedures.learned(self.chain(5, 1), None)
+        failing = procedures.derive_procedure(self.chain(5, 1), None)
         assert failing is not None
         assert not failing.is_active
-        mended = procedures.learned(self.chain(12, 8), failing)
+        mended = procedures.derive_procedure(self.chain(12, 8), failing)
         assert mended is not None
         assert mended.is_active
 
     def test_what_someone_has_set_stays(self) -> None:
-        found = procedures.learned(self.chain(3, 3), None)
+        found = procedures.derive_procedure(self.chain(3, 3), None)
         assert found is not None
         off = replace(found, is_active=False, name="mine", fixed=frozenset({"is_active", "name"}))
-        after = procedures.learned(self.chain(4, 4), off)
+        after = procedures.derive_procedure(self.chain(4, 4), off)
         assert after is not None
         assert (after.is_active, after.name, after.times_used) == (False, "mine", 4)
 
     def test_the_rate_of_what_was_never_used_is_a_half(self) -> None:
-        found = procedures.learned(self.chain(3, 3), None)
+        found = procedures.derive_procedure(self.chain(3, 3), None)
         assert found is not None
         assert replace(found, times_used=0, times_succeeded=0).success_rate == 0.5

@@ -16,18 +16,18 @@ def written(body: str, front: str = "name: fix\ndescription: Fixes things") -> s
 
 
 def rendered(body: str, arguments: str = "") -> str:
-    return skills.rendered(Skill(name="fix", description="", body=body), arguments)
+    return skills.render_skill(Skill(name="fix", description="", body=body), arguments)
 
 
 def wrong(text: str, name: str = "fix") -> str:
     with pytest.raises(ConfigError) as told:
-        skills.parsed(name, text)
+        skills.parse_skill(name, text)
     return str(told.value)
 
 
 class TestFiles:
     def test_a_skill(self) -> None:
-        assert skills.parsed("fix", written("Fix $1.\n\nThen test.")) == Skill(
+        assert skills.parse_skill("fix", written("Fix $1.\n\nThen test.")) == Skill(
             name="fix", description="Fixes things", body="Fix $1.\n\nThen test."
         )
 
@@ -44,10 +44,10 @@ class TestFiles:
         ],
     )
     def test_fronts_that_are_understood(self, front: str, description: str) -> None:
-        assert skills.parsed("fix", written("Do it.", front)).description == description
+        assert skills.parse_skill("fix", written("Do it.", front)).description == description
 
     def test_lines_may_end_as_on_windows(self) -> None:
-        found = skills.parsed("fix", "\ufeff" + written("One\nTwo").replace("\n", "\r\n"))
+        found = skills.parse_skill("fix", "\ufeff" + written("One\nTwo").replace("\n", "\r\n"))
         assert (found.description, found.body) == ("Fixes things", "One\nTwo")
 
     @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ class TestFiles:
     def test_whatever_stands_in_a_file_is_read_or_refused(self, text: str) -> None:
         for each in (text, written(text), written("Do", text)):
             with suppress(ConfigError):
-                assert skills.parsed("fix", each).body
+                assert skills.parse_skill("fix", each).body
 
 
 class TestArguments:

@@ -3,14 +3,14 @@
 import pytest
 
 from agent_memory.kernel import tracing
-from agent_memory.kernel.tracing import Trace
+from agent_memory.kernel.tracing import TraceContext
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 def test_a_callers_trace_is_continued() -> None:
-    found = tracing.of_parent(f"00-{TRACE}-{PARENT}-01")
-    assert found == Trace(trace_id=TRACE, parent_id=PARENT)
+    found = tracing.parse_traceparent(f"00-{TRACE}-{PARENT}-01")
+    assert found == TraceContext(trace_id=TRACE, parent_id=PARENT)
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,19 @@ def test_a_callers_trace_is_continued() -> None:
     ],
 )
 def test_what_cannot_be_read_is_none(wrong: str) -> None:
-    assert tracing.of_parent(wrong) is None
+    assert tracing.parse_traceparent(wrong) is None
 
 
 def test_a_sessions_own_id_is_its_trace_where_it_can_be() -> None:
     session = "4BF92F35-77B3-4DA6-A3CE-929D0E0E4736"
-    assert tracing.of_name(session).trace_id == TRACE
+    assert tracing.from_name(session).trace_id == TRACE
 
 
 @pytest.mark.parametrize("name", ["lantern-retry", "", "0" * 32, "s\ud800", "x" * 300])
 def test_any_other_name_gives_one_that_is_always_the_same(name: str) -> None:
-    found = tracing.of_name(name)
-    assert found == tracing.of_name(name)
+    found = tracing.from_name(name)
+    assert found == tracing.from_name(name)
     assert len(found.trace_id) == 32
     assert len(found.parent_id) == 16
     assert int(found.trace_id, 16)
-    assert found.trace_id != tracing.of_name(name + "x").trace_id
+    assert found.trace_id != tracing.from_name(name + "x").trace_id

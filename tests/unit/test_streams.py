@@ -9,18 +9,18 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from agent_memory.config import Streaming
+from agent_memory.config import StreamingSettings
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
-from agent_memory.features.streaming.services.change_feed import Changes
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.http import long_running, sse, streams
-from agent_memory.interfaces.http.connection_limit import Seats
-from agent_memory.interfaces.http.dependencies import Parts
-from agent_memory.interfaces.http.long_running import Done, Errands
+from agent_memory.interfaces.http.connection_limit import ConnectionLimit
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.long_running import OnProgress, SseTaskRunner
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from tests.contract.stores import memory as in_memory
@@ -30,22 +30,25 @@ SOON = 0.05
 
 
 def test_events_are_lines_that_a_browser_understands() -> None:
-    assert sse.json("event", {"a": "x\ny"}, "7") == b'id: 7\nevent: event\ndata: {"a":"x\\ny"}\n\n'
-    assert sse.text("start", "{}") == b"event: start\ndata: {}\n\n"
+    assert (
+        sse.format_json_event("event", {"a": "x\ny"}, "7")
+        == b'id: 7\nevent: event\ndata: {"a":"x\\ny"}\n\n'
+    )
+    assert sse.format_event("start", "{}") == b"event: start\ndata: {}\n\n"
 
 
 class TestErrands:
     def test_progress_is_told_while_the_work_runs(self) -> None:
         seen = threading.Event()
 
-        def work(done: Done) -> Mapping[str, Any]:
+        def work(done: OnProgress) -> Mapping[str, Any]:
             done("baking", 1, 3)
             assert seen.wait(SECONDS)  # it goes on only once that was told
             return {"success": True}
 
         async def watch() -> list[bytes]:
             told = []
-            async for each in Errands(SECONDS).run("bake", {}, work):
+            async for each in SseTaskRunner(SECONDS).run("bake", {}, work):
                 told.append(each)
                 if b"progress" in each:
                     seen.set()
@@ -54,12 +57,12 @@ class TestErrands:
         start, progress, complete = asyncio.run(watch())
         assert start.startswith(b"event: start")
         assert b'{"phase":"baking","current":1,"total":3,"message":"Baking: 1 of 3"}' in progress
-        assert complete == sse.json("complete", {"success": True})
+        assert complete == sse.format_json_event("complete", {"success": True})
 
     def test_one_that_is_left_is_cancelled_and_keeps_its_turn_until_it_has_ended(self) -> None:
         left, ended = threading.Event(), threading.Event()
 
-        def endless(done: Done) -> Mapping[str, Any]:
+        def endless(done: OnProgress) -> Mapping[str, Any]:
             try:
                 assert left.wait(SECONDS)
                 while True:
@@ -68,7 +71,7 @@ class TestErrands:
                 ended.set()
 
         async def watch() -> bool:
-            running = Errands(SOON)
+            running = SseTaskRunner(SOON)
             begun = [running.run("bake", {}, endless) for _ in range(long_running.AT_ONCE)]
             for each in begun:
                 await anext(each)  # its start
@@ -84,11 +87,11 @@ class TestErrands:
         assert ended.wait(SECONDS)
 
     def test_what_fails_is_told(self) -> None:
-        def broken(_: Done) -> Mapping[str, Any]:
+        def broken(_: OnProgress) -> Mapping[str, Any]:
             raise InvalidInput("no flour")
 
         async def watch() -> list[bytes]:
-            return [each async for each in Errands(SECONDS).run("bake", {}, broken)]
+            return [each async for each in SseTaskRunner(SECONDS).run("bake", {}, broken)]
 
         _, told = asyncio.run(watch())
         assert told.startswith(
@@ -113,9 +116,9 @@ class TestSending:
                 await asyncio.Event().wait()
 
         async def run() -> bool:
-            seats = Seats("SSE", 1)
+            seats = ConnectionLimit("SSE", 1)
             await sse.EventStream(seats, endless(), send_seconds=SOON)({}, _forever, frozen)
-            with seats.taken() as free:
+            with seats.acquire() as free:
                 return free
 
         assert asyncio.run(run())
@@ -137,7 +140,7 @@ class TestSending:
         async def taken(_: MutableMapping[str, Any]) -> None:
             pass
 
-        asyncio.run(_call(sse.EventStream(Seats("SSE", 1), quiet()), gone, taken))
+        asyncio.run(_call(sse.EventStream(ConnectionLimit("SSE", 1), quiet()), gone, taken))
         assert closed == ["closed"]
 
 
@@ -158,16 +161,16 @@ def test_a_stream_that_cannot_go_on_says_so() -> None:
 async def _gone() -> None:
     store = in_memory(Path())
     log, outbox = StoredEventLog(store), StoredOutbox(store)
-    changes = Changes(log, outbox, StoredMemories(store), wire.record_text)
+    changes = ChangeFeed(log, outbox, StoredMemories(store), wire.record_text)
     log.append([_event(str(number)) for number in range(5)]).result(SECONDS)
     outbox.trim(3)
     bridge = Bridge()
     # What else there is, is not used here.
-    parts: dict[str, Any] = dict.fromkeys(Parts.__slots__)
-    parts |= {"changes": changes, "bridge": bridge, "streaming": Streaming()}
-    parts |= {"sse": Seats("SSE", 5), "environ": {}}
+    parts: dict[str, Any] = dict.fromkeys(HttpDependencies.__slots__)
+    parts |= {"changes": changes, "bridge": bridge, "streaming": StreamingSettings()}
+    parts |= {"sse": ConnectionLimit("SSE", 5), "environ": {}}
     api = FastAPI()
-    api.include_router(streams.router(Parts(**parts)))
+    api.include_router(streams.build_router(HttpDependencies(**parts)))
     transport = httpx.ASGITransport(api)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         for since, status in ((2, 410), (3, 200)):

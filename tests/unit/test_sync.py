@@ -17,14 +17,18 @@ from agent_memory.features.memories.adapters.memory_store import (
 )
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.features.memories.services.capture import Capture
-from agent_memory.features.memories.services.editing import Curation, Edit
-from agent_memory.features.memories.services.note_writer import NoteWriting
-from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
-from agent_memory.features.memories.services.sync import Sync, Synced, Wanted
+from agent_memory.features.memories.services.editing import MemoryEdit, MemoryEditor
+from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.features.memories.services.project_resolver import (
+    Caller,
+    OrgRepository,
+    ProjectResolver,
+)
+from agent_memory.features.memories.services.sync import Sync, SyncOptions, SyncResult
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, RemoteUnavailable
@@ -33,7 +37,7 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests import git_repositories
 from tests.contract.stores import unexpected
-from tests.git_repositories import AT, Repository, cloned, made, over_ssh
+from tests.git_repositories import AT, Repository, clone_repository, make_repository, route_over_ssh
 
 REF = "refs/notes/mem/decisions"
 TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
@@ -61,30 +65,33 @@ class Machine:
         self.queue = StoredNoteQueue(store)
         projects = StoredProjects(store)
         repositories = GitRepositories(repository.folder.parent / f"{repository.folder.name}.data")
-        self.workplaces = Workplaces(
-            repositories=repositories, projects=projects, shared=Shared(), secrets=PassThrough()
+        self.workplaces = ProjectResolver(
+            repositories=repositories,
+            projects=projects,
+            shared=OrgRepository(),
+            secrets=PassThrough(),
         )
         self.trouble: list[tuple[Home, AgentMemoryError]] = []
-        self.notes = NoteWriting(
+        self.notes = NoteWriter(
             memories=self.memories,
             queue=self.queue,
             repositories=repositories,
-            trouble=lambda home, exc: self.trouble.append((home, exc)),
+            on_failure=lambda home, exc: self.trouble.append((home, exc)),
         )
         self.capturing = Capture(
             memories=self.memories,
             log=StoredEventLog(store),
             secrets=secrets,
             clock=clock,
-            captured=lambda: None,
+            on_capture=lambda: None,
         )
-        self.curation = Curation(
+        self.curation = MemoryEditor(
             memories=self.memories,
             uses=StoredUses(store),
             workplaces=self.workplaces,
             capture=self.capturing,
             clock=clock,
-            changed=lambda: None,
+            on_change=lambda: None,
         )
         self.imports = 0
         self.syncing = Sync(
@@ -94,33 +101,33 @@ class Machine:
             notes=self.notes,
             secrets=secrets,
             clock=clock,
-            imported=self._imported,
+            on_import=self._imported,
         )
         self.phases: list[str] = []
 
     @property
-    def here(self) -> Place:
+    def here(self) -> MemoryLocation:
         folder = str(self.repository.folder)
-        return self.workplaces.here(Caller(folder=folder, environ={"HOME": "/"}))
+        return self.workplaces.resolve_folder(Caller(folder=folder, environ={"HOME": "/"}))
 
     def capture(self, summary: str, content: str = "", *tags: str) -> Memory:
         draft = Draft(namespace="decisions", summary=summary, content=content, tags=frozenset(tags))
         return self.capturing.capture(draft, self.here).memory
 
-    def move(self, memory: Memory, status: Status) -> None:
-        self.curation.move(memory, status, self.here)
+    def move(self, memory: Memory, status: MemoryStatus) -> None:
+        self.curation.set_status(memory, status, self.here)
 
     def edit(self, memory: Memory, summary: str) -> None:
-        self.curation.edit(memory, Edit(summary=summary), self.here)
+        self.curation.edit(memory, MemoryEdit(summary=summary), self.here)
 
     def forget(self, memory: Memory) -> None:
         stored = self.memories.get(memory.key)
         assert stored is not None
-        gone = memories.tombstone(stored, Millis(stored.updated_ms + 1))
+        gone = memories.build_tombstone(stored, Millis(stored.updated_ms + 1))
         assert self.memories.write([MemoryChange(stored, gone, self.here.home)]) == [True]
 
-    def sync(self, *, force: bool = False) -> Synced:
-        return self._sync(Wanted(force=force))
+    def sync(self, *, force: bool = False) -> SyncResult:
+        return self._sync(SyncOptions(force=force))
 
     def exchange(
         self,
@@ -129,12 +136,12 @@ class Machine:
         fetch: bool = True,
         push: bool = True,
         variables: Mapping[str, str] | None = None,
-    ) -> Synced:
+    ) -> SyncResult:
         environ = {**self.repository.environ, **(variables or {})}
-        return self._sync(Wanted(fetch=fetch, push=push, remote=remote, environ=environ))
+        return self._sync(SyncOptions(fetch=fetch, push=push, remote=remote, environ=environ))
 
     def stored(self) -> Mapping[MemoryKey, Memory]:
-        found = self.memories.of_domain(self.here.domain, after=None, limit=1000)
+        found = self.memories.list_domain(self.here.domain, after=None, limit=1000)
         return {each.key: each for each in found}
 
     def noted(self) -> Mapping[MemoryKey, Memory]:
@@ -144,12 +151,12 @@ class Machine:
             for line in self.repository.git("ls-tree", "-r", REF).splitlines():
                 text = self.repository.raw("cat-file", "blob", line.split()[2])
                 for part in records.parse(text, self.here.domain, "decisions"):
-                    if isinstance(part, records.Record):
+                    if isinstance(part, records.NoteRecord):
                         assert part.memory.key not in found
                         found[part.memory.key] = part.memory
         return found
 
-    def _sync(self, wanted: Wanted) -> Synced:
+    def _sync(self, wanted: SyncOptions) -> SyncResult:
         return self.syncing.sync(self.here, wanted, lambda phase, *_: self.phases.append(phase))
 
     def _imported(self) -> None:
@@ -170,18 +177,18 @@ def machines(*repositories: Repository, starts: tuple[int, ...] = ()) -> Iterato
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Repository:
-    return cloned(made(tmp_path / "source"), tmp_path / "team.git", "--bare")
+    return clone_repository(make_repository(tmp_path / "source"), tmp_path / "team.git", "--bare")
 
 
 @pytest.fixture
 def ada(remote: Repository, tmp_path: Path) -> Iterator[Machine]:
-    with machines(cloned(remote, tmp_path / "ada")) as (found,):
+    with machines(clone_repository(remote, tmp_path / "ada")) as (found,):
         yield found
 
 
 @pytest.fixture
 def bob(remote: Repository, tmp_path: Path) -> Iterator[Machine]:
-    with machines(cloned(remote, tmp_path / "bob"), starts=(AT + 500,)) as (found,):
+    with machines(clone_repository(remote, tmp_path / "bob"), starts=(AT + 500,)) as (found,):
         yield found
 
 
@@ -231,7 +238,7 @@ class TestLocally:
     def test_what_changed_in_store_and_note_is_merged(self, ada: Machine) -> None:
         memory = ada.capture("Both", "", "mine")
         ada.sync()
-        theirs = memories.changed(memory, Millis(AT + 10_000), tags=frozenset({"theirs"}))
+        theirs = memories.update_fields(memory, Millis(AT + 10_000), tags=frozenset({"theirs"}))
         set_note(ada.repository, records.render(theirs))
         result = ada.sync()
         assert (result.imported, result.written) == (1, 1)
@@ -251,7 +258,7 @@ class TestLocally:
         assert ada.sync().unchanged
 
     def test_before_the_first_commit_they_wait(self, tmp_path: Path) -> None:
-        with machines(made(tmp_path / "new", commits=0)) as (machine,):
+        with machines(make_repository(tmp_path / "new", commits=0)) as (machine,):
             memory = machine.capture("Early")
             assert machine.sync().written == 1
             assert machine.repository.refs() == {}
@@ -287,12 +294,12 @@ class TestProblems:
     def test_a_repository_that_is_gone_holds_up_no_other(self, ada: Machine, bob: Machine) -> None:
         memory = ada.capture("Stays")
         elsewhere = Home(str(bob.repository.folder / "nowhere"))
-        other = memories.changed(memory, Millis(AT + 5), tags=frozenset({"x"}))
+        other = memories.update_fields(memory, Millis(AT + 5), tags=frozenset({"x"}))
         assert ada.memories.write([MemoryChange(memory, other, elsewhere)]) == [True]
         ada.notes.flush()
         assert ada.noted().keys() == {memory.key}
         assert [(home, type(exc)) for home, exc in ada.trouble] == [(elsewhere, GitFailed)]
-        assert ada.queue.homes() == [elsewhere]
+        assert ada.queue.list_homes() == [elsewhere]
 
     def test_notes_that_cannot_be_written_wait(self, ada: Machine) -> None:
         in_the_way = ada.repository.folder / ".git/refs/notes"
@@ -300,11 +307,11 @@ class TestProblems:
         memory = ada.capture("Waits")
         with pytest.raises(GitFailed):
             ada.sync()
-        assert len(ada.queue.waiting(ada.here.home, limit=10)) == 1
+        assert len(ada.queue.list_pending(ada.here.home, limit=10)) == 1
         in_the_way.unlink()
         ada.notes.flush()
         assert ada.noted() == {memory.key: memory}
-        assert ada.queue.homes() == []
+        assert ada.queue.list_homes() == []
 
 
 class TestWithARemote:
@@ -337,11 +344,11 @@ class TestWithARemote:
         ada.exchange()
         bob.exchange()
         bob.forget(memory)
-        ada.move(memory, Status.RESOLVED)
+        ada.move(memory, MemoryStatus.RESOLVED)
         for each in (ada, bob, ada):
             each.exchange()
         for each in (ada, bob):
-            assert [it.status for it in each.stored().values()] == [Status.TOMBSTONE]
+            assert [it.status for it in each.stored().values()] == [MemoryStatus.TOMBSTONE]
             assert b"the plan" not in each.repository.note()
 
     def test_pushing_is_given_up_where_others_always_come_first(
@@ -359,7 +366,7 @@ class TestWithARemote:
         )
         hook.chmod(0o755)
         memory = ada.capture("Second")
-        ssh = over_ssh(ada.repository, remote)
+        ssh = route_over_ssh(ada.repository, remote)
         with pytest.raises(RemoteUnavailable, match="others push") as caught:
             ada.exchange(f"ssh://host{remote.folder}", variables=ssh)
         # An address may hold a password.

@@ -3,8 +3,8 @@
 import pytest
 
 from agent_memory.features.memories.model import tiers
-from agent_memory.features.memories.model.memories import NAMESPACES, Status
-from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
+from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.kernel.ids import Millis
 from tests.memory_values import memory
 
@@ -13,7 +13,7 @@ NOW = Millis(1_700_000_000_000)
 
 
 def aged(days: int, **fields: object) -> float:
-    return tiers.score(memory(at=NOW - days * DAY, **fields), Use(), NOW)  # type: ignore[arg-type]
+    return tiers.score(memory(at=NOW - days * DAY, **fields), MemoryUse(), NOW)  # type: ignore[arg-type]
 
 
 def test_a_new_decision_is_as_present_as_can_be_without_use() -> None:
@@ -26,7 +26,7 @@ def test_half_of_the_recency_is_gone_after_thirty_days() -> None:
 
 
 def test_use_counts_up_to_twenty_times() -> None:
-    used = [tiers.score(memory(at=NOW), Use(count=n), NOW) for n in (0, 1, 20, 1000)]
+    used = [tiers.score(memory(at=NOW), MemoryUse(count=n), NOW) for n in (0, 1, 20, 1000)]
     assert used[0] == pytest.approx(0.8)
     assert used[0] < used[1] < used[2] == pytest.approx(1.0)
     assert used[3] == used[2]
@@ -44,14 +44,14 @@ def test_what_is_superseded_keeps_a_fifth() -> None:
         (31, {}, Tier.WARM),
         (0, {"superseded_by": "decisions:0123456789ab:0"}, Tier.COLD),
         (3650, {"superseded_by": "decisions:0123456789ab:0"}, Tier.ARCHIVED),
-        (0, {"status": Status.ARCHIVED}, Tier.ARCHIVED),
+        (0, {"status": MemoryStatus.ARCHIVED}, Tier.ARCHIVED),
         (0, {"namespace": "progress"}, Tier.HOT),
         (3650, {"namespace": "progress"}, Tier.COLD),
     ],
 )
 def test_the_score_decides_the_tier(days: int, fields: dict[str, object], tier: Tier) -> None:
     made = memory(at=NOW - days * DAY, **fields)  # type: ignore[arg-type]
-    assert tiers.tier(made, Use(), NOW) is tier
+    assert tiers.assign_tier(made, MemoryUse(), NOW) is tier
 
 
 def test_a_time_in_the_future_is_now() -> None:

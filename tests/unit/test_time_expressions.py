@@ -7,7 +7,7 @@ import pytest
 
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.text import time_expressions
-from agent_memory.kernel.text.time_expressions import Window
+from agent_memory.kernel.text.time_expressions import TimeWindow
 
 Range = tuple[Millis, Millis]
 
@@ -172,7 +172,7 @@ def test_one_time_is_one_window(words: str, expected: Range) -> None:
 )
 def test_what_recurs_is_every_one_of_the_last_years(words: str, expected: list[Range]) -> None:
     (window,) = time_expressions.find(f"the crash {words}?", NOW)
-    assert window == Window(words=words, ranges=tuple(expected))
+    assert window == TimeWindow(words=words, ranges=tuple(expected))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_recurs_is_every_one_of_the_last_years(words: str, expected: list[R
 )
 def test_an_innocent_sentence_names_no_time(sentence: str) -> None:
     assert time_expressions.find(sentence, NOW) == ()
-    assert time_expressions.without(sentence, ()) == sentence
+    assert time_expressions.remove_windows(sentence, ()) == sentence
 
 
 @pytest.mark.parametrize(
@@ -243,25 +243,25 @@ def test_what_reaches_stays_when_the_time_is_removed() -> None:
     query = "what broke before the release on 3 June?"
     found = time_expressions.find(query, NOW)
     assert [window.words for window in found] == ["on 3 June"]
-    assert time_expressions.without(query, found) == "what broke before the release ?"
+    assert time_expressions.remove_windows(query, found) == "what broke before the release ?"
 
 
 def test_several_times_are_several_windows() -> None:
     query = "compare yesterday and last week with May 2025"
     found = time_expressions.find(query, NOW)
     assert [window.words for window in found] == ["yesterday", "last week", "May 2025"]
-    assert time_expressions.without(query, found) == "compare and with"
+    assert time_expressions.remove_windows(query, found) == "compare and with"
 
 
 def test_only_the_given_windows_are_removed() -> None:
     query = "a yesterday b today c"
     _, second = time_expressions.find(query, NOW)
-    assert time_expressions.without(query, [second]) == "a yesterday b c"
+    assert time_expressions.remove_windows(query, [second]) == "a yesterday b c"
 
 
 def test_a_word_that_only_looks_like_a_found_one_stays() -> None:
     query = "x/today y today"
-    assert time_expressions.without(query, time_expressions.find(query, NOW)) == "x/today y"
+    assert time_expressions.remove_windows(query, time_expressions.find(query, NOW)) == "x/today y"
 
 
 def test_a_window_covers_both_its_ends() -> None:
@@ -278,7 +278,7 @@ def test_only_the_beginning_of_a_query_is_looked_at() -> None:
     assert time_expressions.find(f"{head}today", NOW)
     assert not time_expressions.find(f"{head}2026-05-13", NOW)  # cut, it is another day
     query = f"today {head} and today"
-    rest = time_expressions.without(query, time_expressions.find(query, NOW))
+    rest = time_expressions.remove_windows(query, time_expressions.find(query, NOW))
     assert rest == f"{head} and today"
 
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCode
-from agent_memory.features.hooks.adapters.transcripts.codex import Codex
-from agent_memory.features.hooks.adapters.transcripts.files import Reader
-from agent_memory.features.hooks.adapters.transcripts.plain import Plain
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
+from agent_memory.features.hooks.adapters.transcripts.files import TranscriptParser
+from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
@@ -17,59 +17,59 @@ from agent_memory.kernel.json_fields import Fields
 from tests.transcript_files import START_MS, Claude, Line, iso, plain, rollout, text, tool_use
 
 
-def read(reader: Reader, lines: Sequence[Line]) -> list[Recorded]:
-    found: list[Recorded] = []
+def read(reader: TranscriptParser, lines: Sequence[Line]) -> list[TranscriptEntry]:
+    found: list[TranscriptEntry] = []
     for number, line in enumerate(lines, 1):
-        found += reader.take(Fields(line), number) or []
+        found += reader.parse_line(Fields(line), number) or []
     return found
 
 
-def claude(*lines: Line) -> list[Recorded]:
+def claude(*lines: Line) -> list[TranscriptEntry]:
     """Without the start of the session."""
-    found = read(ClaudeCode("file"), lines)
+    found = read(ClaudeCodeTranscript("file"), lines)
     return [each for each in found if each.type not in transcripts.STARTS]
 
 
-def words(found: Sequence[Recorded]) -> list[str]:
+def words(found: Sequence[TranscriptEntry]) -> list[str]:
     return [each.text for each in found]
 
 
 class TestIds:
     def test_they_are_of_session_kind_and_what_was_given(self) -> None:
-        first = transcripts.event_id("s", Kind.TOOL, "toolu_1")
-        assert first == transcripts.event_id("s", Kind.TOOL, "toolu_1")
+        first = transcripts.build_event_id("s", RecordKind.TOOL, "toolu_1")
+        assert first == transcripts.build_event_id("s", RecordKind.TOOL, "toolu_1")
         others = {
-            transcripts.event_id("s", Kind.TOOL, "toolu_2"),
-            transcripts.event_id("s", Kind.PROMPT, "toolu_1"),
-            transcripts.event_id("s2", Kind.TOOL, "toolu_1"),
-            transcripts.event_id("s/a", Kind.TOOL, "toolu_1"),
+            transcripts.build_event_id("s", RecordKind.TOOL, "toolu_2"),
+            transcripts.build_event_id("s", RecordKind.PROMPT, "toolu_1"),
+            transcripts.build_event_id("s2", RecordKind.TOOL, "toolu_1"),
+            transcripts.build_event_id("s/a", RecordKind.TOOL, "toolu_1"),
         }
         assert len(others | {first}) == 5
 
     def test_they_never_change(self) -> None:
         """What is stored was stored under them."""
         assert (
-            transcripts.event_id("session", Kind.PROMPT, "p1")
+            transcripts.build_event_id("session", RecordKind.PROMPT, "p1")
             == "prompt-6480d8fe2eb4664940157edeed5875768adab3bc"
         )
 
     def test_what_hooks_are_given_leads_to_the_same(self) -> None:
         session = Claude()
         found = {each.event_id for each in claude(*session.lamp())}
-        assert transcripts.event_id(session.session, Kind.PROMPT, "p1") in found
-        assert transcripts.event_id(session.session, Kind.TOOL, "t1") in found
+        assert transcripts.build_event_id(session.session, RecordKind.PROMPT, "p1") in found
+        assert transcripts.build_event_id(session.session, RecordKind.TOOL, "t1") in found
 
 
 class TestOwnWords:
     @pytest.mark.parametrize("name", transcripts.OWN_MARKERS)
     def test_what_we_put_in_is_taken_out(self, name: str) -> None:
         given = f'Fix it. <{name} count="2">\nold words\n</{name}> Now.'
-        assert transcripts.own_words(given) == "Fix it.  Now."
+        assert transcripts.strip_injected(given) == "Fix it.  Now."
 
     def test_what_is_nested_goes_as_a_whole(self) -> None:
         inner = "<memory_context>b</memory_context>"
         given = f"a <memory_context> x {inner} y <related_memories> z </memory_context> c"
-        assert transcripts.own_words(given) == "a  c"
+        assert transcripts.strip_injected(given) == "a  c"
 
     @pytest.mark.parametrize(
         "given",
@@ -81,11 +81,11 @@ class TestOwnWords:
         ],
     )
     def test_a_marker_alone_is_a_word(self, given: str) -> None:
-        assert transcripts.own_words(given) == given
+        assert transcripts.strip_injected(given) == given
 
     def test_many_markers_take_no_time(self) -> None:
         many = "<memory_context><related_memories>" * 50_000
-        assert transcripts.own_words(f"a{many}</memory_context>") == "a" + many[:-34]
+        assert transcripts.strip_injected(f"a{many}</memory_context>") == "a" + many[:-34]
 
 
 class TestTimes:
@@ -108,13 +108,13 @@ class TestTimes:
         ],
     )
     def test_what_is_one_and_what_is_not(self, given: object, found: int | None) -> None:
-        assert transcripts.millis(given) == found
+        assert transcripts.parse_millis(given) == found
 
 
 class TestClaudeCode:
     def test_a_conversation_without_its_noise(self) -> None:
         session = Claude()
-        start, *found = read(ClaudeCode("file"), session.lamp())
+        start, *found = read(ClaudeCodeTranscript("file"), session.lamp())
         assert (start.type, start.role, start.at_ms) == (
             EventType.SESSION_START,
             EventRole.SYSTEM,
@@ -150,14 +150,14 @@ class TestClaudeCode:
         assert answer.metadata == {**about, "model": "claude-test"}
 
     def test_noise_alone_is_no_session(self) -> None:
-        assert read(ClaudeCode("file"), Claude().noise()) == []
+        assert read(ClaudeCodeTranscript("file"), Claude().noise()) == []
 
     def test_a_subagent_has_a_session_of_its_own(self) -> None:
         session = Claude(agent="a12")
-        start, prompt = read(ClaudeCode("file"), [session.prompt("Count the steps.")])
+        start, prompt = read(ClaudeCodeTranscript("file"), [session.prompt("Count the steps.")])
         assert start.type is EventType.SUBAGENT_START
-        assert prompt.session == transcripts.session_of(session.session, "a12")
-        assert event_metadata.main_session(prompt.session) == session.session
+        assert prompt.session == transcripts.build_session_id(session.session, "a12")
+        assert event_metadata.get_main_session(prompt.session) == session.session
 
     def test_the_one_that_writes_summaries_is_noise(self) -> None:
         assert claude(Claude(agent="acompact-1").prompt("Create a summary.")) == []
@@ -175,8 +175,8 @@ class TestClaudeCode:
             for number, line in enumerate(lines)
         ]
         own = Claude(session="fork", at_ms=START_MS + 60_000).prompt("And now?")
-        *copied, start, prompt = read(ClaudeCode("file"), [*copies, own])
-        assert copied == read(ClaudeCode("file"), lines)
+        *copied, start, prompt = read(ClaudeCodeTranscript("file"), [*copies, own])
+        assert copied == read(ClaudeCodeTranscript("file"), lines)
         assert (start.session, prompt.session) == ("fork", "fork")
         assert start.at_ms == prompt.at_ms
 
@@ -191,7 +191,7 @@ class TestClaudeCode:
         session = Claude()
         lines = [session.prompt(each, promptId="p") for each in ("One.", "And another.")]
         first, second = claude(*lines)
-        assert first.event_id == transcripts.event_id(session.session, Kind.PROMPT, "p")
+        assert first.event_id == transcripts.build_event_id(session.session, RecordKind.PROMPT, "p")
         assert second.event_id != first.event_id
 
     def test_reminders_and_own_context_are_left_out(self) -> None:
@@ -259,7 +259,7 @@ class TestClaudeCode:
 
 class TestCodex:
     def test_a_conversation_without_its_noise(self) -> None:
-        start, *found = read(Codex("rollout"), rollout("s"))
+        start, *found = read(CodexTranscript("rollout"), rollout("s"))
         assert (start.type, start.at_ms) == (EventType.SESSION_START, START_MS)
         assert [(each.role.name, each.text) for each in found] == [
             ("USER", "Which lock gates leak?"),
@@ -274,9 +274,9 @@ class TestCodex:
         assert found[3].metadata == {**about, "model": "gpt-test"}
 
     def test_what_hooks_are_given_leads_to_the_same_ids(self) -> None:
-        _, prompt, _, result, _ = read(Codex("rollout"), rollout("s"))
-        assert prompt.event_id == transcripts.event_id("s", Kind.PROMPT, "turn-1")
-        assert result.event_id == transcripts.event_id("s", Kind.TOOL, "c1")
+        _, prompt, _, result, _ = read(CodexTranscript("rollout"), rollout("s"))
+        assert prompt.event_id == transcripts.build_event_id("s", RecordKind.PROMPT, "turn-1")
+        assert result.event_id == transcripts.build_event_id("s", RecordKind.TOOL, "c1")
 
     def test_a_patch_names_its_file(self) -> None:
         patch = "*** Begin Patch\n*** Update File: src/gate.py\n+open()\n*** End Patch"
@@ -284,7 +284,7 @@ class TestCodex:
         gave = {"type": "custom_tool_call_output", "call_id": "c", "output": "Success"}
         when = iso(START_MS)
         _, found = read(
-            Codex("rollout-x-0199aaaa-0000-7000-8000-00000000beef"),
+            CodexTranscript("rollout-x-0199aaaa-0000-7000-8000-00000000beef"),
             [
                 {"timestamp": when, "type": "response_item", "payload": each}
                 for each in (called, gave)
@@ -299,21 +299,21 @@ class TestCodex:
             {"id": "old", "timestamp": iso(START_MS), "instructions": None},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
         ]
-        _, found = read(Codex("rollout"), lines)
+        _, found = read(CodexTranscript("rollout"), lines)
         assert (found.session, found.text, found.at_ms) == ("old", "Hi", START_MS)
 
     def test_the_session_of_a_fork_is_its_own(self) -> None:
         lines = [rollout("fork")[0], *rollout("parent")]
-        assert {each.session for each in read(Codex("rollout"), lines)} == {"fork"}
+        assert {each.session for each in read(CodexTranscript("rollout"), lines)} == {"fork"}
 
     def test_without_a_session_it_is_refused(self) -> None:
         with pytest.raises(InvalidInput, match="session id"):
-            read(Codex("rollout"), rollout()[1:])
+            read(CodexTranscript("rollout"), rollout()[1:])
 
 
 class TestPlain:
     def test_a_conversation(self) -> None:
-        found = read(Plain("file"), plain())
+        found = read(PlainTranscript("file"), plain())
         assert [(each.role.name, each.text) for each in found] == [
             ("USER", "Is the mill open?"),
             ("ASSISTANT", "Until six."),
@@ -324,7 +324,7 @@ class TestPlain:
 
     def test_everything_that_can_be_said(self) -> None:
         (found,) = read(
-            Plain("file"),
+            PlainTranscript("file"),
             [
                 {
                     "session_id": "s",
@@ -355,19 +355,19 @@ class TestPlain:
     )
     def test_what_is_wrong_is_said(self, change: Line, reason: str) -> None:
         with pytest.raises(InvalidInput, match=reason):
-            read(Plain("file"), [plain()[0] | change])
+            read(PlainTranscript("file"), [plain()[0] | change])
 
 
 class TestAContextCutShort:
     def test_goes_too(self) -> None:
         """As `head` shows it: no marker ends it."""
         given = "<memory_context>\n  <project>mill</project>\n  <resources>\n    <resource uri="
-        assert transcripts.own_words(given) == ""
+        assert transcripts.strip_injected(given) == ""
 
     def test_what_was_said_beside_it_stays(self) -> None:
         given = "look:\n<related_memories>\n  <memory uri='x'>\nWhat is that?"
-        assert transcripts.own_words(given) == "look:\nWhat is that?"
+        assert transcripts.strip_injected(given) == "look:\nWhat is that?"
 
     def test_a_word_is_a_word(self) -> None:
         given = "What does <memory_context> mean?\n  <b>this</b>"
-        assert transcripts.own_words(given) == given
+        assert transcripts.strip_injected(given) == given

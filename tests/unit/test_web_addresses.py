@@ -52,7 +52,7 @@ def test_what_the_standard_library_holds_for_private_is_so_here(address: object)
     ],
 )
 def test_a_url_is_told_as_it_will_be_asked(url: str, meant: str) -> None:
-    assert web.target(url).url == meant
+    assert web.parse_target(url).url == meant
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_url_is_told_as_it_will_be_asked(url: str, meant: str) -> None:
 )
 def test_what_is_no_page_is_refused(url: str, said: str) -> None:
     with pytest.raises(ToolFailed, match=said):
-        web.target(url)
+        web.parse_target(url)
 
 
 def test_hosts_are_listed_by_name_or_with_a_port() -> None:
@@ -102,14 +102,14 @@ def test_hosts_are_listed_by_name_or_with_a_port() -> None:
         ("http://10.0.0.1:22/", True),
         ("http://10.0.0.11/", False),
     ):
-        assert web.target(url, private).listed is listed
+        assert web.parse_target(url, private).listed is listed
 
 
 @given(st.text(max_size=60))
 def test_no_text_does_anything_but_fail_in_words(text: str) -> None:
     for url in (text, f"http://{text}", f"https://example.org/{text}"):
         try:
-            target = web.target(url)
+            target = web.parse_target(url)
         except ToolFailed:
             continue
         assert target.url.isascii()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.index.model.documents import Document, Kind, Owner
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Page
+from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.interfaces import wire
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
@@ -96,8 +96,8 @@ class TestEvents:
     @pytest.mark.parametrize("role", EventRole)
     @pytest.mark.parametrize("kind", EventType)
     def test_an_event_comes_back_as_it_was(self, kind: EventType, role: EventRole) -> None:
-        sent = wire.event_out(event(kind, role)).SerializeToString()
-        assert wire.event_in(pb.Event.FromString(sent)) == event(kind, role)
+        sent = wire.event_to_proto(event(kind, role)).SerializeToString()
+        assert wire.parse_event(pb.Event.FromString(sent)) == event(kind, role)
 
     @pytest.mark.parametrize("kind", EventType)
     def test_types_have_the_numbers_of_the_wire(self, kind: EventType) -> None:
@@ -112,46 +112,46 @@ class TestEvents:
         assert sorted(pb.EventRole.values()) == [0, *sorted(EventRole)]
 
     def test_an_unspecified_role_is_the_user(self) -> None:
-        message = wire.event_out(event(role=EventRole.TOOL))
+        message = wire.event_to_proto(event(role=EventRole.TOOL))
         message.ClearField("role")
-        assert wire.event_in(message).role is EventRole.USER
+        assert wire.parse_event(message).role is EventRole.USER
 
     @pytest.mark.parametrize("number", [0, 9, 99, -1])
     def test_an_unknown_type_is_refused_with_those_that_are_known(self, number: int) -> None:
-        message = wire.event_out(event())
+        message = wire.event_to_proto(event())
         message.event_type = number  # type: ignore[assignment]
         with pytest.raises(InvalidInput, match=rf"^event_type is {number};.*8 \(SESSION_END\)"):
-            wire.event_in(message)
+            wire.parse_event(message)
 
     @pytest.mark.parametrize("number", [5, 99, -1])
     def test_an_unknown_role_is_refused_with_those_that_are_known(self, number: int) -> None:
-        message = wire.event_out(event())
+        message = wire.event_to_proto(event())
         message.role = number  # type: ignore[assignment]
         with pytest.raises(InvalidInput, match=rf"^role is {number};.*4 \(TOOL\)"):
-            wire.event_in(message)
+            wire.parse_event(message)
 
     def test_an_event_beyond_a_limit_is_refused(self) -> None:
-        message = wire.event_out(event())
+        message = wire.event_to_proto(event())
         message.timestamp_ms = MAX_MILLIS + 1
         with pytest.raises(InvalidInput, match="timestamp_ms"):
-            wire.event_in(message)
+            wire.parse_event(message)
 
 
 class TestPages:
     def test_a_last_page_has_no_token(self) -> None:
-        sent = wire.page_out(Page(events=(event(name="1"), event(name="2"))))
+        sent = wire.page_to_proto(EventPage(events=(event(name="1"), event(name="2"))))
         assert [message.event_id for message in sent.events] == ["1", "2"]
         assert not sent.has_more
         assert not sent.HasField("continuation_token")
 
     def test_an_unfinished_page_has_a_token_that_leads_on(self) -> None:
         at = Position(at_ms=Millis(7), event_id=EventId("1"))
-        sent = wire.page_out(Page(events=(event(name="1"),), next=at))
+        sent = wire.page_to_proto(EventPage(events=(event(name="1"),), next=at))
         assert sent.has_more
-        assert wire.token_in(sent.continuation_token) == at
+        assert wire.parse_token(sent.continuation_token) == at
 
     def test_outcomes_keep_their_order_and_say_new_known_or_why_not(self) -> None:
-        sent = wire.outcomes_out([("a", True), ("b", False), ("c", "too long")])
+        sent = wire.outcomes_to_proto([("a", True), ("b", False), ("c", "too long")])
         assert [(o.event_id, o.created, o.error, o.HasField("error")) for o in sent.outcomes] == [
             ("a", True, "", False),
             ("b", False, "", False),
@@ -170,7 +170,7 @@ class TestTokens:
     )
     def test_a_token_comes_back_as_it_was(self, at_ms: int, event_id: str) -> None:
         at = Position(at_ms=Millis(at_ms), event_id=EventId(event_id))
-        assert wire.token_in(wire.token_out(at)) == at
+        assert wire.parse_token(wire.format_token(at)) == at
 
     @pytest.mark.parametrize(
         "token",
@@ -194,12 +194,12 @@ class TestTokens:
     )
     def test_garbage_is_refused(self, token: str) -> None:
         with pytest.raises(InvalidInput, match="continuation_token"):
-            wire.token_in(token)
+            wire.parse_token(token)
 
     @given(token=st.text())
     def test_any_text_is_a_position_or_refused(self, token: str) -> None:
         try:
-            at = wire.token_in(token)
+            at = wire.parse_token(token)
         except InvalidInput:
             return
         assert 0 <= at.at_ms <= MAX_MILLIS
@@ -207,20 +207,20 @@ class TestTokens:
 
 
 class TestHits:
-    @pytest.mark.parametrize("kind", Kind)
-    def test_what_is_cut_says_so_and_how_to_see_all_of_it(self, kind: Kind) -> None:
+    @pytest.mark.parametrize("kind", DocumentKind)
+    def test_what_is_cut_says_so_and_how_to_see_all_of_it(self, kind: DocumentKind) -> None:
         document = Document(
             kind=kind, id="the-id", owner=Owner("o"), at_ms=Millis(5), title="t", text="x" * 30_000
         )
-        if kind is Kind.MEMORY:
+        if kind is DocumentKind.MEMORY:
             document = replace(document, id="subcog://user/decisions/0123456789ab:0")
         shown = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full")
-        text = shown["content" if kind is Kind.MEMORY else "text"]
+        text = shown["content" if kind is DocumentKind.MEMORY else "text"]
         assert len(text) == wire.MAX_HIT_CHARS
         assert shown["truncated"]
         assert shown["show_all"].split()[0] in ("memory", "memory-daemon")
 
         whole = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
-        assert whole["content" if kind is Kind.MEMORY else "text"] == document.text
+        assert whole["content" if kind is DocumentKind.MEMORY else "text"] == document.text
         assert not whole["truncated"]
         assert "show_all" not in whole

@@ -10,8 +10,12 @@ import pytest
 from agent_memory.features.memories.adapters.git.repositories import GitRepositories
 from agent_memory.features.memories.adapters.project_store import StoredProjects
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services.project_resolver import (
+    Caller,
+    OrgRepository,
+    ProjectResolver,
+)
 from agent_memory.features.secrets.adapters.filter import Re2Filter
 from agent_memory.features.secrets.adapters.pass_through import PassThrough
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
@@ -26,11 +30,11 @@ from tests.git_repositories import Repository
 class Machine:
     """One computer: a data folder, a store, and a home in which someone works."""
 
-    def __init__(self, folder: Path, projects: StoredProjects, shared: Shared) -> None:
+    def __init__(self, folder: Path, projects: StoredProjects, shared: OrgRepository) -> None:
         self.home = folder / "home"
         self.home.mkdir(exist_ok=True)
         self.data = folder / "data"
-        self.workplaces = Workplaces(
+        self.workplaces = ProjectResolver(
             repositories=GitRepositories(self.data),
             projects=projects,
             shared=shared,
@@ -40,18 +44,18 @@ class Machine:
     def caller(self, folder: Path) -> Caller:
         return Caller(folder=str(folder), environ={"HOME": str(self.home)})
 
-    def here(self, folder: Path) -> Place:
-        return self.workplaces.here(self.caller(folder))
+    def here(self, folder: Path) -> MemoryLocation:
+        return self.workplaces.resolve_folder(self.caller(folder))
 
-    def place(self, domain: str, folder: Path) -> Place:
-        return self.workplaces.place(domain, self.caller(folder))
+    def place(self, domain: str, folder: Path) -> MemoryLocation:
+        return self.workplaces.resolve(domain, self.caller(folder))
 
     def made(self, name: str, commits: int = 1) -> Repository:
-        return git_repositories.made(self.home / name, commits=commits)
+        return git_repositories.make_repository(self.home / name, commits=commits)
 
-    def written(self, place: Place) -> None:
+    def written(self, place: MemoryLocation) -> None:
         """Memories have been written there."""
-        self.workplaces.repositories.notebook(place.home, place.domain)
+        self.workplaces.repositories.open_notebook(place.home, place.domain)
 
     def private(self) -> set[str]:
         return {str(path.relative_to(self.data)) for path in self.data.rglob("*.git")}
@@ -66,13 +70,13 @@ def projects() -> Iterator[StoredProjects]:
 
 @pytest.fixture
 def machine(tmp_path: Path, projects: StoredProjects) -> Machine:
-    return Machine(tmp_path, projects, Shared())
+    return Machine(tmp_path, projects, OrgRepository())
 
 
 class TestProjects:
     def test_a_repository_is_named_after_its_folder(self, machine: Machine) -> None:
         made = machine.made("shop")
-        assert machine.here(made.folder) == Place(
+        assert machine.here(made.folder) == MemoryLocation(
             domain=Domain("project:shop"), home=made.home, commit=made.head, branch="main"
         )
 
@@ -111,12 +115,12 @@ class TestProjects:
 
     def test_two_clones_of_one_origin_are_one_project(self, machine: Machine) -> None:
         source = machine.made("source/shop")
-        one = git_repositories.cloned(source, machine.home / "one")
-        two = git_repositories.cloned(source, machine.home / "two")
+        one = git_repositories.clone_repository(source, machine.home / "one")
+        two = git_repositories.clone_repository(source, machine.home / "two")
         places = [machine.here(each.folder) for each in (one, two)]
         assert [each.domain for each in places] == ["project:shop"] * 2
         assert [each.home for each in places] == [one.home, two.home]
-        assert machine.workplaces.homes(Domain("project:shop")) == [one.home, two.home]
+        assert machine.workplaces.list_homes(Domain("project:shop")) == [one.home, two.home]
 
     @pytest.mark.parametrize(
         "other",
@@ -141,7 +145,7 @@ class TestProjects:
         (made.folder / "src/deep").mkdir(parents=True)
         main = machine.here(made.folder)
         assert machine.here(made.folder / "src/deep") == main
-        assert machine.here(tree) == Place(
+        assert machine.here(tree) == MemoryLocation(
             domain=main.domain, home=main.home, commit=head, branch="side"
         )
 
@@ -166,7 +170,7 @@ class TestMoving:
         after = machine.here(machine.home / "b/shop")
         assert after.domain == before.domain
         assert after.home == str(machine.home / "b/shop/.git")
-        assert machine.workplaces.home_of(after.domain) == after.home
+        assert machine.workplaces.find_home(after.domain) == after.home
 
     def test_also_one_that_began_without_a_commit(self, machine: Machine) -> None:
         made = machine.made("a/shop", commits=0)
@@ -204,8 +208,8 @@ class TestMoving:
         made = machine.made("shop")
         place = machine.here(made.folder)
         made.folder.rename(machine.home / "elsewhere")
-        assert machine.workplaces.home_of(place.domain) is None
-        assert machine.workplaces.homes(place.domain) == []
+        assert machine.workplaces.find_home(place.domain) is None
+        assert machine.workplaces.list_homes(place.domain) == []
 
 
 class TestWithoutGit:
@@ -238,13 +242,13 @@ class TestWithoutGit:
         folder.mkdir()
         before = machine.here(folder)
         machine.written(before)
-        made = Repository(folder, git_repositories.environment(machine.home))
+        made = Repository(folder, git_repositories.build_environ(machine.home))
         made.git("init", "--quiet")
         assert machine.here(folder).domain == before.domain
         made.commit()
         after = machine.here(folder)
         assert (after.domain, after.home, after.commit) == (before.domain, made.home, made.head)
-        assert set(machine.workplaces.homes(before.domain)) >= {before.home, made.home}
+        assert set(machine.workplaces.list_homes(before.domain)) >= {before.home, made.home}
 
     def test_before_the_first_commit_memories_wait_with_us(self, machine: Machine) -> None:
         made = machine.made("shop", commits=0)
@@ -255,8 +259,8 @@ class TestWithoutGit:
         head = made.commit()
         after = machine.here(made.folder)
         assert (after.domain, after.home, after.commit) == (place.domain, made.home, head)
-        assert set(machine.workplaces.homes(place.domain)) == {place.home, made.home}
-        assert machine.workplaces.home_of(place.domain) == made.home
+        assert set(machine.workplaces.list_homes(place.domain)) == {place.home, made.home}
+        assert machine.workplaces.find_home(place.domain) == made.home
 
     def test_no_repository_is_made_that_nobody_writes_to(self, machine: Machine) -> None:
         machine.here(machine.made("shop").folder)
@@ -270,9 +274,9 @@ class TestWithoutGit:
 class TestOtherDomains:
     def test_the_users_own_is_with_us(self, machine: Machine) -> None:
         place = machine.place("user", machine.home)
-        assert place == Place(domain=USER, home=Home(str(machine.data / "user.git")))
-        assert machine.workplaces.home_of(USER) == place.home
-        assert machine.workplaces.homes(USER) == [place.home]
+        assert place == MemoryLocation(domain=USER, home=Home(str(machine.data / "user.git")))
+        assert machine.workplaces.find_home(USER) == place.home
+        assert machine.workplaces.list_homes(USER) == [place.home]
 
     def test_a_project_by_its_name(self, machine: Machine) -> None:
         one, two = machine.made("one"), machine.made("two")
@@ -297,24 +301,26 @@ class TestOtherDomains:
         for domain in ("org", "org:acme"):
             with pytest.raises(ConfigError, match=r"memories\.org"):
                 machine.place(domain, machine.home)
-        assert machine.workplaces.home_of(Domain("org:acme")) is None
+        assert machine.workplaces.find_home(Domain("org:acme")) is None
 
     def test_an_organisation_with_a_repository_here(
         self, tmp_path: Path, projects: StoredProjects
     ) -> None:
-        made = git_repositories.made(tmp_path / "shared")
-        machine = Machine(tmp_path, projects, Shared(org="acme", repository=str(made.folder)))
+        made = git_repositories.make_repository(tmp_path / "shared")
+        machine = Machine(
+            tmp_path, projects, OrgRepository(org="acme", repository=str(made.folder))
+        )
         place = machine.place("org", machine.home)
         assert (place.domain, place.home) == ("org:acme", made.home)
         assert machine.place("org:acme", machine.home) == place
-        assert machine.workplaces.home_of(place.domain) == made.home
+        assert machine.workplaces.find_home(place.domain) == made.home
         assert machine.workplaces.remote_of_org() == ""
         with pytest.raises(InvalidInput, match="'acme', not 'other'"):
             machine.place("org:other", machine.home)
 
     def test_an_organisation_with_a_remote(self, tmp_path: Path, projects: StoredProjects) -> None:
         address = "https://example.org/acme/memories.git"
-        machine = Machine(tmp_path, projects, Shared(org="acme", repository=address))
+        machine = Machine(tmp_path, projects, OrgRepository(org="acme", repository=address))
         place = machine.place("org", machine.home)
         assert place.domain == "org:acme"
         assert Path(place.home).is_relative_to(machine.data)
@@ -323,7 +329,7 @@ class TestOtherDomains:
     def test_an_organisation_whose_repository_is_gone(
         self, tmp_path: Path, projects: StoredProjects
     ) -> None:
-        shared = Shared(org="acme", repository=str(tmp_path / "nowhere"))
+        shared = OrgRepository(org="acme", repository=str(tmp_path / "nowhere"))
         machine = Machine(tmp_path, projects, shared)
         with pytest.raises((ConfigError, GitFailed), match="nowhere"):
             machine.place("org", machine.home)
@@ -339,19 +345,19 @@ class TestWithoutAFolder:
     ) -> None:
         one = machine.made("one")
         here = machine.here(one.folder)
-        assert machine.workplaces.place("project:one", self.NOWHERE) == here
-        assert machine.workplaces.domain("project:one", self.NOWHERE) == "project:one"
+        assert machine.workplaces.resolve("project:one", self.NOWHERE) == here
+        assert machine.workplaces.resolve_domain("project:one", self.NOWHERE) == "project:one"
 
     def test_one_that_is_kept_by_us(self, machine: Machine) -> None:
         folder = machine.home / "plain"
         folder.mkdir()
         here = machine.here(folder)
         machine.written(here)
-        assert machine.workplaces.place(here.domain, self.NOWHERE) == here
+        assert machine.workplaces.resolve(here.domain, self.NOWHERE) == here
 
     def test_the_present_project_is_asked_for_by_name(self, machine: Machine) -> None:
         machine.here(machine.made("one").folder)
-        for ask in (machine.workplaces.place, machine.workplaces.domain):
+        for ask in (machine.workplaces.resolve, machine.workplaces.resolve_domain):
             with pytest.raises(InvalidInput, match=r"project:my-app.*known are: one"):
                 ask("project", self.NOWHERE)
 
@@ -359,9 +365,9 @@ class TestWithoutAFolder:
         one, two = machine.made("one"), machine.made("two")
         for made in (one, two):
             machine.here(made.folder)
-        found = machine.workplaces.all(self.NOWHERE)
+        found = machine.workplaces.list_locations(self.NOWHERE)
         assert [place.domain for place in found] == ["project:one", "project:two", "user"]
-        found = machine.workplaces.all(machine.caller(two.folder))
+        found = machine.workplaces.list_locations(machine.caller(two.folder))
         assert [place.domain for place in found] == ["project:two", "user"]
 
 
@@ -374,7 +380,7 @@ class TestEnvironment:
             folder=str(elsewhere),
             environ={"HOME": str(machine.home), "GIT_DIR": str(made.folder / ".git")},
         )
-        assert machine.workplaces.here(caller).domain == "project:shop"
+        assert machine.workplaces.resolve_folder(caller).domain == "project:shop"
 
     def test_a_folder_that_is_gone_is_a_folder_without_git(self, machine: Machine) -> None:
         place = machine.here(machine.home / "gone")
@@ -383,7 +389,7 @@ class TestEnvironment:
     @pytest.mark.skipif(os.sep != "/", reason="paths are bytes only here")
     def test_a_folder_whose_name_is_no_text(self, machine: Machine) -> None:
         folder = Path(os.fsdecode(os.fsencode(machine.home) + b"/caf\xe9"))
-        made = git_repositories.made(folder)
+        made = git_repositories.make_repository(folder)
         place = machine.here(folder)
         assert place.domain == "project:caf"
         assert place.commit == made.head
@@ -393,10 +399,10 @@ def test_a_folder_whose_name_holds_a_secret_is_no_project(
     tmp_path: Path, projects: StoredProjects
 ) -> None:
     secret = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
-    machine = Machine(tmp_path, projects, Shared())
+    machine = Machine(tmp_path, projects, OrgRepository())
     careful = replace(machine.workplaces, secrets=Re2Filter(mode="redact"))
     caller = machine.caller(machine.made(secret).folder)
     with pytest.raises(InvalidInput, match="holds a secret"):
-        careful.here(caller)
-    assert projects.all() == []
-    assert careful.named(caller).home == ""
+        careful.resolve_folder(caller)
+    assert projects.list_all() == []
+    assert careful.resolve_or_guess(caller).home == ""

@@ -11,7 +11,7 @@ from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import Embedding
 from agent_memory.features.runs.adapters.completions import Completions
 from agent_memory.features.runs.adapters.web.pages import HttpPages
@@ -20,14 +20,14 @@ from agent_memory.features.toc.adapters.summarizers.llm import Limits, LlmSummar
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
 from agent_memory.platform.llm.chat import AnthropicChat, Chat, OpenAiChat
 from agent_memory.platform.llm.leased_chat import LeasedChat
-from agent_memory.platform.llm.leases import Lessor
+from agent_memory.platform.llm.leases import LeasableServer
 from agent_memory.platform.ports import Clock, OrderedStore
 
 
-def embedding(
-    settings: Settings, store: OrderedStore, library: Library, folder: Path
+def build_embedding(
+    settings: Settings, store: OrderedStore, library: DocumentReader, folder: Path
 ) -> Embedding | None:
-    embedder = _embedder(settings)
+    embedder = _build_embedder(settings)
     if embedder is None:
         FlatVectors.outdate(folder)
         return None
@@ -39,9 +39,9 @@ def embedding(
     )
 
 
-def summarizer(
+def build_summarizer(
     settings: Settings,
-    lessor: Lessor,
+    lessor: LeasableServer,
     fallback: ExtractiveSummarizer,
     budget: StoredTokenBudget,
     clock: Clock,
@@ -50,16 +50,18 @@ def summarizer(
     limits = Limits(daily_tokens=chosen.daily_token_budget)
     if chosen.provider == "llama":
         limits = replace(limits, context_tokens=settings.llama.context_size)
-    return LlmSummarizer(chosen.provider, _chat(settings, lessor), fallback, budget, clock, limits)
+    return LlmSummarizer(
+        chosen.provider, _build_chat(settings, lessor), fallback, budget, clock, limits
+    )
 
 
-def reasoner(
-    settings: Settings, lessor: Lessor, budget: StoredTokenBudget, clock: Clock
+def build_reasoner(
+    settings: Settings, lessor: LeasableServer, budget: StoredTokenBudget, clock: Clock
 ) -> LlmReasoner:
     chosen = settings.summarizer
     local = chosen.provider == "llama"
     return LlmReasoner(
-        _chat(settings, lessor),
+        _build_chat(settings, lessor),
         budget,
         clock,
         context_tokens=settings.llama.context_size if local else Limits().context_tokens,
@@ -67,7 +69,7 @@ def reasoner(
     )
 
 
-def _embedder(settings: Settings) -> Embedder | None:
+def _build_embedder(settings: Settings) -> Embedder | None:
     chosen = settings.embedder
     if chosen.provider == "none":
         return None
@@ -77,7 +79,7 @@ def _embedder(settings: Settings) -> Embedder | None:
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 
 
-def _chat(settings: Settings, lessor: Lessor) -> Chat:
+def _build_chat(settings: Settings, lessor: LeasableServer) -> Chat:
     chosen = settings.summarizer
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
     if chosen.provider == "anthropic":
@@ -89,7 +91,7 @@ def _chat(settings: Settings, lessor: Lessor) -> Chat:
     return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key, bounded=True)
 
 
-def spoken(settings: Settings, lessor: Lessor) -> Completions:
+def build_chat_model(settings: Settings, lessor: LeasableServer) -> Completions:
     chosen = settings.llama
     return Completions(
         lessor,
@@ -99,5 +101,5 @@ def spoken(settings: Settings, lessor: Lessor) -> Completions:
     )
 
 
-def pages(settings: Settings) -> HttpPages:
+def build_web_pages(settings: Settings) -> HttpPages:
     return HttpPages(private=settings.runs.web_private)

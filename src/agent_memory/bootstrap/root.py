@@ -18,14 +18,20 @@ from pathlib import Path
 import structlog
 
 from agent_memory import __version__
-from agent_memory.config import Backup, Http, Security, Settings, Toc
+from agent_memory.config import (
+    BackupSettings,
+    HttpSettings,
+    SecuritySettings,
+    Settings,
+    TocSettings,
+)
 from agent_memory.features.backups.adapters import restoring
 from agent_memory.features.backups.adapters.record import BackupRecord
 from agent_memory.features.backups.adapters.snapshots import DataSnapshots
 from agent_memory.features.backups.model import backups as domain_backups
 from agent_memory.features.backups.model.backups import Retention
 from agent_memory.features.backups.services.archiving import Archiving, Stores
-from agent_memory.features.backups.services.backups import UPGRADES_KEPT, Backups, Plan
+from agent_memory.features.backups.services.backups import UPGRADES_KEPT, BackupPlan, Backups
 from agent_memory.features.checkpoints.adapters import graph_layout
 from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
@@ -35,25 +41,27 @@ from agent_memory.features.forgetting.adapters.forgetting_plan import (
     StoredForgettingPlan,
     StoredForgettingReports,
 )
-from agent_memory.features.forgetting.adapters.traces import Span, StoredTraces
-from agent_memory.features.forgetting.model.forgetting import Report
+from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.forgetting.services.purging import Purging
-from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCode as ClaudeCodeSetup
-from agent_memory.features.hooks.adapters.agents.codex import Codex as CodexSetup
-from agent_memory.features.hooks.adapters.agents.cursor import Cursor as CursorSetup
+from agent_memory.features.hooks.adapters.agents.claude_code import (
+    ClaudeCodeInstaller as ClaudeCodeSetup,
+)
+from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller as CodexSetup
+from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller as CursorSetup
 from agent_memory.features.hooks.adapters.agents.files import DiskFiles
-from agent_memory.features.hooks.adapters.agents.gemini import Gemini as GeminiSetup
+from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller as GeminiSetup
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
-from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCode
-from agent_memory.features.hooks.adapters.transcripts.codex import Codex
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
 from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
-from agent_memory.features.hooks.adapters.transcripts.plain import Plain
+from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
 from agent_memory.features.hooks.model import installations
-from agent_memory.features.hooks.services.auto_capture import Reflection
+from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
-from agent_memory.features.hooks.services.context_injection import Briefing
+from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
@@ -63,7 +71,7 @@ from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Procedure
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.knowledge.services.facts import Facts
-from agent_memory.features.knowledge.services.knowledge import Knowledge, Shelf
+from agent_memory.features.knowledge.services.knowledge import Knowledge, RecordService
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.adapters.event_log import StoredEventLog
 from agent_memory.features.log.adapters.outbox import StoredOutbox
@@ -83,49 +91,52 @@ from agent_memory.features.memories.model.memories import Home
 from agent_memory.features.memories.ports import Reasoner
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.note_writer import NoteWriting
-from agent_memory.features.memories.services.project_resolver import Caller, Shared, Workplaces
-from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.features.memories.services.project_resolver import (
+    Caller,
+    OrgRepository,
+    ProjectResolver,
+)
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.sync import Sync
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.operations.adapters import cron, salvage, socket_owners
-from agent_memory.features.operations.adapters.cron import CronScheduler, Job
+from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
 from agent_memory.features.operations.adapters.job_store import StoredJobs
 from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
-from agent_memory.features.operations.ports import Spans
+from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.features.operations.services import jobs as job_names
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.features.operations.services.jobs import Jobs
-from agent_memory.features.operations.services.metrics import Vitals
+from agent_memory.features.operations.services.metrics import Metrics
 from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
 from agent_memory.features.recall.services.context import ContextBuilder
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.features.recall.services.embedding import Embedding
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.indexing import Indexing
-from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.reasoning import Reasoning
-from agent_memory.features.recall.services.recall import Recall, Vectors
-from agent_memory.features.recall.services.unindexed import Tail
-from agent_memory.features.runs.adapters.agent_folder import CrewFolder
-from agent_memory.features.runs.adapters.programs import WardedPrograms
+from agent_memory.features.recall.services.recall import Recall, VectorSearch
+from agent_memory.features.recall.services.unindexed import UnindexedDocuments
+from agent_memory.features.runs.adapters.agent_folder import AgentCatalogFolder
+from agent_memory.features.runs.adapters.programs import SupervisedPrograms
 from agent_memory.features.runs.adapters.workspaces.folders import GuardedFolders
 from agent_memory.features.runs.adapters.workspaces.patterns import Re2Patterns
-from agent_memory.features.runs.services.agent_catalog import Crew
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
 from agent_memory.features.runs.services.recorder import RunMemory
-from agent_memory.features.runs.services.runs import Parts as RunParts
-from agent_memory.features.runs.services.runs import Rules as RunRules
-from agent_memory.features.runs.services.runs import Runs, Surroundings
-from agent_memory.features.runs.services.toolset import Tooling
+from agent_memory.features.runs.services.runs import RunDependencies as RunParts
+from agent_memory.features.runs.services.runs import RunEnvironment, RunRules, Runs
+from agent_memory.features.runs.services.toolset import ToolsetBuilder
 from agent_memory.features.secrets.adapters import factory
 from agent_memory.features.secrets.model.secrets import WITHHELD, Incident
-from agent_memory.features.streaming.services.change_feed import Changes
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.adapters.token_budget import StoredTokenBudget
-from agent_memory.features.toc.model.segments import Rules
+from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
@@ -134,7 +145,7 @@ from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions, Services
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.grpc.admission import KeyGuard, SameUserGuard
@@ -143,7 +154,7 @@ from agent_memory.interfaces.grpc.agent_service import AgentService
 from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
 from agent_memory.interfaces.grpc.checkpoint_service import CheckpointService
 from agent_memory.interfaces.grpc.daemon_service import DESCRIPTOR as DAEMON_SERVICE
-from agent_memory.interfaces.grpc.daemon_service import DaemonService, Host
+from agent_memory.interfaces.grpc.daemon_service import DaemonControl, DaemonService
 from agent_memory.interfaces.grpc.handlers import Handler
 from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
 from agent_memory.interfaces.grpc.memory_service import MemoryService
@@ -152,13 +163,13 @@ from agent_memory.interfaces.guard import BearerGuard
 from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.connection_limit import Seats
-from agent_memory.interfaces.http.dependencies import Parts
-from agent_memory.interfaces.http.gate import Admission, Gate
-from agent_memory.interfaces.http.lazy_app import Deferred
-from agent_memory.interfaces.http.metrics_middleware import Watched
-from agent_memory.interfaces.mcp.dependencies import Parts as McpParts
-from agent_memory.interfaces.mcp.lazy_server import Entrance, Serving
+from agent_memory.interfaces.http.connection_limit import ConnectionLimit
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.gate import Gate, GatePolicy
+from agent_memory.interfaces.http.lazy_app import LazyApp
+from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
+from agent_memory.interfaces.mcp.dependencies import McpDependencies as McpParts
+from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel import futures, ulids
 from agent_memory.kernel.errors import (
@@ -175,7 +186,7 @@ from agent_memory.launcher import relay
 from agent_memory.platform import durable, priority
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.external import ExternalServer
-from agent_memory.platform.llm.llama import LlamaServer, Setup
+from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
 from agent_memory.platform.ports import Clock, OrderedStore, StoreMaintenance
 from agent_memory.platform.store import damage, families, schema
 from agent_memory.platform.store.committer import CommittedStore
@@ -203,13 +214,13 @@ class App:
     scheduler: CronScheduler
     lexical: TantivyIndex
     repositories: GitRepositories
-    notes: NoteWriting
+    notes: NoteWriter
     hooks: HookHandler
-    parts: Parts
-    mcp: Entrance
+    parts: HttpDependencies
+    mcp: LazyMcpServer
     offered: McpParts
     observer: Observer
-    spans: Spans | None
+    spans: SpanExporter | None
     services: Services
     recorded: Mapping[str, Handler]  # over gRPC: what programs record and read
     same_user: SameUserGuard
@@ -222,14 +233,14 @@ class App:
         backend = Backend(
             services=self.services,
             control=None,
-            offline=offline_admin,
+            open_offline=offline_admin,
             own_db=db_path.resolve(),
             status=status,
             serve=serve,
         )
         return Runner(PROGRAMS, backend, __version__, self.observer)
 
-    def grpc(self, host: Host) -> GrpcServer:
+    def grpc(self, host: DaemonControl) -> GrpcServer:
         """What answers over gRPC. An agent that can reach loopback must not approve its own tools:
         what runs agents, or ends the daemon, asks for a key, of the same user too."""
         guard = KeyGuard(BearerGuard(self.services.access))
@@ -244,60 +255,60 @@ class App:
         return GrpcServer(
             {
                 **self.recorded,
-                AGENT_SERVICE.full_name: agents.handler(),
-                DAEMON_SERVICE.full_name: daemon.handler(),
+                AGENT_SERVICE.full_name: agents.build_handler(),
+                DAEMON_SERVICE.full_name: daemon.build_handler(),
             },
             self.same_user.serve_at,
         )
 
-    def web(self, chosen: Http, status: Callable[[], DaemonStatus]) -> Gate:
+    def web(self, chosen: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
         """What answers over HTTP."""
 
         def load() -> Application:
-            from agent_memory.interfaces.http.application import application
+            from agent_memory.interfaces.http.application import build_app
 
-            return application(self.parts, status)
+            return build_app(self.parts, status)
 
         self.services.access.list()  # read once, here, where waiting for the store harms nobody
-        return self._guarded(load, _admission(chosen), {"/mcp": self.mcp.streamable})
+        return self._guarded(load, _admission(chosen), {"/mcp": self.mcp.serve_streamable})
 
-    def stand(self, chosen: Http, options: ServeOptions) -> Gate:
+    def stand(self, chosen: HttpSettings, options: ServeOptions) -> Gate:
         """What answers on a port that `memory serve` opens, behind the same rules."""
 
         def load() -> Application:
-            from agent_memory.interfaces.http.application import stand
+            from agent_memory.interfaces.http.application import build_transport_app
 
-            return stand(self.parts, options.transport)
+            return build_transport_app(self.parts, options.transport)
 
         admission = _admission(chosen)
         hosts = (*admission.hosts, options.host)
         mounts: dict[str, Application] = {}
         if options.transport == "sse":
-            mounts = {"/mcp": self.mcp.streamable}
-            mounts |= dict.fromkeys(("/sse", "/messages", "/messages/"), self.mcp.legacy)
+            mounts = {"/mcp": self.mcp.serve_streamable}
+            mounts |= dict.fromkeys(("/sse", "/messages", "/messages/"), self.mcp.serve_legacy)
         return self._guarded(load, replace(admission, hosts=hosts, any_origin=options.cors), mounts)
 
     def _guarded(
         self,
         load: Callable[[], Application],
-        admission: Admission,
+        admission: GatePolicy,
         mounts: Mapping[str, Application],
     ) -> Gate:
-        watched = Watched(Deferred(load, mounts, lambda: self.store.health), self.observer)
+        watched = MetricsMiddleware(LazyApp(load, mounts, lambda: self.store.health), self.observer)
         return Gate(watched, BearerGuard(self.services.access), admission, time.monotonic)
 
     async def pipe(
         self,
-        call: Call,
+        call: CommandCall,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         ending: asyncio.Event,
     ) -> None:
         """An MCP client that came through the launcher."""
         caller = Caller(folder=str(call.cwd), environ=call.environ)
-        await self.mcp.pipe(caller, reader, writer, ending)
+        await self.mcp.serve_pipe(caller, reader, writer, ending)
 
-    def answer_hook(self, call: Call, given: bytes) -> tuple[bytes, str]:
+    def answer_hook(self, call: CommandCall, given: bytes) -> tuple[bytes, str]:
         arguments = list(call.arguments)
         at_ms, _, data = given.partition(b"\n")
         return self.hooks.answer(
@@ -339,7 +350,9 @@ def build(
         raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
     if restoring.finish(data):
         log.warning("restore.finished", data=str(data))
-    secrets_filter = factory.made(settings.security.secrets, settings.security.allow, _account)
+    secrets_filter = factory.build_filter(
+        settings.security.secrets, settings.security.allow, _account
+    )
     clock = SystemClock()
 
     watchers: list[Callable[[StoreHealth], None]] = [_log_health]
@@ -360,12 +373,12 @@ def build(
     toc, outbox = StoredToc(store), StoredOutbox(store)
     memories, uses = StoredMemories(store), StoredUses(store)
     known = StoredKnowledge(store)
-    library = Library(log=events, toc=toc, memories=memories, knowledge=known)
+    library = DocumentReader(log=events, toc=toc, memories=memories, knowledge=known)
     facts = Facts(
         knowledge=known,
         secrets=secrets_filter,
         clock=clock,
-        changed=lambda: scheduler.wake(job_names.OUTBOX),
+        on_change=lambda: scheduler.wake(job_names.OUTBOX),
     )
     learning = Learning(
         log=events, outbox=outbox, knowledge=known, clock=clock, owner=f"local:{_account_name()}"
@@ -388,24 +401,24 @@ def build(
         library=library,
         log=events,
         lexical=lexical,
-        tail=Tail(library, events, outbox, lexical),
+        tail=UnindexedDocuments(library, events, outbox, lexical),
         vectors=None
         if embedding is None
-        else Vectors(
-            index=embedding.vectors, embedder=embedding.embedder, waiting=embedding.queue.size
+        else VectorSearch(
+            index=embedding.vectors, embedder=embedding.embedder, count_pending=embedding.queue.size
         ),
         uses=uses,
-        facts_used=facts.used,
+        on_facts_used=facts.mark_used,
         clock=clock,
     )
     repositories = GitRepositories(data, worker)
     repositories.tidy()
     note_queue = StoredNoteQueue(store)
-    notes = NoteWriting(
+    notes = NoteWriter(
         memories=memories,
         queue=note_queue,
         repositories=repositories,
-        trouble=_notes_failed,
+        on_failure=_notes_failed,
     )
     segmenting, rollup = _cutting(settings, store, events, clock, worker, toc, outbox, model)
     turn = threading.Lock()  # of those who write the nodes of the table of contents
@@ -422,7 +435,7 @@ def build(
                 data / "spool",
                 *damage.folders(db_path),
             ],
-            {families.GRAPH_CHECKPOINTS: [Span(*each) for each in graph_layout.SPANS]},
+            {families.GRAPH_CHECKPOINTS: [KeySpan(*each) for each in graph_layout.SPANS]},
         ),
         discard_vectors=lambda: shutil.rmtree(index_folder / "vectors", ignore_errors=True),
     )
@@ -436,25 +449,25 @@ def build(
         eraser=toc,
         learning=learning,
         purging=purging,
-        turn=turn,
+        toc_lock=turn,
     )
-    changes = Changes(events, outbox, memories, wire.record_text)
+    changes = ChangeFeed(events, outbox, memories, wire.record_text)
     scheduler = _scheduler(
         settings,
         store,
         clock,
-        job_names.Work(
+        job_names.JobTasks(
             segmenting=segmenting,
             rollup=rollup,
             outbox=outbox,
             writer=toc,
             indexes=indexes,
             learning=learning,
-            not_learned=_not_learned,
+            on_learning_failure=_not_learned,
             notes=notes,
             forgetting=forgetting,
-            forgotten=_forgotten,
-            turn=turn,
+            on_forgetting_finished=_forgotten,
+            toc_lock=turn,
             changes=changes,
         ),
     )
@@ -473,22 +486,24 @@ def build(
         scheduler.wake(job_names.OUTBOX)
 
     projects = StoredProjects(store)
-    workplaces = Workplaces(
+    workplaces = ProjectResolver(
         repositories=repositories,
         projects=projects,
-        shared=Shared(org=settings.memories.org, repository=settings.memories.org_repository),
+        shared=OrgRepository(
+            org=settings.memories.org, repository=settings.memories.org_repository
+        ),
         secrets=secrets_filter,
     )
     capture = Capture(
-        memories=memories, log=events, secrets=secrets_filter, clock=clock, captured=remembered
+        memories=memories, log=events, secrets=secrets_filter, clock=clock, on_capture=remembered
     )
-    curation = Curation(
+    curation = MemoryEditor(
         memories=memories,
         uses=uses,
         workplaces=workplaces,
         capture=capture,
         clock=clock,
-        changed=remembered,
+        on_change=remembered,
     )
     journal = StoredJournal(store)
     reasoner = _reasoner(settings, model, StoredTokenBudget(store), clock)
@@ -499,28 +514,30 @@ def build(
         notes=notes,
         secrets=secrets_filter,
         clock=clock,
-        imported=remembered,
+        on_import=remembered,
     )
-    sharing = Sharing(sync=sync, workplaces=workplaces, user_remote=settings.memories.user_remote)
+    sharing = RemoteSync(
+        sync=sync, workplaces=workplaces, user_remote=settings.memories.user_remote
+    )
     contents = Contents(log=events, toc=toc)
     jobs = Jobs(scheduler=scheduler)
-    ingest = Ingest(log=events, secrets=secrets_filter, recorded=recorded)
+    ingest = Ingest(log=events, secrets=secrets_filter, on_record=recorded)
     backfill = Backfill(
         transcripts={
-            "claude-code": TranscriptFiles(worker, ClaudeCode),
-            "codex": TranscriptFiles(worker, Codex),
-            "jsonl": TranscriptFiles(worker, Plain),
+            "claude-code": TranscriptFiles(worker, ClaudeCodeTranscript),
+            "codex": TranscriptFiles(worker, CodexTranscript),
+            "jsonl": TranscriptFiles(worker, PlainTranscript),
         },
         ingest=ingest,
         workplaces=workplaces,
-        give_way=priority.lower,
+        lower_priority=priority.lower,
     )
     context = ContextBuilder(recall=recall)
     spool = SpoolFolder(data / "spool")
     hooks = HookHandler(
         recording=Recording(ingest=ingest, workplaces=workplaces),
-        briefing=Briefing(context=context, recall=recall),
-        reflection=Reflection(log=events, capture=capture, recall=recall),
+        briefing=ContextInjection(context=context, recall=recall),
+        reflection=AutoCapture(log=events, capture=capture, recall=recall),
         sharing=sharing,
         spooling=Spooling(spool=spool, secrets=secrets_filter),
         version=__version__,
@@ -560,24 +577,24 @@ def build(
     )
     checkpoints = CheckpointService(graphs=graphs, bridge=bridge, guard=guard, observer=observer)
     environ = {**os.environ, "SSH_ASKPASS_REQUIRE": "never"}  # nobody could be asked
-    crew = Crew(CrewFolder(own_files))
+    crew = AgentCatalog(AgentCatalogFolder(own_files))
     run_memory = RunMemory(ingest=ingest, log=events, knowledge=known, clock=clock)
 
     def run_parts() -> RunParts:
         from agent_memory.bootstrap import llm
 
-        spoken = llm.spoken(settings, model)
+        spoken = llm.build_chat_model(settings, model)
         closing.callback(spoken.close)
         return RunParts(
             model=spoken,
             crew=crew,
-            tooling=Tooling(
+            tooling=ToolsetBuilder(
                 workspaces=GuardedFolders(
                     tuple(str(each) for each in (data, own_files, db_path, *private))
                 ),
                 patterns=Re2Patterns(),
-                pages=llm.pages(settings),
-                programs=WardedPrograms(os.environ),
+                pages=llm.build_web_pages(settings),
+                programs=SupervisedPrograms(os.environ),
                 worker=worker,
                 recall=recall,
                 facts=facts,
@@ -598,15 +615,15 @@ def build(
         )
 
     runs = Runs(
-        Surroundings(
+        RunEnvironment(
             load=futures.once(run_parts),
-            new_id=lambda: ulids.derived(clock.now(), secrets.token_hex()),
-            crashed=_run_crashed,
+            new_id=lambda: ulids.derive_ulid(clock.now(), secrets.token_hex()),
+            on_crash=_run_crashed,
             max_runs=settings.runs.max_runs,
         )
     )
-    rebuild = Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, turn=turn)
-    survey = Survey(
+    rebuild = Rebuild(log=events, segmenting=segmenting, rollup=rollup, writer=toc, toc_lock=turn)
+    survey = MemoryStatistics(
         curation=curation,
         notes=notes,
         projects=projects,
@@ -616,9 +633,9 @@ def build(
         llm=reasoner is not None,
     )
     verification = Verification(
-        store=partial(_check_store, maintenance, db_path),
-        index_checks={WORDS: lexical.damaged_files}
-        | ({} if embedding is None else {VECTORS: embedding.vectors.damaged_files}),
+        check_store=partial(_check_store, maintenance, db_path),
+        index_checks={WORDS: lexical.list_damaged_files}
+        | ({} if embedding is None else {VECTORS: embedding.vectors.list_damaged_files}),
         survey=survey,
         indexes=indexes,
         rebuild=rebuild,
@@ -628,7 +645,7 @@ def build(
         admin=Admin(store=maintenance),
         backups=backups,
         archiving=Archiving(
-            view=lambda: _copied(maintenance, db_path),
+            open_view=lambda: _copied(maintenance, db_path),
             stores=replace(
                 _stores(store),
                 log=events,
@@ -640,9 +657,9 @@ def build(
             capture=capture,
             graphs=graphs,
             secrets=secrets_filter,
-            home_of=workplaces.home_of,
-            changed=remembered,
-            open_whole=durable.open_whole,
+            find_home=workplaces.find_home,
+            on_change=remembered,
+            open_whole=durable.open_atomic,
         ),
         access=access,
         contents=contents,
@@ -692,9 +709,9 @@ def build(
         capture=capture,
         recall=recall,
         curation=curation,
-        workplaces=workplaces,
+        project_resolver=workplaces,
         contents=contents,
-        survey=services.survey,
+        memory_stats=services.survey,
         sharing=sharing,
         consolidation=services.consolidation,
         memory_forgetting=services.memory_forgetting,
@@ -718,40 +735,40 @@ def build(
         repositories=repositories,
         notes=notes,
         hooks=hooks,
-        parts=Parts(
+        parts=HttpDependencies(
             bridge=bridge,
             timeline=timeline,
             contents=contents,
             recall=recall,
             curation=curation,
-            workplaces=workplaces,
+            project_resolver=workplaces,
             sharing=sharing,
             consolidation=services.consolidation,
             observer=observer,
-            vitals=Vitals(
+            metrics=Metrics(
                 log=events,
                 indexes=indexes,
                 learning=learning,
                 notes=note_queue,
                 spool=spool,
                 store=maintenance,
-                health=lambda: store.health,
+                get_health=lambda: store.health,
                 jobs=jobs,
             ),
             facts=facts,
             graphs=graphs,
             knowledge=Knowledge(
-                episodes=Shelf(Episode, known, secrets_filter),
-                procedures=Shelf(Procedure, known, secrets_filter),
-                users=Shelf(User, known, secrets_filter),
+                episodes=RecordService(Episode, known, secrets_filter),
+                procedures=RecordService(Procedure, known, secrets_filter),
+                users=RecordService(User, known, secrets_filter),
                 kept=known,
                 clock=clock,
                 new_id=lambda: KnowledgeId(str(uuid.uuid4())),
             ),
             changes=changes,
             streaming=settings.streaming,
-            sse=Seats("SSE", settings.streaming.max_connections),
-            websockets=Seats("WebSocket", settings.streaming.max_connections),
+            sse_limit=ConnectionLimit("SSE", settings.streaming.max_connections),
+            websocket_limit=ConnectionLimit("WebSocket", settings.streaming.max_connections),
             remote=settings.memories.remote,
             environ=environ,
         ),
@@ -763,14 +780,14 @@ def build(
         closing=closing,
         same_user=same_user,
         recorded={
-            MEMORY_SERVICE.full_name: memory.handler(),
-            CHECKPOINT_SERVICE.full_name: checkpoints.handler(),
+            MEMORY_SERVICE.full_name: memory.build_handler(),
+            CHECKPOINT_SERVICE.full_name: checkpoints.build_handler(),
         },
     )
 
 
-def _admission(chosen: Http) -> Admission:
-    return Admission(
+def _admission(chosen: HttpSettings) -> GatePolicy:
+    return GatePolicy(
         hosts=(chosen.host, *chosen.allowed_hosts),
         origins=tuple(chosen.allowed_origins),
         rate=chosen.rate,
@@ -825,10 +842,10 @@ def _cutting(
 
 
 def _scheduler(
-    settings: Settings, store: OrderedStore, clock: Clock, work: job_names.Work
+    settings: Settings, store: OrderedStore, clock: Clock, work: job_names.JobTasks
 ) -> CronScheduler:
     def segments(check: job_names.Check) -> None:
-        work.segments(check)
+        work.cut_segments(check)
         scheduler.wake(job_names.ROLLUP)
         scheduler.wake(job_names.OUTBOX)
 
@@ -842,7 +859,10 @@ def _scheduler(
         job_names.OUTBOX: outbox_entries,
     }
     scheduler = CronScheduler(
-        [Job(name=name, cron=job_names.CRONS[name], work=task) for name, task in tasks.items()],
+        [
+            ScheduledJob(name=name, cron=job_names.CRONS[name], work=task)
+            for name, task in tasks.items()
+        ],
         StoredJobs(store),
         clock,
         enabled=settings.scheduler.enabled,
@@ -853,10 +873,10 @@ def _scheduler(
 
 
 def _backups(
-    chosen: Backup,
+    chosen: BackupSettings,
     maintenance: StoreMaintenance,
     scheduler: CronScheduler,
-    notes: NoteWriting,
+    notes: NoteWriter,
     clock: Clock,
     data: Path,
     db_path: Path,
@@ -866,7 +886,7 @@ def _backups(
     def schedule(expression: str) -> None:
         if expression:
             scheduler.put(
-                Job(
+                ScheduledJob(
                     name=job_names.BACKUP,
                     cron=expression,
                     work=made.run,
@@ -884,7 +904,7 @@ def _backups(
         now=clock.now,
     )
     snapshots.clean()
-    plan = Plan(
+    plan = BackupPlan(
         folder=str(Path(chosen.path).expanduser()) if chosen.path else "",
         schedule=chosen.schedule if chosen.path else "",
         retention=Retention(newest=chosen.keep, weekly=chosen.keep_weekly),
@@ -895,9 +915,9 @@ def _backups(
         history=BackupRecord(data),
         clock=clock,
         plan=plan,
-        check=cron.check,
+        check=cron.check_schedule,
         schedule=schedule,
-        passed=cron.passed,
+        passed=cron.count_due,
     )
     try:
         if plan.schedule and not Path(plan.folder).is_absolute():
@@ -951,16 +971,16 @@ def _stores(store: OrderedStore) -> Stores:
     )
 
 
-def _forgotten(report: Report) -> None:
+def _forgotten(report: ForgettingReport) -> None:
     """Nobody else is there to be told how it ended."""
     tell = log.warning if report.proof.found_in else log.info
     tell("forgetting.finished", events=report.events, found_in=report.proof.found_in)
 
 
-def log_cleaner(chosen: Security) -> Callable[[str], str]:
+def log_cleaner(chosen: SecuritySettings) -> Callable[[str], str]:
     """What takes secrets out of a line for the log: it has none, whatever the store may hold."""
     mode = chosen.secrets if chosen.secrets == factory.OFF else "redact"
-    secrets_filter = factory.made(mode, chosen.allow)
+    secrets_filter = factory.build_filter(mode, chosen.allow)
 
     def clean(text: str) -> str:
         try:
@@ -1005,26 +1025,26 @@ def _notes_failed(home: Home, exc: GitFailed) -> None:
 
 
 def _embedding(
-    settings: Settings, store: OrderedStore, library: Library, folder: Path
+    settings: Settings, store: OrderedStore, library: DocumentReader, folder: Path
 ) -> Embedding | None:
     if settings.embedder.provider == "none" and not folder.exists():
         return None
     from agent_memory.bootstrap import llm
 
-    return llm.embedding(settings, store, library, folder)
+    return llm.build_embedding(settings, store, library, folder)
 
 
 def _index_folder(store: OrderedStore, db_path: Path) -> Path:
     """Beside the database that they are made from. Those of another one are removed."""
     folder = _beside(db_path, "index")
-    mark, identity = folder / "store", schema.identity(store).encode()
+    mark, identity = folder / "store", schema.ensure_identity(store).encode()
     if _holds(mark, identity):
         return folder
     if os.path.lexists(folder):
         log.warning("index.of_another_store", path=str(folder))
         _empty(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    durable.write_whole(mark, identity)
+    durable.write_atomic(mark, identity)
     return folder
 
 
@@ -1070,7 +1090,7 @@ def _model_server(settings: Settings) -> LeasedServer:
             model_dir=str(Path(chosen.model_dir).expanduser()),
         )
     return LlamaServer(
-        Setup(
+        LlamaOptions(
             server=chosen.server,
             model_dir=Path(chosen.model_dir).expanduser(),
             model=chosen.model,
@@ -1084,18 +1104,18 @@ def _model_server(settings: Settings) -> LeasedServer:
     )
 
 
-def _mcp(parts: McpParts, settings: Settings, used: Path) -> Entrance:
-    def load() -> Callable[[], Serving]:
-        from agent_memory.interfaces.mcp.handlers import Desk
-        from agent_memory.interfaces.mcp.serving import McpServing
+def _mcp(parts: McpParts, settings: Settings, used: Path) -> LazyMcpServer:
+    def load() -> Callable[[], TransportServer]:
+        from agent_memory.interfaces.mcp.handlers import McpServerFactory
+        from agent_memory.interfaces.mcp.serving import McpTransportServer
 
-        return lambda: McpServing(
-            Desk(parts),
+        return lambda: McpTransportServer(
+            McpServerFactory(parts),
             max_body_bytes=settings.http.max_body_bytes,
             most_streams=settings.streaming.max_connections,
         )
 
-    return Entrance(load, used, priority.lower)
+    return LazyMcpServer(load, used, priority.lower)
 
 
 def _summarizer(
@@ -1109,7 +1129,7 @@ def _summarizer(
         return fallback
     from agent_memory.bootstrap import llm
 
-    return llm.summarizer(settings, model, fallback, budget, clock)
+    return llm.build_summarizer(settings, model, fallback, budget, clock)
 
 
 def _reasoner(
@@ -1120,10 +1140,10 @@ def _reasoner(
         return None
     from agent_memory.bootstrap import llm
 
-    return llm.reasoner(settings, model, budget, clock)
+    return llm.build_reasoner(settings, model, budget, clock)
 
 
-def _spans(settings: Settings) -> Spans | None:
+def _spans(settings: Settings) -> SpanExporter | None:
     endpoint = settings.telemetry.otlp_endpoint
     if not endpoint:
         return None
@@ -1142,8 +1162,8 @@ def _spans(settings: Settings) -> Spans | None:
     return OtelSpans(endpoint, __version__)
 
 
-def _rules(chosen: Toc) -> Rules:
-    return Rules(
+def _rules(chosen: TocSettings) -> SegmentRules:
+    return SegmentRules(
         time_gap_ms=chosen.time_gap_ms,
         max_tokens=chosen.max_tokens,
         overlap_ms=chosen.overlap_ms,
@@ -1159,7 +1179,7 @@ def restore(
     db_path: Path,
     force: bool,
     done: Callable[[int], None],
-) -> domain_backups.Restored:
+) -> domain_backups.RestoreResult:
     """Bring a backup back, into a data folder that the caller has locked."""
     return restoring.restore(
         backup, data=data, db_path=db_path, index=_beside(db_path, "index"), force=force, done=done
@@ -1230,9 +1250,9 @@ def _back_up_before(
         now=SystemClock().now,
     )
     folder = str(_beside(db_path, "upgrades"))
-    made = snapshots.make(folder, done=lambda _: None)
-    for each in domain_backups.outdated(
-        snapshots.complete(folder), made, Retention(newest=UPGRADES_KEPT)
+    made = snapshots.create(folder, done=lambda _: None)
+    for each in domain_backups.select_outdated(
+        snapshots.list_complete(folder), made, Retention(newest=UPGRADES_KEPT)
     ):
         snapshots.remove(each)
     if history is not None:

@@ -92,7 +92,9 @@ class AsyncMemoryClient:
 
         Raises EventsRefused for those that the daemon refuses, after all others are stored.
         """
-        return batches.total([await self._stream(each) for each in batches.rounds(events)])
+        return batches.sum_created(
+            [await self._stream(each) for each in batches.split_rounds(events)]
+        )
 
     async def get_events(
         self, from_ms: int, to_ms: int, limit: int = 50, continuation_token: str | None = None
@@ -166,34 +168,34 @@ class AsyncMemoryClient:
                 return client
             await client.close()
             failures[endpoint.name] = failure
-        raise calls.unreachable(failures)
+        raise calls.no_daemon_error(failures)
 
     async def _probe(self, seconds: float) -> RpcError | None:
         try:
             await self._unary(calls.PROBE, seconds)
         except RpcError as exc:
-            return calls.unreached(exc)
+            return calls.none_if_answered(exc)
         return None
 
     async def _unary(self, call: calls.Unary[Value], seconds: float | None = None) -> Value:
         if self._closed:
-            raise calls.closed()
+            raise calls.client_closed_error()
         send = self._channel.unary_unary(call.path, None, None)
         try:
             answer: bytes = await send(
                 call.request, timeout=seconds or self._seconds, metadata=self._metadata
             )
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         return call.parse(answer)
 
     async def _stream(self, call: calls.Stream[Value]) -> Value:
         if self._closed:
-            raise calls.closed()
+            raise calls.client_closed_error()
         send = self._channel.stream_stream(call.path, None, None)
         try:
             stream = send(iter(call.requests), timeout=self._seconds, metadata=self._metadata)
             answers: list[bytes] = [answer async for answer in stream]
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         return call.parse(answers)

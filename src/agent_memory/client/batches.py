@@ -32,13 +32,13 @@ class Outcomes:
     refused: tuple[Refusal, ...]
 
 
-def rounds(events: Iterable[Event]) -> Iterator[calls.Stream[Outcomes]]:
+def split_rounds(events: Iterable[Event]) -> Iterator[calls.Stream[Outcomes]]:
     messages = _messages(events)
     while some := tuple(islice(messages, MESSAGES_PER_ROUND)):
         yield _round(some)
 
 
-def total(outcomes: Iterable[Outcomes]) -> int:
+def sum_created(outcomes: Iterable[Outcomes]) -> int:
     """How many events are new."""
     created, refused = 0, list[Refusal]()
     for each in outcomes:
@@ -50,7 +50,7 @@ def total(outcomes: Iterable[Outcomes]) -> int:
 
 
 @dataclass(slots=True)
-class _Message:
+class _PackedMessage:
     request: pb.IngestEventsRequest = field(default_factory=pb.IngestEventsRequest)
     size: int = 0
     refused: list[Refusal] = field(default_factory=list)  # before they were sent
@@ -64,8 +64,8 @@ class _Message:
         self.size += size
 
 
-def _messages(events: Iterable[Event]) -> Iterator[_Message]:
-    message = _Message()
+def _messages(events: Iterable[Event]) -> Iterator[_PackedMessage]:
+    message = _PackedMessage()
     for event in events:
         try:
             encoded, size = _encode(event)
@@ -74,7 +74,7 @@ def _messages(events: Iterable[Event]) -> Iterator[_Message]:
             continue
         if not message.has_room(size):
             yield message
-            message = _Message()
+            message = _PackedMessage()
         message.add(encoded, size)
     if message.request.events or message.refused:
         yield message
@@ -91,7 +91,7 @@ def _encode(event: Event) -> tuple[pb.Event, int]:
     return encoded, size
 
 
-def _round(messages: Sequence[_Message]) -> calls.Stream[Outcomes]:
+def _round(messages: Sequence[_PackedMessage]) -> calls.Stream[Outcomes]:
     sent = sum(len(message.request.events) for message in messages)
     unsent = tuple(refusal for message in messages for refusal in message.refused)
 

@@ -32,7 +32,7 @@ class MemoryClient:
         self._metadata = calls.metadata(key)
         self._seconds = timeout_seconds
         self._closed = False
-        self._channel = calls.channel(endpoint)
+        self._channel = calls.open_channel(endpoint)
 
     @classmethod
     def connect(
@@ -85,7 +85,7 @@ class MemoryClient:
 
         Raises EventsRefused for those that the daemon refuses, after all others are stored.
         """
-        return batches.total([self._stream(each) for each in batches.rounds(events)])
+        return batches.sum_created([self._stream(each) for each in batches.split_rounds(events)])
 
     def get_events(
         self, from_ms: int, to_ms: int, limit: int = 50, continuation_token: str | None = None
@@ -158,35 +158,35 @@ class MemoryClient:
                 return client
             client.close()
             failures[endpoint.name] = failure
-        raise calls.unreachable(failures)
+        raise calls.no_daemon_error(failures)
 
     def _probe(self, seconds: float) -> RpcError | None:
         try:
             self._unary(calls.PROBE, seconds)
         except RpcError as exc:
-            return calls.unreached(exc)
+            return calls.none_if_answered(exc)
         return None
 
     def _unary(self, call: calls.Unary[Value], seconds: float | None = None) -> Value:
         if self._closed:
-            raise calls.closed()
+            raise calls.client_closed_error()
         send = self._channel.unary_unary(call.path, None, None)
         try:
             answer: bytes = send(
                 call.request, timeout=seconds or self._seconds, metadata=self._metadata
             )
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         return call.parse(answer)
 
     def _stream(self, call: calls.Stream[Value]) -> Value:
         if self._closed:
-            raise calls.closed()
+            raise calls.client_closed_error()
         send = self._channel.stream_stream(call.path, None, None)
         try:
             answers: list[bytes] = list(
                 send(iter(call.requests), timeout=self._seconds, metadata=self._metadata)
             )
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         return call.parse(answers)

@@ -194,7 +194,7 @@ def pause_job(job_name: str) -> Unary[None]:
         "PauseJob",
         encode(lambda: pb.PauseJobRequest(job_name=job_name)),
         pb.PauseJobResponse,
-        _done,
+        _check_success,
     )
 
 
@@ -203,7 +203,7 @@ def resume_job(job_name: str) -> Unary[None]:
         "ResumeJob",
         encode(lambda: pb.ResumeJobRequest(job_name=job_name)),
         pb.ResumeJobResponse,
-        _done,
+        _check_success,
     )
 
 
@@ -220,7 +220,7 @@ def path(method: str) -> str:
     return f"/{_METHODS[method].containing_service.full_name}/{method}"
 
 
-def channel(endpoint: Endpoint) -> grpc.Channel:
+def open_channel(endpoint: Endpoint) -> grpc.Channel:
     """The way there. Nothing is sent before the first call."""
     if endpoint.tls:
         credentials = grpc.ssl_channel_credentials()
@@ -237,23 +237,23 @@ def metadata(key: str | None) -> tuple[tuple[str, str], ...]:
     return (("authorization", f"Bearer {key}"),)
 
 
-def failure(error: grpc.RpcError) -> RpcError:
+def to_rpc_error(error: grpc.RpcError) -> RpcError:
     """Our error of gRPC's."""
     return RpcError(error.code().name, error.details() or "")
 
 
-def unreached(error: RpcError) -> RpcError | None:
+def none_if_answered(error: RpcError) -> RpcError | None:
     """The error of a probe, if it means that nobody answered."""
     return error if error.code in _UNREACHED else None
 
 
-def unreachable(failures: Mapping[str, RpcError]) -> ConnectionFailed:
+def no_daemon_error(failures: Mapping[str, RpcError]) -> ConnectionFailed:
     """After every endpoint was tried: what each of them said."""
     tried = "; ".join(f"{name}: {error.details}" for name, error in failures.items())
     return ConnectionFailed(f"no daemon answers (is it running?): {tried}")
 
 
-def closed() -> ConnectionFailed:
+def client_closed_error() -> ConnectionFailed:
     return ConnectionFailed("the client is closed")
 
 
@@ -400,7 +400,7 @@ def _job_in(job: pb.JobStatusProto) -> Job:
     )
 
 
-def _done(answer: pb.PauseJobResponse | pb.ResumeJobResponse) -> None:
+def _check_success(answer: pb.PauseJobResponse | pb.ResumeJobResponse) -> None:
     if not answer.success:
         raise RpcError("NOT_FOUND", answer.error)
 

@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 M = TypeVar("M", bound=Message)
 
 
-class Place(NamedTuple):
+class CheckpointRef(NamedTuple):
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
@@ -39,25 +39,25 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    place: Place
+    place: CheckpointRef
     parent_checkpoint_id: str | None
     metadata: str
     type: str
     blob: bytes
 
 
-class WritesPage(NamedTuple):
+class PendingWrites(NamedTuple):
     writes: tuple[Write, ...]
     more: pb.WriteCursor | None
 
 
-class Snapshot(NamedTuple):
+class CheckpointState(NamedTuple):
     checkpoint: Checkpoint
-    pending: WritesPage
+    pending: PendingWrites
 
 
 class ListPage(NamedTuple):
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[CheckpointState, ...]
     next: pb.CheckpointCursor | None
 
 
@@ -74,7 +74,7 @@ class Listing:
 
 def put(checkpoint: Checkpoint) -> Unary[None]:
     _check_size("the checkpoint", checkpoint.blob)
-    return _done(
+    return _command(
         "PutCheckpoint",
         lambda: pb.PutCheckpointRequest(
             checkpoint=pb.GraphCheckpoint(
@@ -89,13 +89,15 @@ def put(checkpoint: Checkpoint) -> Unary[None]:
     )
 
 
-def put_writes(place: Place, writes: Sequence[Write]) -> Iterator[Unary[None]]:
+def put_writes(place: CheckpointRef, writes: Sequence[Write]) -> Iterator[Unary[None]]:
     """As many calls as are needed."""
     for some in _split(writes):
-        yield _done("PutWrites", partial(_put_writes, place, some), pb.PutWritesResponse)
+        yield _command("PutWrites", partial(_put_writes, place, some), pb.PutWritesResponse)
 
 
-def get(thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Unary[Snapshot | None]:
+def get(
+    thread_id: str, checkpoint_ns: str, checkpoint_id: str | None
+) -> Unary[CheckpointState | None]:
     return _unary(
         "GetCheckpoint",
         lambda: pb.GetCheckpointRequest(
@@ -106,7 +108,7 @@ def get(thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Unary[
     )
 
 
-def get_writes(place: Place, after: pb.WriteCursor) -> Unary[WritesPage]:
+def get_writes(place: CheckpointRef, after: pb.WriteCursor) -> Unary[PendingWrites]:
     return _unary(
         "GetWrites",
         lambda: pb.GetWritesRequest(**place._asdict(), after=after),
@@ -115,7 +117,9 @@ def get_writes(place: Place, after: pb.WriteCursor) -> Unary[WritesPage]:
     )
 
 
-def listed(wanted: Listing, limit: int, after: pb.CheckpointCursor | None) -> Unary[ListPage]:
+def list_checkpoints(
+    wanted: Listing, limit: int, after: pb.CheckpointCursor | None
+) -> Unary[ListPage]:
     return _unary(
         "ListCheckpoints",
         lambda: pb.ListCheckpointsRequest(
@@ -136,7 +140,7 @@ def listed(wanted: Listing, limit: int, after: pb.CheckpointCursor | None) -> Un
 
 
 def delete_threads(thread_ids: Sequence[str]) -> Unary[None]:
-    return _done(
+    return _command(
         "DeleteThreads",
         lambda: pb.DeleteThreadsRequest(thread_ids=thread_ids),
         pb.DeleteThreadsResponse,
@@ -144,7 +148,7 @@ def delete_threads(thread_ids: Sequence[str]) -> Unary[None]:
 
 
 def delete_for_runs(run_ids: Sequence[str]) -> Unary[None]:
-    return _done(
+    return _command(
         "DeleteForRuns",
         lambda: pb.DeleteForRunsRequest(run_ids=run_ids),
         pb.DeleteForRunsResponse,
@@ -152,7 +156,7 @@ def delete_for_runs(run_ids: Sequence[str]) -> Unary[None]:
 
 
 def copy_thread(source: str, target: str) -> Unary[None]:
-    return _done(
+    return _command(
         "CopyThread",
         lambda: pb.CopyThreadRequest(source_thread_id=source, target_thread_id=target),
         pb.CopyThreadResponse,
@@ -160,14 +164,14 @@ def copy_thread(source: str, target: str) -> Unary[None]:
 
 
 def prune(thread_ids: Sequence[str], strategy: str) -> Unary[None]:
-    return _done(
+    return _command(
         "PruneThreads",
         lambda: pb.PruneThreadsRequest(thread_ids=thread_ids, strategy=strategy),
         pb.PruneThreadsResponse,
     )
 
 
-def _put_writes(place: Place, writes: Sequence[Write]) -> pb.PutWritesRequest:
+def _put_writes(place: CheckpointRef, writes: Sequence[Write]) -> pb.PutWritesRequest:
     return pb.PutWritesRequest(
         **place._asdict(),
         writes=[
@@ -207,12 +211,12 @@ def _check_size(what: str, blob: bytes) -> None:
         )
 
 
-def _snapshot_in(message: pb.GraphSnapshot) -> Snapshot:
+def _snapshot_in(message: pb.GraphSnapshot) -> CheckpointState:
     found = message.checkpoint
     parent = found.parent_checkpoint_id if found.HasField("parent_checkpoint_id") else None
-    return Snapshot(
+    return CheckpointState(
         Checkpoint(
-            place=Place(found.thread_id, found.checkpoint_ns, found.checkpoint_id),
+            place=CheckpointRef(found.thread_id, found.checkpoint_ns, found.checkpoint_id),
             parent_checkpoint_id=parent,
             metadata=found.metadata,
             type=found.type,
@@ -222,8 +226,8 @@ def _snapshot_in(message: pb.GraphSnapshot) -> Snapshot:
     )
 
 
-def _writes_in(message: pb.GraphSnapshot | pb.GetWritesResponse) -> WritesPage:
-    return WritesPage(
+def _writes_in(message: pb.GraphSnapshot | pb.GetWritesResponse) -> PendingWrites:
+    return PendingWrites(
         tuple(
             Write(
                 task_path=each.task_path,
@@ -239,7 +243,7 @@ def _writes_in(message: pb.GraphSnapshot | pb.GetWritesResponse) -> WritesPage:
     )
 
 
-def _done(method: str, build: Callable[[], Message], answers: type[Message]) -> Unary[None]:
+def _command(method: str, build: Callable[[], Message], answers: type[Message]) -> Unary[None]:
     return _unary(method, build, answers, lambda _: None)
 
 

@@ -30,7 +30,7 @@ class Connection:
         self._patience = connect_seconds
         self._closed = False
         self._methods: dict[str, Any] = {}  # grpc.UnaryUnaryMultiCallable of each path
-        self._channel = calls.channel(endpoint)
+        self._channel = calls.open_channel(endpoint)
 
     @classmethod
     def open(
@@ -56,12 +56,12 @@ class Connection:
             try:
                 made._send(calls.PROBE, connect_seconds)
             except RpcError as exc:
-                if calls.unreached(exc) is not None:
+                if calls.none_if_answered(exc) is not None:
                     made.close()
                     failures[each.name] = exc
                     continue
             return made
-        raise calls.unreachable(failures)
+        raise calls.no_daemon_error(failures)
 
     def close(self) -> None:
         self._closed = True
@@ -71,7 +71,7 @@ class Connection:
         try:
             return self._send(call, self._seconds)
         except RpcError as exc:
-            failure = _lost(exc)
+            failure = _raise_unless_lost(exc)
         try:
             self._send(calls.PROBE, self._patience, wait_for_ready=True)
         except RpcError:
@@ -82,7 +82,7 @@ class Connection:
         try:
             return await self._asend(call, self._seconds)
         except RpcError as exc:
-            failure = _lost(exc)
+            failure = _raise_unless_lost(exc)
         try:
             await self._asend(calls.PROBE, self._patience, wait_for_ready=True)
         except RpcError:
@@ -100,7 +100,7 @@ class Connection:
                 wait_for_ready=wait_for_ready,
             )
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         return call.parse(answer)
 
     async def _asend(
@@ -128,21 +128,21 @@ class Connection:
         try:
             return call.parse(await waiter)
         except grpc.RpcError as exc:
-            raise calls.failure(exc) from exc
+            raise calls.to_rpc_error(exc) from exc
         except asyncio.CancelledError:
             sent.cancel()
             raise
 
     def _method(self, path: str) -> Any:
         if self._closed:
-            raise calls.closed()
+            raise calls.client_closed_error()
         found = self._methods.get(path)
         if found is None:
             found = self._methods[path] = self._channel.unary_unary(path, None, None)
         return found
 
 
-def _lost(error: RpcError) -> RpcError:
+def _raise_unless_lost(error: RpcError) -> RpcError:
     """The error, if it means that the daemon went away; else it is raised."""
     if error.code != "UNAVAILABLE":
         raise error

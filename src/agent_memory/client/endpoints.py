@@ -87,13 +87,13 @@ def resolve(text: str, key: str | None, environ: Mapping[str, str]) -> Endpoint:
     if key is not None or written.tls or not written.loopback or not written.port:
         return written
     try:
-        facts = _facts(record_path(environ))
+        facts = _load_record(record_path(environ))
         if facts["grpc_port"] != written.port:
             return written
         own = parse(f"unix:{facts['grpc_socket']}")
     except (OSError, ValueError, KeyError, InvalidEndpoint):
         return written
-    return own if _answers(own) else written
+    return own if _is_listening(own) else written
 
 
 def discover(environ: Mapping[str, str], key: str | None = None) -> tuple[Endpoint, ...]:
@@ -126,7 +126,7 @@ def record_path(environ: Mapping[str, str]) -> Path:
 
 
 def _read(record: Path) -> tuple[Endpoint, ...]:
-    facts = _facts(record)
+    facts = _load_record(record)
     path, port = facts.get("grpc_socket"), facts.get("grpc_port")
     names = [f"unix:{path}"] if path else []
     if port:
@@ -134,14 +134,14 @@ def _read(record: Path) -> tuple[Endpoint, ...]:
     return tuple(parse(name) for name in names)
 
 
-def _facts(record: Path) -> dict[str, Any]:
+def _load_record(record: Path) -> dict[str, Any]:
     facts = json.loads(record.read_bytes())
     if not isinstance(facts, dict):
         raise ValueError("it is not a JSON object")
     return facts
 
 
-def _answers(endpoint: Endpoint) -> bool:
+def _is_listening(endpoint: Endpoint) -> bool:
     """Whether a program listens on this Unix socket: a daemon that was killed leaves its file."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(_SOCKET_SECONDS)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from agent_memory.client import calls, checkpoints
-from agent_memory.client.checkpoints import Listing, Place, Snapshot, Write
+from agent_memory.client.checkpoints import CheckpointRef, CheckpointState, Listing, Write
 from agent_memory.client.connection import Connection
 from agent_memory.client.errors import SerializationError
 from agent_memory.proto import checkpoints_pb2 as pb
@@ -231,9 +231,9 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
     def _put(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
     ) -> Script[RunnableConfig]:
-        thread_id, checkpoint_ns = _where(config)
+        thread_id, checkpoint_ns = _thread_key(config)
         kind, blob = self.serde.dumps_typed(checkpoint)
-        place = Place(thread_id, checkpoint_ns, checkpoint["id"])
+        place = CheckpointRef(thread_id, checkpoint_ns, checkpoint["id"])
         yield checkpoints.put(
             checkpoints.Checkpoint(
                 place=place,
@@ -252,7 +252,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         task_id: str,
         task_path: str,
     ) -> Script[None]:
-        place = Place(*_where(config), str(config["configurable"]["checkpoint_id"]))
+        place = CheckpointRef(*_thread_key(config), str(config["configurable"]["checkpoint_id"]))
         made: builtins.list[Write] = []
         for number, (channel, value) in enumerate(writes):
             kind, dumped = self.serde.dumps_typed(value)
@@ -269,18 +269,18 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         yield from checkpoints.put_writes(place, made)
 
     def _get(self, config: RunnableConfig) -> Script[CheckpointTuple | None]:
-        found = yield checkpoints.get(*_where(config), get_checkpoint_id(config) or None)
+        found = yield checkpoints.get(*_thread_key(config), get_checkpoint_id(config) or None)
         return None if found is None else (yield from self._tuple(found))
 
     def _page(self, pages: "_Pages") -> Script[builtins.list[CheckpointTuple]]:
-        page = yield checkpoints.listed(pages.wanted, pages.size, pages.after)
+        page = yield checkpoints.list_checkpoints(pages.wanted, pages.size, pages.after)
         found: builtins.list[CheckpointTuple] = []
         for each in page.snapshots:
             found += [(yield from self._tuple(each))]
         pages.read(len(found), page.next)
         return found
 
-    def _tuple(self, found: Snapshot) -> Script[CheckpointTuple]:
+    def _tuple(self, found: CheckpointState) -> Script[CheckpointTuple]:
         stored, (first, more) = found
         writes = [*first]
         while more is not None:
@@ -350,12 +350,12 @@ def _listing(
     )
 
 
-def _where(config: RunnableConfig) -> tuple[str, str]:
+def _thread_key(config: RunnableConfig) -> tuple[str, str]:
     chosen = config["configurable"]
     return str(chosen["thread_id"]), chosen.get("checkpoint_ns", "")
 
 
-def _config(place: Place) -> RunnableConfig:
+def _config(place: CheckpointRef) -> RunnableConfig:
     return {"configurable": place._asdict()}
 
 

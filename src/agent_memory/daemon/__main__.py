@@ -2,7 +2,7 @@
 
 import sys
 
-from agent_memory.daemon.daemon import Start, run
+from agent_memory.daemon.daemon import DaemonOptions, run
 
 if __name__ == "__main__":
-    sys.exit(run(Start(flags={})))
+    sys.exit(run(DaemonOptions(flags={})))

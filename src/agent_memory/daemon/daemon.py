@@ -24,11 +24,11 @@ from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
-from agent_memory.interfaces.grpc.daemon_service import Host
-from agent_memory.interfaces.http.connections import bounds
-from agent_memory.interfaces.http.extra_listeners import REFUSAL, Stands
+from agent_memory.interfaces.grpc.daemon_service import DaemonControl
+from agent_memory.interfaces.http.connections import build_bounds
+from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     ListenFailed,
@@ -55,7 +55,7 @@ MAX_FILES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class DaemonOptions:
     """How this daemon was started."""
 
     config_file: Path | None = None
@@ -65,7 +65,7 @@ class Start:
     replace: bool = False
 
 
-def run(start: Start) -> int:
+def run(start: DaemonOptions) -> int:
     """Be the daemon until told to stop. The exit code."""
     os.umask(0o077)
     os.chdir("/")
@@ -85,18 +85,18 @@ def run(start: Start) -> int:
         folders = config.folders(os.environ)
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(
-            folders, LOCK_SECONDS, lambda: not start.replace and _served(folders)
+            folders, LOCK_SECONDS, lambda: not start.replace and _is_served(folders)
         )
     except StorageLocked as exc:
         # Another one was quicker, and serves whoever wanted this one.
         sys.stderr.write(f"note: {exc}\n")
-        _say_ready(start)
+        _signal_ready(start)
         return 0
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
         return wire.codes(exc).exit
     try:
-        uvloop.run(_Daemon(start, loaded, folders).live(asked_to_stop.is_set))
+        uvloop.run(_Daemon(start, loaded, folders).run(asked_to_stop.is_set))
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
         log.error("daemon.failed", error=str(exc))
@@ -111,7 +111,9 @@ def run(start: Start) -> int:
 
 
 class _Daemon:
-    def __init__(self, start: Start, loaded: config.Loaded, folders: config.Folders) -> None:
+    def __init__(
+        self, start: DaemonOptions, loaded: config.LoadedSettings, folders: config.Folders
+    ) -> None:
         self._start = start
         self._loaded = loaded
         self._settings = loaded.settings
@@ -126,7 +128,7 @@ class _Daemon:
         self._db_path = folders.data / Path(self._settings.storage.path or "db").expanduser()
         self._log_path = folders.data / "logs/daemon.log"
 
-    async def live(self, asked_to_stop: Callable[[], bool]) -> None:
+    async def run(self, asked_to_stop: Callable[[], bool]) -> None:
         self._open_log()
         if self._settings.security.secrets == "off":
             log.warning("daemon.no_secrets_filter", text="stored as it comes")
@@ -143,18 +145,23 @@ class _Daemon:
             (self._sockets, *([] if chosen is None else [chosen])),
         )
         self._warn_of_damage(built)
-        self._grpc = built.grpc(Host(status=lambda: self._status(built), stop=self._stop.set))
+        self._grpc = built.grpc(
+            DaemonControl(get_status=lambda: self._status(built), stop=self._stop.set)
+        )
         built.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
         web, streaming = self._settings.http, self._settings.streaming
 
         def server() -> HttpServer:
             return HttpServer(
-                ping_seconds=streaming.ws_ping_seconds, bounds=bounds(streaming.max_connections)
+                ping_seconds=streaming.ws_ping_seconds,
+                bounds=build_bounds(streaming.max_connections),
             )
 
-        stands = Stands(server, lambda: listening.tls(web.tls_cert, web.tls_key))
+        stands = ExtraListeners(server, lambda: listening.load_tls(web.tls_cert, web.tls_key))
 
-        def serve(options: ServeOptions, told: Callable[[list[str]], None], until: Halt) -> None:
+        def serve(
+            options: ServeOptions, told: Callable[[list[str]], None], until: CancelToken
+        ) -> None:
             stands.serve(built.stand(web, options), (options.host, options.port), told, until)
 
         commands = CommandServer(
@@ -162,7 +169,7 @@ class _Daemon:
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
-            busy=lambda: built.mcp.is_busy() or bool(built.services.runs.going_on()),
+            busy=lambda: built.mcp.is_busy() or bool(built.services.runs.list_active()),
             pipe=built.pipe,
         )
         http = server()
@@ -171,7 +178,7 @@ class _Daemon:
             await self._listen(built, commands, http)
             built.scheduler.start()
             self._announce()
-            _say_ready(self._start)
+            _signal_ready(self._start)
             built.hooks.drain_soon()
             built.mcp.preload()
             log.info("daemon.ready", pid=os.getpid(), version=__version__)
@@ -228,7 +235,7 @@ class _Daemon:
         )  # what a crashed one left; we hold the lock
         self._grpc.listen_on_socket(self._sockets / "grpc.sock")
         chosen = self._settings.grpc
-        hosts = listening.hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
+        hosts = listening.resolve_hosts("grpc.host", chosen.host, refusal=GRPC_STAYS)
         with self._tolerating_busy_ports("grpc"):
             self._grpc.listen(hosts, chosen.port)
         self._listen_http(built, http)
@@ -237,34 +244,36 @@ class _Daemon:
 
     def _listen_http(self, built: root.App, http: HttpServer) -> None:
         web = self._settings.http
-        tls = listening.tls(web.tls_cert, web.tls_key)
+        tls = listening.load_tls(web.tls_cert, web.tls_key)
         self._http_scheme = "http" if tls is None else "https"
         if tls is not None and listening.key_file(web.tls_key).stat().st_mode & 0o077:
             self._warn(f"others than its owner may read http.tls_key: chmod 600 {web.tls_key}")
-        hosts = listening.hosts("http.host", web.host, refusal=REFUSAL if tls is None else None)
+        hosts = listening.resolve_hosts(
+            "http.host", web.host, refusal=REFUSAL if tls is None else None
+        )
         gate = built.web(web, lambda: self._status(built))
         inside = listening.bind_path(self._sockets / "http.sock")
-        http.start(gate.trusted, [inside], self._http_socket_ended)
+        http.start(gate.serve_trusted, [inside], self._on_http_socket_end)
         with self._tolerating_busy_ports("http"):
             sockets = listening.bind(hosts, web.port)
             self._http_port = sockets[0].getsockname()[1]
             self._http_addresses = [
-                listening.shown(each.getsockname()[0], self._http_port) for each in sockets
+                listening.format_address(each.getsockname()[0], self._http_port) for each in sockets
             ]
-            http.start(gate, sockets, self._http_ended, tls)
+            http.start(gate, sockets, self._on_http_end, tls)
 
     def _warn(self, message: str) -> None:
         self._warnings.append(message)
         log.warning("daemon.warning", text=message)
 
-    def _http_ended(self, reason: BaseException | None) -> None:
+    def _on_http_end(self, reason: BaseException | None) -> None:
         self._http_addresses = []
-        self._ended("HTTP", reason)
+        self._report_server_end("HTTP", reason)
 
-    def _http_socket_ended(self, reason: BaseException | None) -> None:
-        self._ended("HTTP on its Unix socket", reason)
+    def _on_http_socket_end(self, reason: BaseException | None) -> None:
+        self._report_server_end("HTTP on its Unix socket", reason)
 
-    def _ended(self, what: str, reason: BaseException | None) -> None:
+    def _report_server_end(self, what: str, reason: BaseException | None) -> None:
         """It should not have: all else goes on, and `status` tells."""
         self._warnings.append(f"{what} is no longer served: {reason or 'its server ended'}")
         log.error("daemon.http_ended", what=what, exc_info=reason)
@@ -283,7 +292,7 @@ class _Daemon:
     def _announce(self) -> None:
         runtime_files.announce(
             self._folders,
-            runtime_files.Record(
+            runtime_files.DaemonRecord(
                 pid=os.getpid(),
                 version=__version__,
                 grpc_port=self._grpc.port,
@@ -364,7 +373,7 @@ def _allow_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _served(folders: config.Folders) -> bool:
+def _is_served(folders: config.Folders) -> bool:
     connection = relay.connect(str(folders.data))
     if connection is None:
         return False
@@ -372,7 +381,7 @@ def _served(folders: config.Folders) -> bool:
     return True
 
 
-def _say_ready(start: Start) -> None:
+def _signal_ready(start: DaemonOptions) -> None:
     """Tell the launcher that we serve, and let go of its pipe."""
     if start.ready_fd is not None:
         with contextlib.suppress(OSError):

@@ -14,12 +14,17 @@ from typing import Any
 
 from agent_memory import __version__, config
 from agent_memory.bootstrap import root
-from agent_memory.features.hooks.model.installations import Agent, AgentState, ScopeState, Standing
+from agent_memory.features.hooks.model.installations import (
+    Agent,
+    AgentState,
+    InstallStatus,
+    ScopeState,
+)
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.hooks.inputs import CHECK
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
-from agent_memory.kernel.status import Damage, Finding, Health
+from agent_memory.kernel.status import CheckResult, Damage, Health
 from agent_memory.launcher import relay
 
 SECONDS = 20.0  # for each program that is run
@@ -30,35 +35,37 @@ AGENT_ENVIRONMENT = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG")
 _KEPT = ("XDG_", "MEMORY_")
 
 
-def findings(
+def diagnose(
     environ: Mapping[str, str], config_file: Path | None, folder: Path
-) -> Iterator[Finding]:
-    yield from _settings(environ, config_file, folder)
+) -> Iterator[CheckResult]:
+    yield from _check_settings(environ, config_file, folder)
     folders = config.folders(environ)
-    yield _data(folders.data)
-    yield _git(environ)
-    serving = _daemon(environ, config_file, folders)
+    yield _check_data(folders.data)
+    yield _check_git(environ)
+    serving = _check_daemon(environ, config_file, folders)
     yield serving
     if serving.health is not Health.PROBLEM:
-        yield from _status(environ)
-        yield from _jobs(environ)
-    yield from _spool(folders.data / "spool")
-    yield from _agents(environ, folder)
+        yield from _check_status(environ)
+        yield from _check_jobs(environ)
+    yield from _check_spool(folders.data / "spool")
+    yield from _check_agents(environ, folder)
 
 
-def _fine(subject: str, said: str) -> Finding:
-    return Finding(subject=subject, health=Health.FINE, said=said)
+def _fine(subject: str, said: str) -> CheckResult:
+    return CheckResult(subject=subject, health=Health.FINE, said=said)
 
 
-def _warning(subject: str, said: str, advice: str = "") -> Finding:
-    return Finding(subject=subject, health=Health.WARNING, said=said, advice=advice)
+def _warning(subject: str, said: str, advice: str = "") -> CheckResult:
+    return CheckResult(subject=subject, health=Health.WARNING, said=said, advice=advice)
 
 
-def _problem(subject: str, said: str, advice: str = "") -> Finding:
-    return Finding(subject=subject, health=Health.PROBLEM, said=said, advice=advice)
+def _problem(subject: str, said: str, advice: str = "") -> CheckResult:
+    return CheckResult(subject=subject, health=Health.PROBLEM, said=said, advice=advice)
 
 
-def _settings(environ: Mapping[str, str], file: Path | None, folder: Path) -> Iterator[Finding]:
+def _check_settings(
+    environ: Mapping[str, str], file: Path | None, folder: Path
+) -> Iterator[CheckResult]:
     try:
         loaded = config.load(environ, file=file, project_dir=folder)
     except ConfigError as exc:
@@ -78,7 +85,7 @@ def _settings(environ: Mapping[str, str], file: Path | None, folder: Path) -> It
     yield _fine("settings", told)
 
 
-def _data(folder: Path) -> Finding:
+def _check_data(folder: Path) -> CheckResult:
     if not folder.exists():
         return _fine("data", f"{folder} is not there yet")
     quoted = shlex.quote(str(folder))
@@ -95,7 +102,7 @@ def _data(folder: Path) -> Finding:
     return _fine("data", str(folder))
 
 
-def _git(environ: Mapping[str, str]) -> Finding:
+def _check_git(environ: Mapping[str, str]) -> CheckResult:
     try:
         return _fine("git", root.git_version(environ, SECONDS))
     except GitFailed:
@@ -104,9 +111,9 @@ def _git(environ: Mapping[str, str]) -> Finding:
     return _warning("git", said, "install git, or add it to PATH")
 
 
-def _daemon(
+def _check_daemon(
     environ: Mapping[str, str], config_file: Path | None, folders: config.Folders
-) -> Finding:
+) -> CheckResult:
     """Whether a hook is answered; a daemon is started if there is none."""
     running = relay.connect(str(folders.data))
     if running is None:
@@ -116,10 +123,10 @@ def _daemon(
             return _problem("daemon", f"it does not start (exit code {code})", advice)
     else:
         running.close()
-    return _answered("daemon", Agent.CLAUDE_CODE, environ)
+    return _check_hook("daemon", Agent.CLAUDE_CODE, environ)
 
 
-def _answered(subject: str, agent: Agent, environ: Mapping[str, str]) -> Finding:
+def _check_hook(subject: str, agent: Agent, environ: Mapping[str, str]) -> CheckResult:
     """Run a hook of this installation as an agent does, with an event that is nobody's."""
     words = root.installing().launcher.hook_words(agent)
     ran = _run(words, environ, json.dumps({"hook_event_name": CHECK}))
@@ -138,8 +145,8 @@ def _answered(subject: str, agent: Agent, environ: Mapping[str, str]) -> Finding
     return _fine(subject, told)
 
 
-def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
-    told = _json(_launched(("memory-daemon", "status", "--format", "json"), environ).out)
+def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    told = _json(_run_launcher(("memory-daemon", "status", "--format", "json"), environ).out)
     if not isinstance(told, dict):
         return
     for each in told.get("warnings", []):
@@ -164,9 +171,9 @@ def _status(environ: Mapping[str, str]) -> Iterator[Finding]:
         yield _fine("store", f"{events:,} events, {documents:,} documents, {waiting:,} waiting")
 
 
-def _jobs(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _check_jobs(environ: Mapping[str, str]) -> Iterator[CheckResult]:
     scheduler = ("memory-daemon", "scheduler", "status", "--format", "json")
-    told = _json(_launched(scheduler, environ).out)
+    told = _json(_run_launcher(scheduler, environ).out)
     if not isinstance(told, dict):
         return
     for job in told.get("jobs", []):
@@ -179,7 +186,7 @@ def _jobs(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield _warning("jobs", f"{name} is paused", advice)
 
 
-def _spool(folder: Path) -> Iterator[Finding]:
+def _check_spool(folder: Path) -> Iterator[CheckResult]:
     names = [each.name for each in folder.iterdir()] if folder.exists() else []
     waiting = sum(name.endswith(".json") for name in names)
     damaged = sum(name.endswith(".damaged") for name in names)
@@ -193,45 +200,47 @@ def _spool(folder: Path) -> Iterator[Finding]:
         yield _fine("spool", "empty")
 
 
-def _agents(environ: Mapping[str, str], folder: Path) -> Iterator[Finding]:
+def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckResult]:
     caller = Caller(folder=str(folder), environ=environ)
     try:
         states = root.installing().state(caller, mcp=True)
     except (ConfigError, InvalidInput) as exc:
         yield _problem("agents", str(exc))
         return
-    if not any(state.present or _installed(state) for state in states):
+    if not any(state.present or _is_installed(state) for state in states):
         yield _warning("agents", "none is installed", "memory install AGENT")
     for state in states:
-        if not state.present and not _installed(state):
+        if not state.present and not _is_installed(state):
             continue
-        if not _installed(state) and not any(each.problem for each in state.scopes):
+        if not _is_installed(state) and not any(each.problem for each in state.scopes):
             said = f"{state.title} is there, and does not call us"
             yield _warning(state.agent, said, f"memory install {state.agent}")
         for each in state.scopes:
-            yield from _agent(state, each, environ)
+            yield from _check_agent(state, each, environ)
 
 
-def _agent(state: AgentState, each: ScopeState, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _check_agent(
+    state: AgentState, each: ScopeState, environ: Mapping[str, str]
+) -> Iterator[CheckResult]:
     repair = f"memory install {state.agent} --{each.scope}"
     if each.problem:
         yield _problem(state.agent, each.problem)
-    if each.standing is Standing.ABSENT:
+    if each.standing is InstallStatus.ABSENT:
         return
     if each.off:
         said = f"{each.off} in its {each.scope} settings switches all hooks off"
         yield _problem(state.agent, said, "remove that setting")
-    if each.standing is Standing.OUTDATED:
+    if each.standing is InstallStatus.OUTDATED:
         yield _warning(state.agent, f"only a part is installed at {each.scope} level", repair)
-    if each.standing is Standing.ELSEWHERE:
+    if each.standing is InstallStatus.ELSEWHERE:
         said = f"at {each.scope} level it calls another installation"
         yield _warning(state.agent, said, repair)
     # Nothing else is run: a repository can bring along a file that names any program.
     if root.installing().launcher.hook(state.agent) in each.commands:
-        yield _answered(state.agent, state.agent, _bare(environ))
+        yield _check_hook(state.agent, state.agent, _strip_environment(environ))
 
 
-def _bare(environ: Mapping[str, str]) -> dict[str, str]:
+def _strip_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
@@ -239,8 +248,8 @@ def _bare(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _installed(state: AgentState) -> bool:
-    return any(each.standing is not Standing.ABSENT for each in state.scopes)
+def _is_installed(state: AgentState) -> bool:
+    return any(each.standing is not InstallStatus.ABSENT for each in state.scopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +260,7 @@ class _Ran:
     millis: float
 
 
-def _launched(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
+def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
     launcher = root.installing().launcher
     return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_memory import config
 from agent_memory.features.hooks.adapters.spool import SpoolFolder
 from agent_memory.features.hooks.services.spooling import Spooling
-from agent_memory.features.secrets.adapters.factory import made
+from agent_memory.features.secrets.adapters.factory import build_filter
 from agent_memory.interfaces.hooks import inputs, preferences
 from agent_memory.interfaces.hooks.inputs import DRAIN, Delivery
 from agent_memory.kernel.errors import AgentMemoryError
@@ -34,36 +34,38 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         data=sys.stdin.buffer.read(relay.MAX_HOOK_BYTES),
     )
     try:
-        told = inputs.read(delivery).told
-        chosen = preferences.settings(os.environ, preferences.folder(told, delivery.folder))
-        if not preferences.wanted(told.moment, chosen.hooks):
+        told = inputs.parse_delivery(delivery).call
+        chosen = preferences.load_settings(
+            os.environ, preferences.find_folder(told, delivery.folder)
+        )
+        if not preferences.is_enabled(told.moment, chosen.hooks):
             return 0
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
-        Spooling(spool=spool, secrets=made(chosen.security.secrets, chosen.security.allow)).keep(
-            told
-        )
-        call_for_daemon(relay.config_file(arguments))
+        Spooling(
+            spool=spool, secrets=build_filter(chosen.security.secrets, chosen.security.allow)
+        ).keep(told)
+        notify_daemon(relay.config_file(arguments))
     except AgentMemoryError as exc:
         relay.complain(f"error: the hook was not recorded: {exc}\n")
         return 1
     return 0
 
 
-def call_for_daemon(config_file: str | None) -> None:
+def notify_daemon(config_file: str | None) -> None:
     """Have what is in the spool recorded: by the daemon that runs, or by one that we start."""
     folder = relay.data_folder()
     connection = relay.connect(folder)
     if connection is None:
         start_later(Path(folder), config_file)
         return
-    call = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.GIVEN, b"0\n")
-    with contextlib.closing(connection), contextlib.suppress(relay.Lost):
+    call = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.HOOK_INPUT, b"0\n")
+    with contextlib.closing(connection), contextlib.suppress(relay.ConnectionLost):
         relay.send(connection, call)  # lost: the next daemon looks into the spool when it starts
 
 
 def start_later(folder: Path, config_file: str | None) -> None:
     """Start a daemon, and wait for nothing. One start at a time, and not after one that failed."""
-    if relay.failed_start(str(folder / "start-failed"))[2]:
+    if relay.read_failed_start(str(folder / "start-failed"))[2]:
         return
     lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

@@ -42,7 +42,7 @@ def configure(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            partial(_cleaned, clean),
+            partial(_clean_event, clean),
             structlog.processors.JSONRenderer(),
         ],
         foreign_pre_chain=[structlog.stdlib.add_log_level, _timestamp],
@@ -79,7 +79,7 @@ def _timestamp(logger: Any, name: str, event: MutableMapping[str, Any]) -> Mutab
     return _stamp(logger, name, event)
 
 
-def _cleaned(
+def _clean_event(
     clean: Callable[[str], str], _logger: Any, _name: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     return {name: _clean_value(clean, value) for name, value in event.items()}

@@ -22,7 +22,7 @@ POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class DaemonRecord:
     """What `daemon.json` tells a program that looks for the daemon."""
 
     pid: int
@@ -117,7 +117,7 @@ def unlock(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def holder(folders: Folders) -> int | None:
+def find_lock_holder(folders: Folders) -> int | None:
     """The process that holds the lock, if any does."""
     try:
         descriptor = os.open(lock_file(folders), os.O_RDONLY | os.O_CLOEXEC)
@@ -133,7 +133,7 @@ def holder(folders: Folders) -> int | None:
     return None
 
 
-def announce(folders: Folders, record: Record) -> None:
+def announce(folders: Folders, record: DaemonRecord) -> None:
     """Tell clients where we are: launchers follow the link, and who finds the record may be sure
     of the rest, so it comes last."""
     write_whole(Path(record.socket).with_name("daemon.pid"), f"{record.pid}\n")
@@ -160,4 +160,4 @@ def withdraw(folders: Folders, sockets: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """The file has the new text or the old one, never a part; readable by its owner only."""
-    durable.write_whole(path, text.encode())
+    durable.write_atomic(path, text.encode())

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from agent_memory import __version__, config
 from agent_memory.daemon import runtime_files
-from agent_memory.features.backups.model.backups import Restored
+from agent_memory.features.backups.model.backups import RestoreResult
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces.cli.backend import Backend, RestoreOptions, StartOptions
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.programs import PROGRAMS
 from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import Observer
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, StorageLocked
-from agent_memory.kernel.status import Finding, StoreRepair
+from agent_memory.kernel.status import CheckResult, StoreRepair
 from agent_memory.launcher import relay
 
 STOP_SECONDS = 15.0
@@ -37,7 +37,7 @@ class ProcessControl:
         running = relay.connect(str(folders.data))
         if running is not None:
             running.close()
-            say(f"Daemon is already running (PID {runtime_files.holder(folders)})\n")
+            say(f"Daemon is already running (PID {runtime_files.find_lock_holder(folders)})\n")
             if _as_arguments(options) or options.config is not None:
                 relay.complain("note: it keeps its own settings; to change them, stop it first\n")
             return 0
@@ -47,12 +47,12 @@ class ProcessControl:
             options=_as_arguments(options),
         )
         if code == 0:
-            say(f"Daemon started (PID {runtime_files.holder(folders)})\n")
+            say(f"Daemon started (PID {runtime_files.find_lock_holder(folders)})\n")
         return code
 
     def stop(self, say: Callable[[str], None], /) -> int:
         folders = config.folders(os.environ)
-        pid = runtime_files.holder(folders)
+        pid = runtime_files.find_lock_holder(folders)
         if pid is None:
             say("No daemon is running\n")
             return 0
@@ -60,7 +60,7 @@ class ProcessControl:
             os.kill(pid, signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)  # one that is stopped would not get the other
         deadline = time.monotonic() + STOP_SECONDS
-        while runtime_files.holder(folders) == pid:
+        while runtime_files.find_lock_holder(folders) == pid:
             if time.monotonic() > deadline:
                 raise AgentMemoryError(f"the daemon (PID {pid}) did not stop: see its log")
             time.sleep(runtime_files.POLL_SECONDS)
@@ -69,10 +69,10 @@ class ProcessControl:
 
     def state(self) -> str:
         folders = config.folders(os.environ)
-        pid = runtime_files.holder(folders)
+        pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             return f"starting or stopping (PID {pid})"
-        _, _, message = relay.failed_start(str(folders.data / "start-failed"))
+        _, _, message = relay.read_failed_start(str(folders.data / "start-failed"))
         return message.rstrip("\n")
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
@@ -91,7 +91,7 @@ class ProcessControl:
         finally:
             runtime_files.unlock(lock)
 
-    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
         from agent_memory.bootstrap import root
 
         folders = config.folders(os.environ)
@@ -100,7 +100,7 @@ class ProcessControl:
             name = config.load(os.environ, file=options.config).settings.storage.path or name
         else:
             folders = replace(folders, data=options.to)
-        pid = runtime_files.holder(folders)
+        pid = runtime_files.find_lock_holder(folders)
         if pid is not None:
             raise StorageLocked(
                 f"a daemon (PID {pid}) is running on {folders.data}: `memory-daemon stop` first"
@@ -119,10 +119,10 @@ class ProcessControl:
         finally:
             runtime_files.unlock(lock)
 
-    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
+    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[CheckResult]:
         from agent_memory.daemon import doctor
 
-        return doctor.findings(dict(os.environ), config_file, folder)
+        return doctor.diagnose(dict(os.environ), config_file, folder)
 
 
 class ProcessChannel:
@@ -147,7 +147,7 @@ class ProcessChannel:
 def main(program: str, arguments: list[str]) -> int:
     os.umask(0o077)
     columns, lines = _size()
-    call = Call(
+    call = CommandCall(
         program=program,
         arguments=tuple(arguments),
         cwd=Path(relay.working_folder()),
@@ -158,7 +158,7 @@ def main(program: str, arguments: list[str]) -> int:
         columns=columns,
         lines=lines,
     )
-    terminal = Terminal(call, ProcessChannel(), Halt())
+    terminal = Terminal(call, ProcessChannel(), CancelToken())
     try:
         return Runner(PROGRAMS, _backend(), __version__, Observer()).run(call, terminal)
     except KeyboardInterrupt:
@@ -168,7 +168,7 @@ def main(program: str, arguments: list[str]) -> int:
 
 
 def _backend() -> Backend:
-    return Backend(services=None, control=ProcessControl(), offline=_offline, own_db=None)
+    return Backend(services=None, control=ProcessControl(), open_offline=_offline, own_db=None)
 
 
 # The daemon with its adapters, and gRPC, take longer to load than most of these commands to run
@@ -179,7 +179,7 @@ def _be_the_daemon(options: StartOptions) -> int:
     from agent_memory.daemon import daemon
 
     return daemon.run(
-        daemon.Start(
+        daemon.DaemonOptions(
             config_file=options.config,
             flags={
                 "grpc.port": options.grpc_port,

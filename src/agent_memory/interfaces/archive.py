@@ -10,7 +10,11 @@ from typing import Any
 
 import msgspec
 
-from agent_memory.features.backups.services.archiving import Kept, KeptMemory, KeptWrite
+from agent_memory.features.backups.services.archiving import (
+    ArchiveRecord,
+    MemoryRecord,
+    WriteRecord,
+)
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.checkpoints.model.graphs import GraphCheckpoint, PendingWrite
 from agent_memory.features.knowledge.model.episodes import Episode
@@ -22,7 +26,7 @@ from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.memories.model.projects import Project
-from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
@@ -34,7 +38,7 @@ MAX_LINE_BYTES = 64 << 20  # a checkpoint's state in base64
 
 TYPES: Mapping[str, type[Any]] = {
     "project": Project,
-    "memory": KeptMemory,
+    "memory": MemoryRecord,
     "user": User,
     "fact": Fact,
     "former_fact": Former,
@@ -45,7 +49,7 @@ TYPES: Mapping[str, type[Any]] = {
     "run": Run,
     "run_session": RunSession,
     "checkpoint": GraphCheckpoint,
-    "checkpoint_write": KeptWrite,
+    "checkpoint_write": WriteRecord,
     "event": Event,
     "toc_node": TocNode,
 }
@@ -66,16 +70,16 @@ def header(version: str, made_ms: Millis) -> str:
     return json.dumps(found) + "\n"
 
 
-def name_of(kind: type[Kept]) -> str:
+def name_of(kind: type[ArchiveRecord]) -> str:
     return _NAMES[kind]
 
 
-def line(record: Kept) -> str:
+def line(record: ArchiveRecord) -> str:
     text = json.dumps({"type": name_of(type(record)), **_fields(record)}, ensure_ascii=False)
     return text.translate(_BREAKS) + "\n"
 
 
-def _fields(record: Kept) -> dict[str, Any]:
+def _fields(record: ArchiveRecord) -> dict[str, Any]:
     match record:
         case Event():
             return {
@@ -87,19 +91,21 @@ def _fields(record: Kept) -> dict[str, Any]:
                 "text": record.text,
                 "metadata": dict(record.metadata),
             }
-        case KeptMemory(memory=memory, use=use):
+        case MemoryRecord(memory=memory, use=use):
             return {**_plain(memory), "use": _plain(use)}
         case GraphCheckpoint():
-            return _located(record.place, record)
-        case KeptWrite(place=place, write=write):
-            return _located(place, write)
+            return _dump_located(record.place, record)
+        case WriteRecord(place=place, write=write):
+            return _dump_located(place, write)
         case TocNode():
             return {**_plain(record), "level": record.level.name.lower()}
         case _:
             return _plain(record)
 
 
-def _located(place: graphs.Place, value: GraphCheckpoint | PendingWrite) -> dict[str, Any]:
+def _dump_located(
+    place: graphs.CheckpointKey, value: GraphCheckpoint | PendingWrite
+) -> dict[str, Any]:
     """The type of the record is that of the line: that of its bytes gets a name of its own."""
     fields = _without(_plain(value), "place", "type")
     return {**place._asdict(), _SERIALIZED: value.type, **fields}
@@ -114,7 +120,7 @@ def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[str, Kept | InvalidInput]]:
+def read(lines: Iterable[bytes]) -> Iterator[tuple[str, ArchiveRecord | InvalidInput]]:
     """Each record with the number of its line; what cannot be read is an InvalidInput there.
     Raises InvalidInput where it is no archive, or of a later format."""
     numbered = enumerate(lines, 1)
@@ -150,13 +156,13 @@ def _object(text: bytes) -> dict[str, Any]:
     return found
 
 
-def _record(text: bytes) -> Kept:
+def _record(text: bytes) -> ArchiveRecord:
     found = _object(text)
     name = found.pop("type", None)
     if name not in TYPES:
         raise InvalidInput(f"a record of the unknown type {name!r}")
     try:
-        record: Kept = _built(TYPES[name], found)
+        record: ArchiveRecord = _build_record(TYPES[name], found)
     except RecursionError as exc:
         raise InvalidInput(f"no {name}: it is nested too deeply") from exc
     except (msgspec.ValidationError, KeyError, TypeError, ValueError, AgentMemoryError) as exc:
@@ -164,7 +170,7 @@ def _record(text: bytes) -> Kept:
     return record
 
 
-def _built(kind: type[Any], found: dict[str, Any]) -> Any:
+def _build_record(kind: type[Any], found: dict[str, Any]) -> Any:
     if kind is Event:
         return msgspec.convert(
             {
@@ -175,14 +181,14 @@ def _built(kind: type[Any], found: dict[str, Any]) -> Any:
             },
             Event,
         )
-    if kind is KeptMemory:
-        return KeptMemory(
+    if kind is MemoryRecord:
+        return MemoryRecord(
             memory=msgspec.convert(_without(found, "use"), Memory),
-            use=msgspec.convert(found.get("use", {}), Use),
+            use=msgspec.convert(found.get("use", {}), MemoryUse),
         )
-    if kind is KeptWrite:
+    if kind is WriteRecord:
         fields = {**found, "type": found[_SERIALIZED]}
-        return KeptWrite(place=_place(found), write=msgspec.convert(fields, PendingWrite))
+        return WriteRecord(place=_place(found), write=msgspec.convert(fields, PendingWrite))
     if kind is GraphCheckpoint:
         fields = {**found, "type": found[_SERIALIZED], "place": list(_place(found))}
         return msgspec.convert(fields, GraphCheckpoint)
@@ -191,5 +197,7 @@ def _built(kind: type[Any], found: dict[str, Any]) -> Any:
     return msgspec.convert(found, kind)
 
 
-def _place(found: dict[str, Any]) -> graphs.Place:
-    return msgspec.convert([found[name] for name in graphs.Place._fields], graphs.Place)
+def _place(found: dict[str, Any]) -> graphs.CheckpointKey:
+    return msgspec.convert(
+        [found[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
+    )

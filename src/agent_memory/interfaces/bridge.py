@@ -20,7 +20,7 @@ class Bridge:
     async def run(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
-    async def settled(self, future: "Future[T]") -> T:
+    async def wait(self, future: "Future[T]") -> T:
         """The committer settles many at once: one wake-up of the loop serves them all."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[T] = loop.create_future()
@@ -29,12 +29,12 @@ class Bridge:
             self._settled.append((waiter, done))
             if not self._woken:
                 self._woken = True
-                loop.call_soon_threadsafe(self._answer)
+                loop.call_soon_threadsafe(self._resolve_waiters)
 
         future.add_done_callback(settle)
         return await waiter
 
-    def _answer(self) -> None:
+    def _resolve_waiters(self) -> None:
         self._woken = False  # before looking: who comes later wakes us again
         while self._settled:
             waiter, done = self._settled.popleft()

@@ -33,11 +33,11 @@ def _change(path: Path, values: Mapping[str, Any]) -> None:
     try:
         text = config.read_text(path) if path.exists() else ""
         for key, value in values.items():
-            text = _changed(path, text, key, value)
+            text = _edit_text(path, text, key, value)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Follow a link: a config file kept among someone's dotfiles stays there.
         target = path.resolve()
-        durable.write_whole(target, text.encode())
+        durable.write_atomic(target, text.encode())
     except RecursionError as exc:
         raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from exc
     except ValueError as exc:
@@ -46,7 +46,7 @@ def _change(path: Path, values: Mapping[str, Any]) -> None:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 
 
-def _changed(path: Path, before: str, key: str, value: Any) -> str:
+def _edit_text(path: Path, before: str, key: str, value: Any) -> str:
     wanted = tomllib.loads(before)
     _put(wanted, key, value)
     # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.

@@ -9,7 +9,7 @@ class BearerGuard:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def knows(self, name: str) -> bool:
+    def has_key(self, name: str) -> bool:
         """Whether there is a key of this name, still."""
         return self._access.knows(name)
 

@@ -12,7 +12,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 
-def moment(at_ms: Millis | None) -> str | None:
+def format_time(at_ms: Millis | None) -> str | None:
     if at_ms is None:
         return None
     seconds, millis = divmod(at_ms, 1000)
@@ -20,7 +20,7 @@ def moment(at_ms: Millis | None) -> str | None:
     return at.isoformat(timespec="milliseconds" if millis else "seconds")
 
 
-def millis(name: str, at: datetime) -> Millis:
+def parse_millis(name: str, at: datetime) -> Millis:
     """A moment that someone gave; without an offset it is UTC."""
     aware = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     found = round(aware.timestamp() * 1000)
@@ -41,8 +41,8 @@ def fact_json(fact: Fact) -> dict[str, Any]:
         "confidence": round(fact.confidence, 4),
         "times_confirmed": fact.times_confirmed,
         "access_count": fact.access_count,
-        "created_at": moment(fact.created_ms),
-        "updated_at": moment(fact.updated_ms),
+        "created_at": format_time(fact.created_ms),
+        "updated_at": format_time(fact.updated_ms),
     }
 
 
@@ -52,8 +52,8 @@ def former_json(former: Former) -> dict[str, Any]:
         "fact_type": former.fact_type,
         "confidence": round(former.confidence, 4),
         "times_confirmed": former.times_confirmed,
-        "held_from": moment(former.since_ms),
-        "held_until": moment(former.until_ms),
+        "held_from": format_time(former.since_ms),
+        "held_until": format_time(former.until_ms),
     }
 
 
@@ -66,10 +66,10 @@ def episode_json(episode: Episode) -> dict[str, Any]:
         "success": episode.success,
         "error_code": episode.error_code,
         "summary": episode.summary,
-        "started_at": moment(episode.started_ms),
-        "ended_at": moment(episode.ended_ms),
+        "started_at": format_time(episode.started_ms),
+        "ended_at": format_time(episode.ended_ms),
         "duration_ms": episode.duration_ms,
-        "created_at": moment(episode.created_ms),
+        "created_at": format_time(episode.created_ms),
         "session_id": episode.session_id,
     }
 
@@ -86,7 +86,7 @@ def procedure_json(procedure: Procedure) -> dict[str, Any]:
         "times_failed": procedure.times_failed,
         "success_rate": round(procedure.success_rate, 3),
         "is_active": procedure.is_active,
-        "created_at": moment(procedure.created_ms),
+        "created_at": format_time(procedure.created_ms),
         "steps": list(procedure.steps),
     }
 
@@ -99,8 +99,8 @@ def user_json(user: User) -> dict[str, Any]:
         "telegram_id": user.telegram_id,
         "email": user.email,
         "total_conversations": user.total_conversations,
-        "last_seen_at": moment(user.last_seen_ms),
-        "created_at": moment(user.created_ms),
+        "last_seen_at": format_time(user.last_seen_ms),
+        "created_at": format_time(user.created_ms),
     }
 
 
@@ -113,7 +113,7 @@ def session_json(session: Session) -> dict[str, Any]:
         "project": session.project or None,
         "summary": session.summary,
         "events": session.events,
-        "started_at": moment(session.started_ms),
-        "last_event_at": moment(session.last_ms),
+        "started_at": format_time(session.started_ms),
+        "last_event_at": format_time(session.last_ms),
         "ended": session.ended,
     }

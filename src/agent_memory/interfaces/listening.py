@@ -16,7 +16,7 @@ FREE_PORT_TRIES = 20
 NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
-def hosts(setting: str, host: str, *, refusal: str | None) -> tuple[str, ...]:
+def resolve_hosts(setting: str, host: str, *, refusal: str | None) -> tuple[str, ...]:
     """The addresses of a host setting. Where there is a `refusal`, loopback only."""
     if host in ("localhost", "loopback"):
         return LOOPBACK
@@ -47,7 +47,7 @@ def bind(addresses: Sequence[str], port: int) -> list[socket.socket]:
                     if bound and ":" in address and exc.errno in NO_SUCH_ADDRESS:
                         continue
                     raise ListenFailed(
-                        f"cannot listen on {shown(address, wanted)}: {exc.strerror}"
+                        f"cannot listen on {format_address(address, wanted)}: {exc.strerror}"
                     ) from exc
             return bound
         except ListenFailed as exc:
@@ -70,7 +70,7 @@ def bind_path(path: Path) -> socket.socket:
     return listener
 
 
-def tls(certificate: str, key: str) -> ssl.SSLContext | None:
+def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
     """From the files that the settings name; None where they name none."""
     if not certificate and not key:
         return None
@@ -122,5 +122,5 @@ def _listener(address: str, port: int) -> socket.socket:
     return listener
 
 
-def shown(address: str, port: int) -> str:
+def format_address(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -16,7 +16,12 @@ from typing import Any
 import yaml
 
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Draft, Memory, Status
+from agent_memory.features.memories.model.memories import (
+    MAX_SUMMARY_CHARS,
+    Draft,
+    Memory,
+    MemoryStatus,
+)
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 
@@ -59,17 +64,17 @@ _JSON_ESCAPES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedRecord:
     """A record that is no memory: where it stands, and why."""
 
     place: str
     reason: str
 
 
-Item = Draft | Refused
+Item = Draft | RejectedRecord
 
 
-def guess(name: str | None, head: bytes) -> str:
+def guess_format(name: str | None, head: bytes) -> str:
     """The format of a file, by its name, else by how it begins: the more of it, the surer."""
     for suffix, format_ in _SUFFIXES.items():
         if name and name.lower().endswith(suffix):
@@ -151,7 +156,7 @@ def _parse_jsonl(data: bytes, namespace: str | None) -> list[Item]:
                 record = _read_json(line.decode("utf-8"), one_line=True)
                 items.append(_draft(record, namespace))
             except InvalidInput as exc:
-                items.append(Refused(f"line {number}", str(exc)))
+                items.append(RejectedRecord(f"line {number}", str(exc)))
     return items
 
 
@@ -176,7 +181,7 @@ def _items(found: Iterable[tuple[Any, bool]], namespace: str | None) -> list[Ite
         try:
             items.append(_hit(record, namespace) if hit else _draft(record, namespace))
         except InvalidInput as exc:
-            items.append(Refused(f"record {number}", str(exc)))
+            items.append(RejectedRecord(f"record {number}", str(exc)))
     return items
 
 
@@ -198,7 +203,7 @@ def _draft(record: Any, namespace: str | None) -> Draft:
         spec=_text("spec", record.get("spec")).strip(),
         tags=frozenset(_texts("tags", record.get("tags"))),
         relates_to=tuple(_texts("relates_to", record.get("relates_to"))),
-        created_ms=_created(record),
+        created_ms=_parse_created(record),
         status=status,
         domain=_text("domain", record.get("domain")).strip()[:200],
     )
@@ -209,14 +214,14 @@ def _hit(record: Any, namespace: str | None) -> Draft:
     known = record if isinstance(record, dict) else {}
     kind = known.get("kind")
     if kind not in (None, "memory"):
-        raise InvalidInput(f"it is a hit of another kind ({_shown(kind)}), and no memory")
+        raise InvalidInput(f"it is a hit of another kind ({_describe_value(kind)}), and no memory")
     if known.get("truncated") not in (None, False, "false"):
         raise InvalidInput("its content was cut: write the file with `memory export`")
     draft = _draft(record, namespace)
     name = known.get("id")
     id_ = _OUR_ID.fullmatch(name) if isinstance(name, str) else None
     if id_ and "content" not in known:
-        digest = memories.digest_of(draft.namespace, draft.summary, draft.content, draft.spec)
+        digest = memories.compute_digest(draft.namespace, draft.summary, draft.content, draft.spec)
         if not digest.startswith(id_["hex"]):
             raise InvalidInput("its content is not here: write the file with `memory export`")
     return draft
@@ -245,14 +250,14 @@ def _texts(name: str, value: Any) -> list[str]:
     ]
 
 
-def _status(name: str) -> Status:
+def _status(name: str) -> MemoryStatus:
     try:
-        status = Status(name or Status.ACTIVE)
+        status = MemoryStatus(name or MemoryStatus.ACTIVE)
     except ValueError:
         raise InvalidInput(
-            f"status is {_shown(name)}; it must be active, resolved or archived"
+            f"status is {_describe_value(name)}; it must be active, resolved or archived"
         ) from None
-    if status is Status.TOMBSTONE:
+    if status is MemoryStatus.TOMBSTONE:
         raise InvalidInput("it is what a forgotten memory left, and says nothing")
     return status
 
@@ -270,7 +275,7 @@ def _first_line(content: str) -> str:
     return ""
 
 
-def _created(record: dict[str, Any]) -> Millis | None:
+def _parse_created(record: dict[str, Any]) -> Millis | None:
     exact = record.get("timestamp_ms")
     if exact is not None and exact != "":
         return _from_number("timestamp_ms", exact, seconds=False)
@@ -288,7 +293,7 @@ def _created(record: dict[str, Any]) -> Millis | None:
         return Millis(((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"timestamp is {_shown(value)}; write it as 2026-03-31T10:00:00Z or in Unix"
+            f"timestamp is {_describe_value(value)}; write it as 2026-03-31T10:00:00Z or in Unix"
             " milliseconds"
         ) from None
 
@@ -297,7 +302,9 @@ def _from_number(name: str, value: Any, *, seconds: bool) -> Millis:
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = float(value) if "." in value else int(value)
     if type(value) not in (int, float) or not 0 <= value < math.inf:
-        raise InvalidInput(f"{name} must be a date, or a number from 0 on, and is {_shown(value)}")
+        raise InvalidInput(
+            f"{name} must be a date, or a number from 0 on, and is {_describe_value(value)}"
+        )
     return Millis(round(value * 1000) if seconds and value < _FIRST_MILLIS else round(value))
 
 
@@ -316,7 +323,7 @@ def _kind(value: Any) -> str:
     return "a mapping"
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return repr(value[:80]) if isinstance(value, str) else _kind(value)
 
 
@@ -342,7 +349,7 @@ def _read_yaml(text: str, first_line: int = 1) -> list[Any]:
         return _Documents(text, first_line).read()
     except yaml.MarkedYAMLError as exc:
         raise InvalidInput(
-            f"{_marked(exc.problem_mark, first_line)}: this is no YAML: {exc.problem}"
+            f"{_format_mark(exc.problem_mark, first_line)}: this is no YAML: {exc.problem}"
         ) from None
     except yaml.reader.ReaderError as exc:
         before = text.encode("utf-8")[: int(exc.position)].decode("utf-8", "ignore")
@@ -371,12 +378,12 @@ class _Documents:
     def _value(self, event: yaml.Event, depth: int) -> tuple[Any, int]:
         """A value, and how many characters it stands for."""
         if isinstance(event, yaml.AliasEvent):
-            return self._aliased(event)
+            return self._resolve_alias(event)
         if not isinstance(event, yaml.NodeEvent):
             raise self._wrong(event, "a value is missing")
         tag = getattr(event, "tag", None)
         if tag not in (None, "!") and tag not in _CORE_TAGS:
-            raise self._wrong(event, f"the tag {_shown(tag)} is not allowed here")
+            raise self._wrong(event, f"the tag {_describe_value(tag)} is not allowed here")
         if depth > MAX_DEPTH:
             raise self._wrong(event, "values are nested too deeply")
         if event.anchor:
@@ -392,9 +399,9 @@ class _Documents:
             self._anchors[event.anchor] = built
         return built
 
-    def _aliased(self, event: yaml.AliasEvent) -> tuple[Any, int]:
+    def _resolve_alias(self, event: yaml.AliasEvent) -> tuple[Any, int]:
         if event.anchor not in self._anchors:
-            raise self._wrong(event, f"nothing is named {_shown(event.anchor)} before")
+            raise self._wrong(event, f"nothing is named {_describe_value(event.anchor)} before")
         value, size = self._anchors[event.anchor]
         self._repeated += size
         if self._repeated > MAX_REPEATED:
@@ -424,10 +431,10 @@ class _Documents:
         return defaults | built, total
 
     def _wrong(self, event: yaml.Event, what: str) -> InvalidInput:
-        return InvalidInput(f"{_marked(event.start_mark, self._first_line)}: {what}")
+        return InvalidInput(f"{_format_mark(event.start_mark, self._first_line)}: {what}")
 
 
-def _marked(mark: Any, first_line: int) -> str:
+def _format_mark(mark: Any, first_line: int) -> str:
     line, column = (mark.line, mark.column) if mark else (0, 0)
     return f"line {line + first_line}, column {column + 1}"
 
@@ -452,10 +459,10 @@ class _Entry:
 def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
     entries = _entries(data)
     if not entries:
-        return _headed(data.decode("utf-8"), namespace)
+        return _parse_headed(data.decode("utf-8"), namespace)
     items: list[Item] = []
     if any(line.strip() and not line.startswith(b"#") for line in _lines(data[: entries[0].start])):
-        items.append(Refused("line 1", "the text before the first entry belongs to none"))
+        items.append(RejectedRecord("line 1", "the text before the first entry belongs to none"))
     starts = [entry.start for entry in entries]
     text_end = len(data.rstrip())
     place = 0
@@ -477,7 +484,7 @@ def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
                 body, after = data[entry.body : end], following
             items.append(_draft(_with_body(front, body), namespace))
         except InvalidInput as exc:
-            items.append(Refused(f"line {entry.line}", str(exc)))
+            items.append(RejectedRecord(f"line {entry.line}", str(exc)))
         place = after
     return items
 
@@ -523,7 +530,9 @@ def _front(data: bytes, entry: _Entry) -> dict[str, Any]:
 def _length(value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value):
         return int(value)
-    raise InvalidInput(f"length is {_shown(value)}; it must be the number of bytes of the body")
+    raise InvalidInput(
+        f"length is {_describe_value(value)}; it must be the number of bytes of the body"
+    )
 
 
 def _check_end(data: bytes, end: int, text_end: int) -> None:
@@ -550,7 +559,7 @@ def _lines(data: bytes) -> list[bytes]:
     return data.split(b"\n")
 
 
-def _headed(text: str, namespace: str | None) -> list[Item]:
+def _parse_headed(text: str, namespace: str | None) -> list[Item]:
     """A file without front matter: each heading is a summary, and what follows is its content."""
     lines = text.split("\n")
     headings = list(_headings(lines))
@@ -568,7 +577,7 @@ def _headed(text: str, namespace: str | None) -> list[Item]:
             try:
                 items.append(_draft({"summary": title, "content": body}, namespace))
             except InvalidInput as exc:
-                items.append(Refused(f"line {number + 1}", str(exc)))
+                items.append(RejectedRecord(f"line {number + 1}", str(exc)))
     return items
 
 
@@ -604,7 +613,9 @@ def dump(found: Iterable[Memory], format: str) -> Iterator[str]:  # noqa: A002
 
 
 def _unknown(name: str) -> InvalidInput:
-    return InvalidInput(f"format is {_shown(name)}; it must be one of {', '.join(FORMATS)}")
+    return InvalidInput(
+        f"format is {_describe_value(name)}; it must be one of {', '.join(FORMATS)}"
+    )
 
 
 def _record(memory: Memory) -> dict[str, Any]:
@@ -650,7 +661,7 @@ def _json(memory: Memory) -> str:
     return json.dumps(_record(memory), ensure_ascii=False).translate(_JSON_ESCAPES)
 
 
-class _Block(str):
+class _YamlBlock(str):
     """Text of several lines, which YAML can show as such; libyaml escapes it where it cannot."""
 
     __slots__ = ()
@@ -660,12 +671,12 @@ class _Dumper(yaml.CSafeDumper):
     pass
 
 
-def _represent_block(dumper: Any, text: _Block) -> yaml.ScalarNode:
+def _represent_block(dumper: Any, text: _YamlBlock) -> yaml.ScalarNode:
     node: yaml.ScalarNode = dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
     return node
 
 
-_Dumper.add_representer(_Block, _represent_block)
+_Dumper.add_representer(_YamlBlock, _represent_block)
 
 
 def _dump_yaml(found: Iterable[Memory]) -> Iterator[str]:
@@ -673,7 +684,7 @@ def _dump_yaml(found: Iterable[Memory]) -> Iterator[str]:
     for memory in found:
         record = _record(memory)
         if "\n" in memory.content:
-            record["content"] = _Block(memory.content)
+            record["content"] = _YamlBlock(memory.content)
         # libyaml ends a document after text that ends in empty lines; here the list goes on.
         yield before + _yaml([record]).removesuffix("...\n")
         before = ""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_memory.features.operations.ports import Spans
+from agent_memory.features.operations.ports import SpanExporter
 from agent_memory.kernel.errors import AgentMemoryError
-from agent_memory.kernel.tracing import Interface, Span, Trace
+from agent_memory.kernel.tracing import Interface, Span, TraceContext
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"
@@ -25,7 +25,7 @@ class Operation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class OperationStats:
     count: int = 0
     seconds: float = 0.0
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
@@ -34,18 +34,18 @@ class Tally:
 class Observer:
     """Counts, and passes on to whoever keeps traces."""
 
-    def __init__(self, spans: Spans | None = None) -> None:
+    def __init__(self, spans: SpanExporter | None = None) -> None:
         self._spans = spans
         self._counting = threading.Lock()
-        self._tallies: dict[Operation, Tally] = {}
+        self._tallies: dict[Operation, OperationStats] = {}
 
-    def note(
+    def record(
         self,
         interface: Interface,
         name: str,
         outcome: str,
         seconds: float,
-        trace: Trace | None = None,
+        trace: TraceContext | None = None,
     ) -> None:
         operation = Operation(interface, name, outcome)
         with self._counting:
@@ -53,7 +53,7 @@ class Observer:
             if tally is None:
                 if len(self._tallies) >= MOST:
                     operation = Operation(interface, OTHER, outcome)
-                tally = self._tallies.setdefault(operation, Tally())
+                tally = self._tallies.setdefault(operation, OperationStats())
             tally.count += 1
             tally.seconds += seconds
             tally.buckets[bisect_left(BUCKETS, seconds)] += 1
@@ -71,8 +71,8 @@ class Observer:
             )
 
     @contextmanager
-    def operation(
-        self, interface: Interface, name: str, trace: Trace | None = None
+    def observe(
+        self, interface: Interface, name: str, trace: TraceContext | None = None
     ) -> Iterator[None]:
         """Whatever is raised in it is how it ended."""
         started = time.perf_counter()
@@ -84,11 +84,11 @@ class Observer:
             outcome = type(exc).__name__
             raise
         finally:
-            self.note(interface, name, outcome, time.perf_counter() - started, trace)
+            self.record(interface, name, outcome, time.perf_counter() - started, trace)
 
-    def tallies(self) -> dict[Operation, Tally]:
+    def snapshot(self) -> dict[Operation, OperationStats]:
         with self._counting:
             return {
-                operation: Tally(tally.count, tally.seconds, list(tally.buckets))
+                operation: OperationStats(tally.count, tally.seconds, list(tally.buckets))
                 for operation, tally in self._tallies.items()
             }

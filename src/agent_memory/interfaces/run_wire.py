@@ -3,11 +3,11 @@
 from typing import assert_never
 
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, CallId, Text, Thought
+from agent_memory.features.runs.model.chats import CallId, ReasoningDelta, TextDelta, ToolCall
 from agent_memory.proto import kontekst_pb2 as pb
 
 
-def command_in(message: pb.RunCommand) -> machine.Command | None:
+def parse_command(message: pb.RunCommand) -> machine.Command | None:
     """None where it is empty, or of a kind that is not known here."""
     match message.WhichOneof("command"):
         case "start":
@@ -32,7 +32,7 @@ def command_in(message: pb.RunCommand) -> machine.Command | None:
             return None
 
 
-def command_out(command: machine.Command) -> pb.RunCommand:
+def command_to_proto(command: machine.Command) -> pb.RunCommand:
     match command:
         case machine.Start():
             start = pb.StartRunCommand(
@@ -55,7 +55,7 @@ def command_out(command: machine.Command) -> pb.RunCommand:
             assert_never(command)
 
 
-def event_out(event: machine.Event) -> pb.RunEvent:
+def event_to_proto(event: machine.RunEvent) -> pb.RunEvent:
     match event:
         case machine.Started():
             return pb.RunEvent(
@@ -65,21 +65,21 @@ def event_out(event: machine.Event) -> pb.RunEvent:
                     agent_name=event.agent_name,
                 )
             )
-        case Text(text):
+        case TextDelta(text):
             return pb.RunEvent(token=pb.TokenDeltaEvent(text=text))
-        case Thought(text):
+        case ReasoningDelta(text):
             return pb.RunEvent(reasoning=pb.ReasoningDeltaEvent(text=text))
         case machine.TurnCompleted():
             return pb.RunEvent(
                 turn_completed=pb.TurnCompletedEvent(
                     content=event.content,
                     reasoning=event.reasoning,
-                    context=_snapshot_out(event.snapshot),
+                    context=_snapshot_to_proto(event.snapshot),
                 )
             )
         case machine.ContextUsed(snapshot):
             return pb.RunEvent(
-                context_snapshot=pb.ContextSnapshotEvent(context=_snapshot_out(snapshot))
+                context_snapshot=pb.ContextSnapshotEvent(context=_snapshot_to_proto(snapshot))
             )
         case machine.ToolsProposed(proposals):
             calls = [
@@ -92,13 +92,13 @@ def event_out(event: machine.Event) -> pb.RunEvent:
                 for each in proposals
             ]
             return pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))
-        case machine.ToolStarted(call_id):
+        case machine.ToolCallStarted(call_id):
             return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
-        case machine.ToolCompleted(call_id, output):
+        case machine.ToolCallCompleted(call_id, output):
             return pb.RunEvent(
                 tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output)
             )
-        case machine.ToolFailed(call_id, error):
+        case machine.ToolCallFailed(call_id, error):
             return pb.RunEvent(
                 tool_failed=pb.ToolExecutionFailedEvent(call_id=call_id, error=error)
             )
@@ -118,7 +118,7 @@ def event_out(event: machine.Event) -> pb.RunEvent:
             assert_never(event)
 
 
-def event_in(message: pb.RunEvent) -> machine.Event | None:
+def parse_event(message: pb.RunEvent) -> machine.RunEvent | None:
     """None where it is of a kind that is not known here. Why a run failed is told in words only."""
     match message.WhichOneof("event"):
         case "started":
@@ -128,36 +128,38 @@ def event_in(message: pb.RunEvent) -> machine.Event | None:
                 agent_name=message.started.agent_name,
             )
         case "token":
-            return Text(message.token.text)
+            return TextDelta(message.token.text)
         case "reasoning":
-            return Thought(message.reasoning.text)
+            return ReasoningDelta(message.reasoning.text)
         case "turn_completed":
             turn = message.turn_completed
             return machine.TurnCompleted(
-                content=turn.content, reasoning=turn.reasoning, snapshot=_snapshot_in(turn.context)
+                content=turn.content,
+                reasoning=turn.reasoning,
+                snapshot=_parse_snapshot(turn.context),
             )
         case "context_snapshot":
-            return machine.ContextUsed(_snapshot_in(message.context_snapshot.context))
+            return machine.ContextUsed(_parse_snapshot(message.context_snapshot.context))
         case "tools_proposed":
             return machine.ToolsProposed(
-                tuple(_proposal_in(each) for each in message.tools_proposed.calls)
+                tuple(_parse_proposal(each) for each in message.tools_proposed.calls)
             )
         case "tool_started":
-            return machine.ToolStarted(CallId(message.tool_started.call_id))
+            return machine.ToolCallStarted(CallId(message.tool_started.call_id))
         case "tool_completed":
             done = message.tool_completed
-            return machine.ToolCompleted(CallId(done.call_id), done.output)
+            return machine.ToolCallCompleted(CallId(done.call_id), done.output)
         case "tool_failed":
-            return machine.ToolFailed(
+            return machine.ToolCallFailed(
                 CallId(message.tool_failed.call_id), message.tool_failed.error
             )
         case "tools_completed":
             return machine.ToolsCompleted()
         case _:
-            return _end_in(message)
+            return _parse_end(message)
 
 
-def _end_in(message: pb.RunEvent) -> machine.End | None:
+def _parse_end(message: pb.RunEvent) -> machine.End | None:
     match message.WhichOneof("event"):
         case "completed":
             return machine.Completed(
@@ -173,13 +175,13 @@ def _end_in(message: pb.RunEvent) -> machine.End | None:
             return None
 
 
-def _proposal_in(call: pb.ProposedToolCall) -> machine.Proposal:
-    made = Call(call_id=CallId(call.call_id), name=call.name, arguments=call.arguments_json)
+def _parse_proposal(call: pb.ProposedToolCall) -> machine.Proposal:
+    made = ToolCall(call_id=CallId(call.call_id), name=call.name, arguments=call.arguments_json)
     return machine.Proposal(call=made, preview=call.preview)
 
 
-def _snapshot_in(found: pb.ContextSnapshot) -> machine.Snapshot:
-    return machine.Snapshot(
+def _parse_snapshot(found: pb.ContextSnapshot) -> machine.ContextSnapshot:
+    return machine.ContextSnapshot(
         context_size=found.context_size,
         system_tokens=found.system_tokens,
         tool_tokens=found.tool_tokens,
@@ -195,7 +197,7 @@ def _snapshot_in(found: pb.ContextSnapshot) -> machine.Snapshot:
     )
 
 
-def _snapshot_out(snapshot: machine.Snapshot) -> pb.ContextSnapshot:
+def _snapshot_to_proto(snapshot: machine.ContextSnapshot) -> pb.ContextSnapshot:
     return pb.ContextSnapshot(
         context_size=snapshot.context_size,
         system_tokens=snapshot.system_tokens,

@@ -12,20 +12,32 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, Kind
-from agent_memory.features.index.model.queries import Answer, Hit, Mode, Query, Scope
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Page, check_millis
+from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.index.model.queries import (
+    Hit,
+    Query,
+    RecallResult,
+    SearchMode,
+    SearchScope,
+)
+from agent_memory.features.log.model.events import (
+    Event,
+    EventPage,
+    EventRole,
+    EventType,
+    check_millis,
+)
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.consolidations import Plan
+from agent_memory.features.memories.model.consolidations import ConsolidationPlan
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.memories.services.capture import Captured
-from agent_memory.features.memories.services.editing import Shown
-from agent_memory.features.memories.services.remote_sync import Outcome
-from agent_memory.features.memories.services.sync import Synced
+from agent_memory.features.memories.services.capture import CaptureResult
+from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome
+from agent_memory.features.memories.services.sync import SyncResult
 from agent_memory.features.recall.model.contexts import Context
-from agent_memory.features.recall.services.reasoning import Concluded
+from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.features.toc.model.toc import Grip, TocNode
-from agent_memory.features.toc.services.contents import Branch, Expansion
+from agent_memory.features.toc.services.contents import Expansion, TocBranch
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -91,7 +103,7 @@ _TYPES = {int(kind): kind for kind in EventType}
 _ROLES = {0: EventRole.USER, **{int(role): role for role in EventRole}}
 
 
-def event_in(message: pb.Event) -> Event:
+def parse_event(message: pb.Event) -> Event:
     kind = _TYPES.get(message.event_type)
     if kind is None:
         raise InvalidInput(
@@ -115,7 +127,7 @@ def event_in(message: pb.Event) -> Event:
     )
 
 
-def event_out(event: Event) -> pb.Event:
+def event_to_proto(event: Event) -> pb.Event:
     return pb.Event(
         event_id=event.event_id,
         session_id=event.session_id,
@@ -127,15 +139,15 @@ def event_out(event: Event) -> pb.Event:
     )
 
 
-def page_out(page: Page) -> pb.GetEventsResponse:
+def page_to_proto(page: EventPage) -> pb.GetEventsResponse:
     return pb.GetEventsResponse(
-        events=[event_out(event) for event in page.events],
+        events=[event_to_proto(event) for event in page.events],
         has_more=page.next is not None,
-        continuation_token=None if page.next is None else token_out(page.next),
+        continuation_token=None if page.next is None else format_token(page.next),
     )
 
 
-def outcomes_out(outcomes: Sequence[tuple[str, bool | str]]) -> pb.IngestEventsResponse:
+def outcomes_to_proto(outcomes: Sequence[tuple[str, bool | str]]) -> pb.IngestEventsResponse:
     """Per event its id and whether it is new, or why it was refused."""
     return pb.IngestEventsResponse(
         outcomes=[
@@ -147,11 +159,11 @@ def outcomes_out(outcomes: Sequence[tuple[str, bool | str]]) -> pb.IngestEventsR
     )
 
 
-def token_out(position: Position) -> str:
+def format_token(position: Position) -> str:
     return base64.urlsafe_b64encode(f"{position.at_ms}:{position.event_id}".encode()).decode()
 
 
-def token_in(token: str) -> Position:
+def parse_token(token: str) -> Position:
     try:
         at_ms, _, event_id = base64.b64decode(token, b"-_", validate=True).decode().partition(":")
         if not event_id:
@@ -165,7 +177,7 @@ def token_in(token: str) -> Position:
         ) from exc
 
 
-def node_out(node: TocNode) -> pb.TocNode:
+def node_to_proto(node: TocNode) -> pb.TocNode:
     return pb.TocNode(
         node_id=node.node_id,
         level=int(node.level),  # type: ignore[arg-type]
@@ -182,16 +194,16 @@ def node_out(node: TocNode) -> pb.TocNode:
     )
 
 
-def expansion_out(found: Expansion) -> pb.ExpandGripResponse:
+def expansion_to_proto(found: Expansion) -> pb.ExpandGripResponse:
     return pb.ExpandGripResponse(
-        grip=None if found.grip is None else grip_out(found.grip),
-        events_before=[event_out(event) for event in found.before],
-        excerpt_events=[event_out(event) for event in found.excerpt],
-        events_after=[event_out(event) for event in found.after],
+        grip=None if found.grip is None else grip_to_proto(found.grip),
+        events_before=[event_to_proto(event) for event in found.before],
+        excerpt_events=[event_to_proto(event) for event in found.excerpt],
+        events_after=[event_to_proto(event) for event in found.after],
     )
 
 
-def grip_out(grip: Grip) -> pb.Grip:
+def grip_to_proto(grip: Grip) -> pb.Grip:
     return pb.Grip(
         grip_id=grip.grip_id,
         excerpt=grip.excerpt,
@@ -203,7 +215,7 @@ def grip_out(grip: Grip) -> pb.Grip:
     )
 
 
-def job_out(job: JobStatus) -> pb.JobStatusProto:
+def job_to_proto(job: JobStatus) -> pb.JobStatusProto:
     state = job.state
     return pb.JobStatusProto(
         job_name=job.name,
@@ -220,7 +232,7 @@ def job_out(job: JobStatus) -> pb.JobStatusProto:
     )
 
 
-def offset_in(token: str) -> int:
+def parse_offset(token: str) -> int:
     """The token of a page of children or hits: an offset."""
     if not token.isdecimal() or len(token) > 9:
         raise InvalidInput(
@@ -230,22 +242,22 @@ def offset_in(token: str) -> int:
     return int(token)
 
 
-def query_in(request: pb.SearchRequest) -> Query:
+def parse_query(request: pb.SearchRequest) -> Query:
     token = request.continuation_token
     since = request.from_timestamp_ms if request.HasField("from_timestamp_ms") else 0
     until = request.to_timestamp_ms if request.HasField("to_timestamp_ms") else MAX_MILLIS
     return Query(
         text=request.query,
-        mode=mode_in(request.mode or Mode.HYBRID),
+        mode=parse_mode(request.mode or SearchMode.HYBRID),
         limit=request.limit,
-        offset=offset_in(token) if request.HasField("continuation_token") else 0,
+        offset=parse_offset(token) if request.HasField("continuation_token") else 0,
         min_score=request.min_score,
-        scope=Scope(
-            kinds=frozenset(kind_in(name) for name in request.kinds),
+        scope=SearchScope(
+            kinds=frozenset(parse_kind(name) for name in request.kinds),
             project=request.project,
             session=request.session_id,
             agent=request.agent,
-            role=role_in(request.role) if request.role else "",
+            role=parse_role(request.role) if request.role else "",
             namespace=request.namespace,
             domains=frozenset({request.domain} if request.domain else ()),
             spec=request.spec,
@@ -258,22 +270,22 @@ def query_in(request: pb.SearchRequest) -> Query:
     )
 
 
-def kind_in(name: str) -> Kind:
-    return _named(Kind, "kind", name)
+def parse_kind(name: str) -> DocumentKind:
+    return _parse_choice(DocumentKind, "kind", name)
 
 
-def role_in(name: str) -> str:
+def parse_role(name: str) -> str:
     known = [role.name.lower() for role in EventRole]
     if name not in known:
         raise InvalidInput(f"role is {name!r}; it must be one of {', '.join(known)}")
     return name
 
 
-def mode_in(name: str) -> Mode:
-    return _named(Mode, "mode", name)
+def parse_mode(name: str) -> SearchMode:
+    return _parse_choice(SearchMode, "mode", name)
 
 
-def _named(choices: type[E], what: str, name: str) -> E:
+def _parse_choice(choices: type[E], what: str, name: str) -> E:
     try:
         return choices(name)
     except ValueError:
@@ -281,21 +293,21 @@ def _named(choices: type[E], what: str, name: str) -> E:
         raise InvalidInput(f"{what} is {name!r}; it must be one of {known}") from None
 
 
-def answer_out(answer: Answer) -> pb.SearchResponse:
+def answer_to_proto(answer: RecallResult) -> pb.SearchResponse:
     return pb.SearchResponse(
-        hits=[_hit_out(hit) for hit in answer.hits],
+        hits=[_hit_to_proto(hit) for hit in answer.hits],
         total=answer.total,
         warning=answer.warning,
         continuation_token=None if answer.next is None else str(answer.next),
     )
 
 
-def _hit_out(hit: Hit) -> pb.SearchHit:
+def _hit_to_proto(hit: Hit) -> pb.SearchHit:
     found = hit.document
     text = _cut(found.text, MAX_HIT_CHARS)
     return pb.SearchHit(
         kind=found.kind,
-        id=named(found),
+        id=format_document_id(found),
         uri=hit.uri,
         score=hit.score,
         title=found.title,
@@ -322,9 +334,9 @@ def _hit_out(hit: Hit) -> pb.SearchHit:
     )
 
 
-def named(found: Document) -> str:
+def format_document_id(found: Document) -> str:
     """By what a person knows it. A memory is found by its URN, and named within its domain."""
-    if found.kind is not Kind.MEMORY:
+    if found.kind is not DocumentKind.MEMORY:
         return found.id
     name = memories.parse_urn(found.id)
     return f"{name.namespace}:{name.hex}:{name.index}"
@@ -351,11 +363,11 @@ def record_text(record: Event | Memory) -> str:
     return msgspec.json.encode(shown).decode()
 
 
-def page_json(page: Page) -> dict[str, Any]:
+def page_json(page: EventPage) -> dict[str, Any]:
     return {
         "events": [event_json(event) for event in page.events],
         "has_more": page.next is not None,
-        "continuation_token": None if page.next is None else token_out(page.next),
+        "continuation_token": None if page.next is None else format_token(page.next),
     }
 
 
@@ -410,7 +422,7 @@ def version_json(node: TocNode) -> dict[str, Any]:
     return {**node_json(node), "created_at_ms": node.created_ms}
 
 
-def branch_json(branch: Branch) -> dict[str, Any]:
+def branch_json(branch: TocBranch) -> dict[str, Any]:
     return {**node_json(branch.node), "children": [branch_json(each) for each in branch.branches]}
 
 
@@ -451,7 +463,7 @@ def job_json(job: JobStatus) -> dict[str, Any]:
     }
 
 
-def answer_json(answer: Answer, detail: str, *, whole: bool = False) -> dict[str, Any]:
+def answer_json(answer: RecallResult, detail: str, *, whole: bool = False) -> dict[str, Any]:
     """`detail` is minimal, summary or full; `whole`, for a caller without limits, makes full mean
     all of the text."""
     return {
@@ -466,16 +478,16 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
     found = hit.document
     shown: dict[str, Any] = {
         "kind": found.kind.value,
-        "id": named(found),
+        "id": format_document_id(found),
         "uri": hit.uri or None,
         "score": round(hit.score, 4),
-        "summary": summary(found),
-        "timestamp": documents.iso(found.at_ms),
+        "summary": format_summary(found),
+        "timestamp": documents.format_iso(found.at_ms),
     }
     if detail == "minimal":
         return shown
     shown["timestamp_ms"] = found.at_ms
-    if found.kind is Kind.MEMORY:
+    if found.kind is DocumentKind.MEMORY:
         shown |= {
             "namespace": found.namespace,
             "domain": found.domain,
@@ -494,35 +506,35 @@ def hit_json(hit: Hit, detail: str, *, whole: bool = False) -> dict[str, Any]:
             "node_id": hit.node_id or None,
             "project": found.project or None,
         }
-    if found.kind is Kind.FACT:
+    if found.kind is DocumentKind.FACT:
         shown |= {"key": found.title, "agent": found.agent or None, "user": found.speaker or None}
-    if found.kind is Kind.EVENT:
+    if found.kind is DocumentKind.EVENT:
         shown |= {"role": found.role, "speaker": found.speaker or None}
     cut = MAX_HIT_CHARS if detail == "full" else MAX_SUMMARY_TEXT
-    if detail == "full" or found.kind in (Kind.EVENT, Kind.FACT):
+    if detail == "full" or found.kind in (DocumentKind.EVENT, DocumentKind.FACT):
         text = found.text if whole and detail == "full" else _cut(found.text, cut)
-        shown["content" if found.kind is Kind.MEMORY else "text"] = text
+        shown["content" if found.kind is DocumentKind.MEMORY else "text"] = text
         shown["truncated"] = hit.truncated or len(text) < len(found.text)
         if shown["truncated"]:
-            shown["show_all"] = show_all(found)
+            shown["show_all"] = build_show_command(found)
     if detail == "full":
         shown["score_parts"] = {name: round(part, 4) for name, part in hit.parts.items()}
     return shown
 
 
-def show_all(document: Document) -> str:
+def build_show_command(document: Document) -> str:
     """The command that shows all of a text that was cut."""
     match document.kind:
-        case Kind.MEMORY:
+        case DocumentKind.MEMORY:
             return f"memory show {document.id}"
-        case Kind.EVENT:
+        case DocumentKind.EVENT:
             at = document.at_ms
             return f"memory-daemon query events --from {at} --to {at} --full"
-        case Kind.SEGMENT:
+        case DocumentKind.SEGMENT:
             return f"memory-daemon query node {document.id}"
-        case Kind.GRIP:
+        case DocumentKind.GRIP:
             return f"memory-daemon query expand {document.id}"
-        case Kind.FACT:
+        case DocumentKind.FACT:
             return f"memory recall {shlex.quote(document.title)} --in facts --detail full"
 
 
@@ -531,16 +543,16 @@ def _cut(text: str, most: int) -> str:
     return text[:most].encode()[:MAX_HIT_BYTES].decode(errors="ignore")
 
 
-def summary(document: Document) -> str:
+def format_summary(document: Document) -> str:
     """One line that stands for a document."""
     said = document.title or document.text[:1000]
-    if document.kind is Kind.FACT:
+    if document.kind is DocumentKind.FACT:
         said = f"{document.title}: {document.text[:1000]}"
     line = " ".join(said.split())
     return line if len(line) <= MAX_SUMMARY_LINE else line[: MAX_SUMMARY_LINE - 3] + "..."
 
 
-def captured_json(captured: Captured, *, indexed: bool) -> dict[str, Any]:
+def capture_json(captured: CaptureResult, *, indexed: bool) -> dict[str, Any]:
     return {
         "success": True,
         "memory_id": captured.memory.id,
@@ -559,9 +571,9 @@ def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
         "domain": memory.domain,
         "summary": memory.summary,
         "content": memory.content,
-        "timestamp": documents.iso(memory.created_ms),
+        "timestamp": documents.format_iso(memory.created_ms),
         "timestamp_ms": memory.created_ms,
-        "updated_at": documents.iso(memory.updated_ms),
+        "updated_at": documents.format_iso(memory.updated_ms),
         "spec": memory.spec or None,
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
@@ -576,18 +588,18 @@ def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
     return shown
 
 
-def shown_json(shown: Shown, *, content: bool = True) -> dict[str, Any]:
+def memory_details_json(shown: MemoryDetails, *, content: bool = True) -> dict[str, Any]:
     """With what only this machine knows of it."""
     use = shown.use
     return {
         **memory_json(shown.memory, content=content),
         "tier": shown.tier.value,
         "activation_count": use.count,
-        "last_accessed": documents.iso(use.last_ms) if use.count else None,
+        "last_accessed": documents.format_iso(use.last_ms) if use.count else None,
     }
 
 
-def synced_json(synced: Synced) -> dict[str, Any]:
+def sync_json(synced: SyncResult) -> dict[str, Any]:
     return {
         "domain": synced.place.domain,
         "imported": synced.imported,
@@ -599,17 +611,17 @@ def synced_json(synced: Synced) -> dict[str, Any]:
     }
 
 
-def shared_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def sync_outcomes_json(outcomes: Sequence[DomainSyncOutcome]) -> dict[str, Any]:
     """What became of each domain that was to be synced."""
     failed = [(each.place, each.failure) for each in outcomes if each.failure is not None]
     return {
         "success": not failed,
-        "domains": [synced_json(each.synced) for each in outcomes if each.synced is not None],
+        "domains": [sync_json(each.synced) for each in outcomes if each.synced is not None],
         "failed": [{"domain": place.domain, "reason": str(why)} for place, why in failed],
     }
 
 
-def plan_json(plan: Plan, *, applied: bool) -> dict[str, Any]:
+def plan_json(plan: ConsolidationPlan, *, applied: bool) -> dict[str, Any]:
     return {
         "applied": applied,
         "considered": plan.considered,
@@ -629,7 +641,7 @@ def plan_json(plan: Plan, *, applied: bool) -> dict[str, Any]:
     }
 
 
-def concluded_json(concluded: Concluded, detail: str) -> dict[str, Any]:
+def reasoning_json(concluded: Conclusion, detail: str) -> dict[str, Any]:
     return {
         "answer": concluded.answer,
         "dates": list(concluded.dates),

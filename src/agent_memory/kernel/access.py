@@ -53,14 +53,14 @@ class AccessKey:
             )
 
 
-def digest(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
     # The secrets are 256 random bits, so a plain hash cannot be searched.
     return hashlib.sha256(secret.encode()).digest()
 
 
-def matching(secret: str, keys: Iterable[AccessKey]) -> AccessKey | None:
+def find_key(secret: str, keys: Iterable[AccessKey]) -> AccessKey | None:
     """The key of this secret. Takes as long for a wrong one as for a right one."""
-    found, wanted = None, digest(secret)
+    found, wanted = None, hash_secret(secret)
     for key in keys:
         if hmac.compare_digest(key.digest, wanted):
             found = key

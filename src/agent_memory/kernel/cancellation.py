@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from agent_memory.kernel.errors import Cancelled
 
 
-class Halt:
+class CancelToken:
     """Set once, from any thread. Whoever works looks at it, waits for it, or has it call what cuts
     a wait short: a socket that is shut, a process that is killed."""
 
@@ -36,7 +36,7 @@ class Halt:
         return self._set.wait(seconds)
 
     @contextmanager
-    def calling(self, call: Callable[[], None]) -> Iterator[None]:
+    def on_cancel(self, call: Callable[[], None]) -> Iterator[None]:
         """Meanwhile it is called when this is set; at once where it is already, and never after. It
         must not raise or wait."""
         with self._lock:

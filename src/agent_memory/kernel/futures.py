@@ -9,7 +9,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-def mapped(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
+def map_future(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
     """A future of `derive(result)`. It runs where the source is settled, so keep it small."""
     derived: Future[B] = Future()
     # Running from the start: a waiter that gives up must not cancel what is being settled.

@@ -8,7 +8,7 @@ from agent_memory.kernel.ids import Millis
 NEVER = Millis(0)
 
 
-class Result(IntEnum):
+class JobOutcome(IntEnum):
     """Numbers are those of the wire; they are stored, so they never change."""
 
     NEVER_RUN = 0
@@ -23,7 +23,7 @@ class JobState:
 
     last_run_ms: Millis = NEVER
     last_duration_ms: int = 0
-    last_result: Result = Result.NEVER_RUN
+    last_result: JobOutcome = JobOutcome.NEVER_RUN
     last_error: str | None = None
     run_count: int = 0
     error_count: int = 0

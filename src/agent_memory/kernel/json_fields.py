@@ -46,14 +46,14 @@ class Fields:
     def strings(self) -> Iterator[tuple[str, str]]:
         """All entries, as text."""
         for name, value in self._found.items():
-            yield name, value if isinstance(value, str) else _dumped(value)
+            yield name, value if isinstance(value, str) else _dump_value(value)
 
     def dump(self) -> str:
         """All of it; empty where there is nothing."""
-        return _dumped(self._found) if self._found else ""
+        return _dump_value(self._found) if self._found else ""
 
 
-def _dumped(value: object) -> str:
+def _dump_value(value: object) -> str:
     """Empty where it is so deep that it could just be read: nobody wrote that to be found."""
     try:
         return json.dumps(value, ensure_ascii=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+def suggest_nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
     """Of those that are known the most alike, as a question to add to a message; else nothing."""
     import difflib  # noqa: PLC0415  takes 15 ms to load, and hardly anyone errs
 

@@ -92,7 +92,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """What a check-up has found. `advice` is what to do about it."""
 
     subject: str

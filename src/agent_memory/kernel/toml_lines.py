@@ -7,7 +7,7 @@ _LONG = re.compile(r"\"\"\"|'''")
 _BROKEN_AT = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)\Z")
 
 
-def line_of(text: str, name: str, value: str = "") -> int:
+def find_line(text: str, name: str, value: str = "") -> int:
     """The line on which a key is set, as nearly as can be told without a second parser; with a
     value, that on which this member of its list stands."""
     lines = text.split("\n")
@@ -19,7 +19,7 @@ def line_of(text: str, name: str, value: str = "") -> int:
     return found
 
 
-def broken_at(text: str, told: str) -> tuple[int, str]:
+def parse_error(text: str, told: str) -> tuple[int, str]:
     """What a parser says is wrong: the line that it means, and the rest."""
     found = _BROKEN_AT.search(told)
     if found is None:

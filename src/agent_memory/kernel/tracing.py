@@ -20,7 +20,7 @@ class Interface(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class TraceContext:
     """What an operation is a part of, as hexadecimal digits."""
 
     trace_id: str
@@ -36,21 +36,21 @@ class Span:
     outcome: str
     started_ns: int
     ended_ns: int
-    trace: Trace | None = None
+    trace: TraceContext | None = None
 
 
-def of_name(name: str) -> Trace:
+def from_name(name: str) -> TraceContext:
     """That of a session or of a call: its id where it is one, else made from it, so that all that
     one session does is one trace."""
     plain = name.replace("-", "").lower()
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
     usable = _HEX.fullmatch(plain) and plain != _NONE[0]
-    return Trace(trace_id=plain if usable else digest[:32], parent_id=digest[32:48])
+    return TraceContext(trace_id=plain if usable else digest[:32], parent_id=digest[32:48])
 
 
-def of_parent(header: str) -> Trace | None:
+def parse_traceparent(header: str) -> TraceContext | None:
     """What a caller says in a W3C `traceparent`; None where it says nothing that can be read."""
     found = _PARENT.fullmatch(header.strip().lower())
     if found is None or found[1] == _NONE[0] or found[2] == _NONE[1]:
         return None
-    return Trace(trace_id=found[1], parent_id=found[2])
+    return TraceContext(trace_id=found[1], parent_id=found[2])

@@ -7,7 +7,7 @@ from agent_memory.kernel.ids import Millis
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
-def derived(at_ms: Millis, *parts: str) -> str:
+def derive_ulid(at_ms: Millis, *parts: str) -> str:
     """26 characters: 48 bits of time, 80 of a hash over the parts."""
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     number = at_ms << 80 | int.from_bytes(digest[:10], "big")

@@ -20,7 +20,7 @@ VERSION = "0.1.0"  # of the package; the daemon gives way to a newer one
 PROTOCOL = b"1"
 
 # From us.
-HELLO, INPUT, LINE, CANCEL, GIVEN = b"H", b"I", b"L", b"C", b"G"
+HELLO, INPUT, LINE, CANCEL, HOOK_INPUT = b"H", b"I", b"L", b"C", b"G"
 # From the daemon.
 OUT, ERR, ASK, ASK_HIDDEN, READ, PAGE, EXIT, UPGRADE, BRIDGE, BEAT = (
     b"O", b"E", b"A", b"S", b"R", b"P", b"X", b"U", b"B", b"T",
@@ -98,23 +98,23 @@ OPTIONS_WITH_VALUE = (
 )  # fmt: skip
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection to the daemon ended before its answer did."""
 
 
-class Unread(Lost):
+class CallUnread(ConnectionLost):
     """It ended, and the daemon has not read what we sent last."""
 
 
-class Late(Exception):
+class HookTimeout(Exception):
     """Something has taken longer than an agent may be kept waiting."""
 
 
-class Silent(Exception):
+class DaemonSilent(Exception):
     """The daemon has accepted the connection, and shows no sign of life."""
 
 
-class Patience:
+class HookDeadline:
     """How long a hook may still wait. Late is raised only while it does wait: an alarm that goes
     off in between is kept for the next wait, so it cannot keep the hook from being recorded."""
 
@@ -125,7 +125,7 @@ class Patience:
         self.over = True
         if self.waiting:
             self.waiting = False
-            raise Late
+            raise HookTimeout
 
     def wait(self, work: "Callable[[], bytes | None]") -> bytes | None:
         """The result of the work; None where it fails, or takes too long."""
@@ -135,11 +135,11 @@ class Patience:
                 return None if self.over else work()
             finally:  # within the other: an alarm may still go off before this is done
                 self.waiting = False
-        except (Late, Lost, OSError):
+        except (HookTimeout, ConnectionLost, OSError):
             return None
 
 
-class Reading:
+class HookInput:
     """The input of a hook. An alarm ends it where nothing more has come, or no end is to be seen:
     whoever writes it may never close their end. It does not raise, because what has been read
     must not be lost."""
@@ -211,9 +211,9 @@ def command(argv: list[str]) -> tuple[str, list[str]]:
 
 
 def run(program: str, arguments: list[str]) -> int:
-    if asks_version(arguments) and not completing(program):
+    if asks_version(arguments) and not is_completing(program):
         return tell_version(program)
-    words, flags = outline(arguments)
+    words, flags = split_arguments(arguments)
     first = words[0] if words else ""
     remote = any(flag == "--endpoint" or flag.startswith("-e") for flag in flags)
     if program == "memory" and first == "hook" and flags.isdisjoint(("-h", "--help")):
@@ -231,12 +231,12 @@ def run(program: str, arguments: list[str]) -> int:
     def alone() -> None:
         """Where no daemon runs, some commands need none."""
         if (
-            (not words and not prompted(program, arguments))
+            (not words and not has_prompt(program, arguments))
             or first in WITHOUT_DAEMON[program]
             or words[:2] == ["config", "path"]
             or (words[:2] == ["admin", "verify"] and "--repair" in flags)
             or not flags.isdisjoint(("-h", "--help", "-V", "--version", "--db-path"))
-            or completing(program)
+            or is_completing(program)
         ):
             run_here(program, arguments)
 
@@ -306,22 +306,22 @@ def converse(
     the one that runs makes way for ours."""
     folder = data_folder()
     for _ in range(3):
-        seen = announced(folder)
+        seen = read_announcement(folder)
         connection = connect(folder)
         if connection is None:
             alone()
             code = start(config_file(arguments), by_hand=False)
             if code:
                 return code
-            seen = announced(folder)
+            seen = read_announcement(folder)
             connection = connect(folder)
         if connection is None:
             continue
         try:
             answer = talk(connection)
-        except Unread:
+        except CallUnread:
             continue  # it was stopping and has not seen our call: the next one shall
-        except Silent:
+        except DaemonSilent:
             complain(silence(folder))
             return STORAGE_ERROR
         finally:
@@ -354,7 +354,9 @@ def silence(folder: str) -> str:
 def serve(arguments: list[str]) -> int:
     """Be the way between an MCP client and the daemon, until one of them ends it."""
     if os.isatty(0):
-        murmur(b"note: an MCP client runs this, and speaks to it in JSON; Ctrl-D ends it\n")
+        try_write_error(
+            b"note: an MCP client runs this, and speaks to it in JSON; Ctrl-D ends it\n"
+        )
     call = hello(MCP, arguments)
     return converse(arguments, lambda connection: bridge(connection, call), lambda: None)
 
@@ -362,7 +364,7 @@ def serve(arguments: list[str]) -> int:
 def bridge(connection: _socket.socket, call: bytes) -> int | None:
     """The exit code, or None where the daemon makes way for ours."""
     folder = data_folder()
-    seen = announced(folder)
+    seen = read_announcement(folder)
     bridged = False
     connection.settimeout(SILENT_SECONDS)
     try:
@@ -371,7 +373,7 @@ def bridge(connection: _socket.socket, call: bytes) -> int | None:
         while True:
             kind, payload = receive(connection)
             if kind == ERR:
-                murmur(payload)
+                try_write_error(payload)
             elif kind == EXIT:
                 return payload[0]
             elif kind == UPGRADE:
@@ -380,17 +382,17 @@ def bridge(connection: _socket.socket, call: bytes) -> int | None:
                 connection.settimeout(None)
                 bridged = True
                 break
-    except Lost as exc:
-        if isinstance(exc, Unread) and not bridged:
+    except ConnectionLost as exc:
+        if isinstance(exc, CallUnread) and not bridged:
             raise
     # A daemon that stops takes its announcement back first; one that crashed could not.
-    if not bridged or (not carry(connection) and announced(folder) == seen):
-        murmur(b"error: the daemon was lost\n")
+    if not bridged or (not copy_both_ways(connection) and read_announcement(folder) == seen):
+        try_write_error(b"error: the daemon was lost\n")
         return 1
     return 0
 
 
-def carry(connection: _socket.socket) -> bool:
+def copy_both_ways(connection: _socket.socket) -> bool:
     """Bytes both ways, each as fast as it is taken. Whether it was our side that ended it."""
     import select
 
@@ -452,14 +454,14 @@ def hook(arguments: list[str]) -> int:
         import _signal  # type: ignore[import-not-found]  # `signal` without enum
         import time
 
-        patience = Patience()
+        patience = HookDeadline()
 
         def allow(seconds: float) -> None:
             patience.over = False
             _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
         call = arguments, os.urandom(16).hex(), time.time_ns() // 1_000_000
-        reading = Reading(input_descriptor(option(arguments, "--input")))
+        reading = HookInput(input_descriptor(option(arguments, "--input")))
         _signal.signal(_signal.SIGALRM, reading.alarm)
         # Again and again: an alarm just before a read begins would not interrupt it.
         _signal.setitimer(_signal.ITIMER_REAL, HOOK_READ_SECONDS, POLL_SECONDS)
@@ -476,15 +478,19 @@ def hook(arguments: list[str]) -> int:
             leave_in_spool(*call, given, patience)
         allow(0)
     except BaseException as exc:
-        murmur(f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape"))
+        try_write_error(
+            f"error: the hook was not recorded: {exc}\n".encode(errors="surrogateescape")
+        )
     try:
         put_answer(answer or no_answer(given), option(arguments, "--output"))
     except BaseException as exc:  # an agent must not take it for a veto
-        murmur(f"error: the hook's answer was not written: {exc}\n".encode(errors="replace"))
+        try_write_error(
+            f"error: the hook's answer was not written: {exc}\n".encode(errors="replace")
+        )
     return 0
 
 
-def murmur(data: bytes) -> None:
+def try_write_error(data: bytes) -> None:
     """Complain, if anyone listens."""
     try:
         write(2, data)
@@ -493,7 +499,7 @@ def murmur(data: bytes) -> None:
 
 
 def hook_name(arguments: list[str]) -> str:
-    words, _ = outline(arguments)
+    words, _ = split_arguments(arguments)
     return words[1] if len(words) > 1 else ""
 
 
@@ -510,13 +516,13 @@ def input_descriptor(path: str | None) -> int:
     if path is not None:
         return os.open(path, os.O_RDONLY)
     if os.isatty(0):
-        murmur(b"note: a hook reads JSON from standard input, or from --input FILE\n")
+        try_write_error(b"note: a hook reads JSON from standard input, or from --input FILE\n")
     return 0
 
 
 def ask_daemon(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> bytes | None:
     """The daemon's answer; None where no daemon is there, or it makes way for ours."""
-    call = hello("hook", arguments, nonce) + frame(GIVEN, b"%d\n" % at_ms + given)
+    call = hello("hook", arguments, nonce) + frame(HOOK_INPUT, b"%d\n" % at_ms + given)
     folder = data_folder()
     for _ in range(HOOK_TRIES):
         connection = connect(folder)
@@ -524,7 +530,7 @@ def ask_daemon(arguments: list[str], nonce: str, at_ms: int, given: bytes) -> by
             return None
         try:
             return exchange(connection, call)
-        except Lost:
+        except ConnectionLost:
             continue  # it has stopped; the same again is the same to the next one
         finally:
             connection.close()
@@ -539,7 +545,7 @@ def exchange(connection: _socket.socket, call: bytes) -> bytes | None:
         if kind == OUT:
             said += payload
         elif kind == ERR:
-            murmur(payload)
+            try_write_error(payload)
         elif kind == EXIT:
             return said or None
         elif kind == UPGRADE:
@@ -564,14 +570,14 @@ def put_answer(answer: bytes, path: str | None) -> None:
 
 
 def leave_in_spool(
-    arguments: list[str], nonce: str, at_ms: int, given: bytes, patience: Patience
+    arguments: list[str], nonce: str, at_ms: int, given: bytes, patience: HookDeadline
 ) -> None:
     """Have another process clean the input and keep it, and a daemon started that records it.
 
     It is started however late we are, and goes on alone where we cannot wait for it: it has all
     that it needs, and holds nothing that our caller waits for.
     """
-    source = given_file(given)
+    source = make_input_file(given)
     complaints, complaining = os.pipe()
     command = [
         sys.executable,
@@ -599,13 +605,13 @@ def leave_in_spool(
 
     def listen() -> None:
         while part := os.read(complaints, CHUNK):
-            murmur(part)
+            try_write_error(part)
         os.waitpid(child, 0)
 
     patience.wait(listen)
 
 
-def given_file(given: bytes) -> int:
+def make_input_file(given: bytes) -> int:
     """A file that nobody else can open, with these bytes: a pipe would make us wait for its end."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("hook")
@@ -619,7 +625,7 @@ def given_file(given: bytes) -> int:
     return file
 
 
-def outline(arguments: list[str]) -> tuple[list[str], set[str]]:
+def split_arguments(arguments: list[str]) -> tuple[list[str], set[str]]:
     """The words that are no options, and the options' names."""
     words: list[str] = []
     flags: set[str] = set()
@@ -650,13 +656,13 @@ def config_file(arguments: list[str]) -> str | None:
     return None
 
 
-def prompted(program: str, arguments: list[str]) -> bool:
+def has_prompt(program: str, arguments: list[str]) -> bool:
     """Whether an agent is asked for without a word: what it is to do comes over a pipe, or behind
     a `--`."""
     return program == "kontekst" and ("--" in arguments or not os.isatty(0))
 
 
-def completing(program: str) -> bool:
+def is_completing(program: str) -> bool:
     return f"_{program.upper().replace('-', '_')}_COMPLETE" in os.environ
 
 
@@ -700,7 +706,7 @@ def connect(folder: str) -> _socket.socket | None:
         return None
 
 
-def announced(folder: str) -> tuple[int, int]:
+def read_announcement(folder: str) -> tuple[int, int]:
     """Tells one daemon's announcement from the next one's."""
     try:
         found = os.lstat(os.path.join(folder, "daemon.sock"))
@@ -788,8 +794,8 @@ def relay(connection: _socket.socket, call: bytes) -> int | None:
     except KeyboardInterrupt:
         # In the middle of a frame nothing more can be said: hanging up cancels the command too.
         return cancel(connection) if whole else INTERRUPTED
-    except Lost as exc:
-        if isinstance(exc, Unread) and not answered:
+    except ConnectionLost as exc:
+        if isinstance(exc, CallUnread) and not answered:
             raise
         write(2, b"error: the daemon stopped before it had answered\n")
         return 1
@@ -811,7 +817,7 @@ def cancel(connection: _socket.socket) -> int:
                 write(1 if kind == OUT else 2, payload)
             elif kind == EXIT:
                 break
-    except (Lost, Silent, OSError, KeyboardInterrupt):
+    except (ConnectionLost, DaemonSilent, OSError, KeyboardInterrupt):
         pass
     return INTERRUPTED
 
@@ -820,19 +826,19 @@ def send(connection: _socket.socket, data: bytes) -> None:
     try:
         connection.sendall(data)
     except ConnectionError as exc:
-        raise Unread from exc
+        raise CallUnread from exc
     except TimeoutError as exc:
-        raise Silent from exc
+        raise DaemonSilent from exc
 
 
 def wait_for_frame(connection: _socket.socket) -> None:
     try:
         if not connection.recv(1, _socket.MSG_PEEK):
-            raise Lost
+            raise ConnectionLost
     except ConnectionError as exc:  # closed with our words unread; otherwise it just ends
-        raise Unread from exc
+        raise CallUnread from exc
     except TimeoutError as exc:
-        raise Silent from exc
+        raise DaemonSilent from exc
 
 
 def receive(connection: _socket.socket) -> tuple[bytes, bytes]:
@@ -846,11 +852,11 @@ def receive_exactly(connection: _socket.socket, size: int) -> bytes:
         try:
             part = connection.recv(min(size, CHUNK))
         except ConnectionError as exc:
-            raise Unread from exc
+            raise CallUnread from exc
         except TimeoutError as exc:
-            raise Silent from exc
+            raise DaemonSilent from exc
         if not part:
-            raise Lost
+            raise ConnectionLost
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -951,18 +957,18 @@ def start(
         complain(f"error: cannot use the data folder {folder}: {exc.strerror}\n")
         return STORAGE_ERROR
     try:
-        if not locked(lock):
+        if not acquire_lock(lock):
             seconds = START_MILLIS // 1000
             complain(
                 f"error: another command has held {path} for {seconds} s, and starts nothing\n"
             )
             return STORAGE_ERROR
-        running = None if announced(folder) == replace else connect(folder)
+        running = None if read_announcement(folder) == replace else connect(folder)
         if running is not None:
             running.close()
             return 0
         marker = os.path.join(folder, "start-failed")
-        failures, code, message = failed_start(marker)
+        failures, code, message = read_failed_start(marker)
         if message and not by_hand:
             complain(message)
             return code
@@ -989,7 +995,7 @@ def start(
         os.close(lock)
 
 
-def locked(lock: int) -> bool:
+def acquire_lock(lock: int) -> bool:
     """Whether we have got the lock, within the time that a start may take."""
     import fcntl
     import time
@@ -1005,7 +1011,7 @@ def locked(lock: int) -> bool:
             time.sleep(POLL_SECONDS)
 
 
-def failed_start(marker: str) -> tuple[int, int, str]:
+def read_failed_start(marker: str) -> tuple[int, int, str]:
     """How often starts have failed in a row and the last one's exit code; why, and when commands
     will try again, if that is still ahead."""
     import time

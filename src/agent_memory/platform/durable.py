@@ -13,14 +13,14 @@ _PART_SECONDS = 60.0
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Replace a file: it has the new bytes or the old ones, and the new ones once this returns."""
-    with open_whole(path, mode=mode) as file:
+    with open_atomic(path, mode=mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def open_whole(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
+def open_atomic(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its place at the end of the block, unless that raises.
 
     The draft has a name that no one can guess and that must be new, so that nothing is written

@@ -7,7 +7,7 @@ from typing import NewType, Protocol, TypeVar
 
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import ModelStatus, StoreStats
-from agent_memory.platform.store.batches import Batch, Outcome, Row
+from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
 
 
 class OrderedStore(Protocol):
@@ -28,15 +28,17 @@ class OrderedStore(Protocol):
         """Rows with start <= key < end, at most `limit`, from one consistent view."""
         ...
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
         """For each key, in order: at most `reach` rows before it, its own, `reach` after it."""
         ...
 
-    def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
+    def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
         """Queue the batches; the future gives their outcomes once they are durable."""
         ...
 
-    def sequence(self, family: str, prefix: bytes, /) -> int:
+    def get_sequence(self, family: str, prefix: bytes, /) -> int:
         """The last number that an Append under this prefix was given; 0 if none."""
         ...
 

@@ -10,13 +10,13 @@ from agent_memory.kernel.status import BackupStatus
 class Snapshots(Protocol):
     """Copies of the data folder, made while it is in use."""
 
-    def make(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
+    def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
         """A snapshot in a folder of snapshots, or one archive where the name is that of one.
         `done` is called with the number of files; it may raise to stop. Raises InvalidInput and
         StorageFailed; nothing that looks complete is left then."""
         ...
 
-    def complete(self, folder: str, /) -> list[Snapshot]:
+    def list_complete(self, folder: str, /) -> list[Snapshot]:
         """The complete snapshots in a folder, of any store, oldest first."""
         ...
 

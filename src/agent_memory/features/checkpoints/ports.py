@@ -14,8 +14,8 @@ from agent_memory.features.checkpoints.model.graphs import (
     WriteKey,
     WritesPage,
 )
-from agent_memory.features.checkpoints.model.graphs import Place as GraphPlace
-from agent_memory.features.checkpoints.model.graphs import Scope as GraphScope
+from agent_memory.features.checkpoints.model.graphs import CheckpointKey as GraphPlace
+from agent_memory.features.checkpoints.model.graphs import CheckpointScope as GraphScope
 
 
 class GraphCheckpoints(Protocol):
@@ -35,13 +35,13 @@ class GraphCheckpoints(Protocol):
         """This one, or the latest of its thread and namespace."""
         ...
 
-    def writes(
+    def list_writes(
         self, place: GraphPlace, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
     ) -> WritesPage:
         """By task and index, values of this many bytes at most together."""
         ...
 
-    def infos(
+    def list_infos(
         self,
         scope: GraphScope,
         /,
@@ -67,11 +67,11 @@ class GraphThreads(Protocol):
         """With what was written after them. Those that are gone are passed by."""
         ...
 
-    def named(self, checkpoint_id: CheckpointId, /) -> list[GraphPlace]:
+    def find_by_id(self, checkpoint_id: CheckpointId, /) -> list[GraphPlace]:
         """Wherever there is a checkpoint of this id: copies have the same."""
         ...
 
-    def of_run(self, run_id: RunId, /) -> list[GraphPlace]: ...
+    def find_by_run(self, run_id: RunId, /) -> list[GraphPlace]: ...
 
     def copy(self, source: ThreadId, target: ThreadId, /) -> None:
         """The oldest first; what the target has already stays."""

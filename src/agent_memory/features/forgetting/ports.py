@@ -4,8 +4,12 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from agent_memory.features.forgetting.model.forgetting import Report, Searched, Trace
-from agent_memory.features.log.model.events import Place
+from agent_memory.features.forgetting.model.forgetting import (
+    FileSearch,
+    ForgettingReport,
+    NeedleMatch,
+)
+from agent_memory.features.log.model.events import SessionPosition
 
 
 class ForgettingPlan(Protocol):
@@ -13,33 +17,33 @@ class ForgettingPlan(Protocol):
 
     family: str  # of the store, in which it is written down
 
-    def add(self, events: Sequence[Place], /) -> None: ...
+    def add(self, events: Sequence[SessionPosition], /) -> None: ...
 
     def decide(self, name: str, /) -> None:
         """All events are listed: from here on it will be done. The name is that of the selection,
         as `forgetting.name_of` tells it."""
         ...
 
-    def decided(self) -> str | None:
+    def get_decision(self) -> str | None:
         """The name, once it is decided."""
         ...
 
-    def events(self) -> list[Place]:
+    def list_events(self) -> list[SessionPosition]:
         """By session, and by time."""
         ...
 
-    def affect(self, segments: Sequence[Place], /) -> None:
+    def add_segments(self, segments: Sequence[SessionPosition], /) -> None:
         """Note the segments that were made from these events, by their first ones."""
         ...
 
-    def segments(self) -> list[Place]: ...
+    def list_segments(self) -> list[SessionPosition]: ...
 
-    def seek(self, needles: AbstractSet[bytes], /) -> None:
+    def add_needles(self, needles: AbstractSet[bytes], /) -> None:
         """Note what is to be searched for at the end, before the events that have it are gone.
         Written so that the search for it does not find this note."""
         ...
 
-    def needles(self) -> set[bytes]: ...
+    def list_needles(self) -> set[bytes]: ...
 
     def clear(self) -> None: ...
 
@@ -47,24 +51,26 @@ class ForgettingPlan(Protocol):
 class ForgettingReports(Protocol):
     """Reports of what was forgotten, by the name of the selection; the newest stay."""
 
-    def keep(self, name: str, report: Report, /) -> None: ...
+    def save(self, name: str, report: ForgettingReport, /) -> None: ...
 
-    def find(self, name: str, /) -> Report | None: ...
+    def find(self, name: str, /) -> ForgettingReport | None: ...
 
 
-class Traces(Protocol):
+class NeedleSearch(Protocol):
     """Looks for byte strings in all that is kept. `done` is told how far it is, and may raise."""
 
-    def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
+    def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
         """Those that stand in events, in memories and in what other programs keep here."""
         ...
 
-    def in_rows(
+    def search_rows(
         self, needles: AbstractSet[bytes], done: Callable[[int], None], /
-    ) -> frozenset[Trace]:
+    ) -> frozenset[NeedleMatch]:
         """Those that stand in keys and values of all else in the store."""
         ...
 
-    def in_files(self, needles: AbstractSet[bytes], done: Callable[[int], None], /) -> Searched:
+    def search_files(
+        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+    ) -> FileSearch:
         """Those that stand in files, as bytes."""
         ...

@@ -3,25 +3,31 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from agent_memory.features.hooks.model.hooks import Told
-from agent_memory.features.hooks.model.installations import Change as ConfigChange
-from agent_memory.features.hooks.model.installations import ConfigFile, Edited, Ours, Seat, Wanted
-from agent_memory.features.hooks.model.transcripts import Chunk, Source
+from agent_memory.features.hooks.model.hooks import HookCall
+from agent_memory.features.hooks.model.installations import (
+    ConfigChange,
+    ConfigFile,
+    DesiredConfig,
+    EditedConfig,
+    InstalledEntries,
+    InstallTarget,
+)
+from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
 
 
 class Spool(Protocol):
     """What hooks were told while no daemon answered."""
 
-    def put(self, told: Told, /) -> None:
+    def put(self, told: HookCall, /) -> None:
         """Durable once it returns; the same delivery twice is there once. Raises Overloaded where
         there is no room, and StorageFailed."""
         ...
 
-    def waiting(self) -> list[str]:
+    def list_pending(self) -> list[str]:
         """The names of what is there, the oldest first."""
         ...
 
-    def get(self, name: str, /) -> Told | None:
+    def get(self, name: str, /) -> HookCall | None:
         """None where it is gone. Raises ValueError where it cannot be understood."""
         ...
 
@@ -35,12 +41,12 @@ class Spool(Protocol):
 class Transcripts(Protocol):
     """What one kind of agent has written down of its sessions."""
 
-    def sources(self, place: str, /) -> list[Source]:
+    def list_sources(self, place: str, /) -> list[TranscriptSource]:
         """The files below a folder, or the one file and those that belong to it. Raises
         InvalidInput where it is neither."""
         ...
 
-    def chunks(self, source: Source, /) -> Iterator[Chunk]:
+    def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
         """All that is in it, a bounded piece at a time, from the beginning. What cannot be read is
         told as refused."""
         ...
@@ -53,23 +59,23 @@ class AgentSetup(Protocol):
     @property
     def title(self) -> str: ...
 
-    def folder(self, seat: Seat, /) -> str:
+    def get_folder(self, seat: InstallTarget, /) -> str:
         """The agent's own folder of this user."""
         ...
 
-    def files(self, seat: Seat, /) -> tuple[ConfigFile, ...]: ...
+    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]: ...
 
-    def shared(self, seat: Seat, /) -> tuple[ConfigFile, ...]:
+    def list_shared_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
         """Files that count too, and are not ours to change."""
         ...
 
-    def edited(self, file: ConfigFile, text: str, wanted: Wanted, /) -> Edited:
+    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
         """With what is wanted of ours, and nothing else of ours; the rest as it was."""
         ...
 
-    def ours(self, file: ConfigFile, text: str, /) -> Ours: ...
+    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries: ...
 
-    def advice(self, seat: Seat, /) -> str:
+    def get_advice(self, seat: InstallTarget, /) -> str:
         """What to do so that a change acts."""
         ...
 
@@ -87,6 +93,6 @@ class ConfigFiles(Protocol):
 
     def is_folder(self, path: str, /) -> bool: ...
 
-    def root(self, folder: str, /) -> str:
+    def find_root(self, folder: str, /) -> str:
         """The repository's folder that this one is in, or the folder itself."""
         ...

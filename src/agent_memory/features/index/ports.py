@@ -5,29 +5,29 @@ from typing import NamedTuple, Protocol
 
 from agent_memory.features.index.model.documents import Document, DocumentKey, Owner
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import Found, Scope, Statistics
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.status import IndexStats
 from agent_memory.platform.ports import Ticket
 
 
-class Waiting(NamedTuple):
+class PendingEmbedding(NamedTuple):
     """Something in the embedding queue."""
 
     ticket: Ticket
-    entry: Entry
+    entry: OutboxEntry
 
 
 class EmbeddingQueue(Protocol):
     """What has yet to be embedded. Live entries come before all others, newest first."""
 
-    def add(self, entries: Sequence[Entry], /, *, live: bool) -> None: ...
+    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None: ...
 
-    def newest(self, *, limit: int) -> list[Waiting]:
+    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
         """The next ones; they stay until they are done."""
         ...
 
-    def done(self, tickets: Sequence[Ticket], /) -> None: ...
+    def mark_done(self, tickets: Sequence[Ticket], /) -> None: ...
 
     def clear(self) -> None: ...
 
@@ -57,15 +57,15 @@ class LexicalIndex(Protocol):
         """Give these owners just these documents; durable and visible on return."""
         ...
 
-    def find(self, terms: Sequence[str], scope: Scope, /, *, limit: int) -> list[Found]:
+    def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         """Documents in scope with any of the terms, best first."""
         ...
 
-    def newest(self, scope: Scope, /, *, limit: int) -> tuple[list[Found], int]:
+    def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
         """Documents in scope by time, and how many there are."""
         ...
 
-    def statistics(self, terms: Sequence[str], /) -> Statistics: ...
+    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics: ...
 
     def begin(self, *, afresh: bool = False) -> None:
         """From here on everything is replaced. Afresh: nothing of what was there before stays in
@@ -82,12 +82,12 @@ class LexicalIndex(Protocol):
 class VectorIndex(Protocol):
     """Finds documents by what they mean. It is derived, and can be filled again at any time."""
 
-    def damaged_files(self) -> list[str]:
+    def list_damaged_files(self) -> list[str]:
         """Those that differ from their checksums."""
         ...
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all that there is has been queued for it. Not so where it is new."""
         ...
 
@@ -100,15 +100,15 @@ class VectorIndex(Protocol):
         visible on return."""
         ...
 
-    def known(self, documents: Sequence[Document], /) -> list[list[Vector]]:
+    def get_vectors(self, documents: Sequence[Document], /) -> list[list[Vector]]:
         """The vectors of those that are there with this same text."""
         ...
 
-    def nearest(self, query: Vector, scope: Scope, /, *, limit: int) -> list[Found]:
+    def find_nearest(self, query: Vector, scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         """Documents in scope, nearest first."""
         ...
 
-    def cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
+    def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
         """How near these are, where they are known."""
         ...
 

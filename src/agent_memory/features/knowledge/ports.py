@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from agent_memory.kernel.ids import KnowledgeId, Millis
 
 
-class Record(Protocol):
+class KnowledgeRecord(Protocol):
     """Something that is known: a fact, an episode, ... It is listed by when it was made."""
 
     @property
@@ -16,14 +16,14 @@ class Record(Protocol):
     def made_ms(self) -> Millis: ...
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=KnowledgeRecord)
 
 
 class KnowledgeChange(NamedTuple):
     """A record as it was, if it was, and as it is to be, if it is."""
 
-    before: Record | None
-    after: Record | None
+    before: KnowledgeRecord | None
+    after: KnowledgeRecord | None
 
 
 class KnowledgeStore(Protocol):
@@ -31,13 +31,13 @@ class KnowledgeStore(Protocol):
 
     def get(self, kind: type[R], names: Sequence[str], /) -> list[R | None]: ...
 
-    def page(
+    def list_page(
         self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
     ) -> tuple[list[R], int]:
         """Records with these values, the newest first, and how many there are in all."""
         ...
 
-    def after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
+    def list_after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
         """In the order of their ids, from the one after this."""
         ...
 
@@ -48,7 +48,7 @@ class KnowledgeStore(Protocol):
         return, unless nobody waits."""
         ...
 
-    def version(self, kind: type[Record], /) -> int:
+    def version(self, kind: type[KnowledgeRecord], /) -> int:
         """It changes with whatever is written of this kind: what was read before may be out of date
         where it is another one."""
         ...

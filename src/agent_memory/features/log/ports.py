@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from agent_memory.features.log.model.events import Event, Page, Place
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.model.events import Event, EventPage, SessionPosition
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
 
@@ -18,21 +18,23 @@ class EventLog(Protocol):
 
     def get(self, event_id: EventId, /) -> Event | None: ...
 
-    def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+    def add_aliases(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
         """These ids, too, stand for events that are there, at about that time: `append` takes none
         of them, also not when the events were forgotten."""
         ...
 
-    def at(self, positions: Sequence[Position], /) -> list[Event]:
+    def get_at(self, positions: Sequence[Position], /) -> list[Event]:
         """The events at these places, in their order; those that are gone are left out."""
         ...
 
-    def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
+    def list_between(
+        self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
+    ) -> EventPage:
         """Events of start <= time <= end. A page may hold fewer than `limit` where texts are long:
         only `next` tells whether there are more."""
         ...
 
-    def of_session(
+    def list_session(
         self,
         session_id: SessionId,
         /,
@@ -40,11 +42,11 @@ class EventLog(Protocol):
         after: Position | None,
         limit: int,
         reverse: bool = False,
-    ) -> Page:
+    ) -> EventPage:
         """A session's events after this place; reversed, those before it, nearest first."""
         ...
 
-    def around(
+    def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
     ) -> list[list[Position]]:
         """For each place in a session: at most `reach` events before it, its own, `reach` after."""
@@ -58,7 +60,7 @@ class EventLog(Protocol):
 class Outbox(Protocol):
     """What was changed, in the order of commit, for everything that is derived from it."""
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, OutboxEntry]]:
         """The entries after this number, each with its own."""
         ...
 
@@ -70,6 +72,6 @@ class Outbox(Protocol):
 class EventRemover(Protocol):
     """Removes events for good."""
 
-    def remove(self, places: Sequence[Place], /) -> None:
+    def remove(self, places: Sequence[SessionPosition], /) -> None:
         """Their ids stay known, and are never stored again. Those that are gone are passed by."""
         ...

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
-from agent_memory.features.memories.model.consolidations import Run
+from agent_memory.features.memories.model.consolidations import ConsolidationRun
 from agent_memory.features.memories.model.memories import Draft, Home, Memory
-from agent_memory.features.memories.model.notes import Reading
-from agent_memory.features.memories.model.projects import Located, Project, Seen
-from agent_memory.features.memories.model.reasoning import Evidence, Reasoned, Written
-from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.model.notes import NotebookContents
+from agent_memory.features.memories.model.projects import Project, RepositoryInfo, SyncState
+from agent_memory.features.memories.model.reasoning import Evidence, MergedMemory, ReasonedAnswer
+from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 from agent_memory.platform.ports import Ticket
 
@@ -27,15 +27,17 @@ class Memories(Protocol):
 
     def get(self, key: MemoryKey, /) -> Memory | None: ...
 
-    def named(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
+    def find_by_digest(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
         """Those whose digest starts so, tombstones too; at most a hundred."""
         ...
 
-    def of_domain(self, domain: Domain, /, *, after: MemoryKey | None, limit: int) -> list[Memory]:
+    def list_domain(
+        self, domain: Domain, /, *, after: MemoryKey | None, limit: int
+    ) -> list[Memory]:
         """In the order of their keys, tombstones too."""
         ...
 
-    def domains(self) -> list[Domain]: ...
+    def list_domains(self) -> list[Domain]: ...
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
         """Durable on return. False for each that was not written because the memory is not, or no
@@ -48,13 +50,13 @@ class MemoryUses(Protocol):
 
     def add(self, keys: Sequence[MemoryKey], at: Millis, /) -> None: ...
 
-    def of(self, keys: Sequence[MemoryKey], /) -> list[Use]: ...
+    def get_many(self, keys: Sequence[MemoryKey], /) -> list[MemoryUse]: ...
 
-    def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
+    def set_tiers(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
         """Remember which tier each was found in."""
         ...
 
-    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+    def put(self, uses: Sequence[tuple[MemoryKey, MemoryUse]], /) -> None:
         """These take the place of what is known of them."""
         ...
 
@@ -65,13 +67,13 @@ class NoteQueue(Protocol):
     """The changes of memories that the notes of a repository have yet to follow. Whoever writes a
     memory adds to it in the same batch."""
 
-    def homes(self) -> list[Home]: ...
+    def list_homes(self) -> list[Home]: ...
 
-    def waiting(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
+    def list_pending(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
         """The oldest; they stay until they are done."""
         ...
 
-    def done(self, tickets: Sequence[Ticket], /) -> None: ...
+    def mark_done(self, tickets: Sequence[Ticket], /) -> None: ...
 
 
 class Projects(Protocol):
@@ -79,33 +81,33 @@ class Projects(Protocol):
 
     def get(self, project_id: str, /) -> Project | None: ...
 
-    def of_home(self, home: Home, /) -> Project | None: ...
+    def find_by_home(self, home: Home, /) -> Project | None: ...
 
-    def all(self) -> list[Project]: ...
+    def list_all(self) -> list[Project]: ...
 
     def save(self, project: Project, /) -> None: ...
 
-    def seen(self, home: Home, /) -> Seen:
+    def get_sync_state(self, home: Home, /) -> SyncState:
         """What was last seen in its notes."""
         ...
 
-    def saw(self, home: Home, seen: Seen, /) -> None: ...
+    def set_sync_state(self, home: Home, seen: SyncState, /) -> None: ...
 
 
 class Repositories(Protocol):
     """Git repositories: which one a folder belongs to, and the notes in each."""
 
-    def locate(self, folder: str, environ: Mapping[str, str], /) -> Located | None:
+    def locate(self, folder: str, environ: Mapping[str, str], /) -> RepositoryInfo | None:
         """None where the folder is in no repository. Raises GitFailed."""
         ...
 
-    def private(self, name: str, /) -> Home:
+    def get_private_home(self, name: str, /) -> Home:
         """Our own repository of this name. It is made with its first notebook."""
         ...
 
     def exists(self, home: Home, /) -> bool: ...
 
-    def notebook(self, home: Home, domain: Domain, /) -> "SharedNotebook":
+    def open_notebook(self, home: Home, domain: Domain, /) -> "SharedNotebook":
         """Raises GitFailed where there is no repository any more."""
         ...
 
@@ -114,13 +116,13 @@ class Notebook(Protocol):
     """The memories of one domain as git notes of one repository. Everything here merges memory by
     memory; what is no memory stays as it is. Raises GitFailed."""
 
-    def state(self) -> str:
+    def read_state(self) -> str:
         """It changes whenever the notes do."""
         ...
 
-    def read(self) -> Reading: ...
+    def read(self) -> NotebookContents: ...
 
-    def keep(self, memories: Sequence[Memory], /) -> None:
+    def write(self, memories: Sequence[Memory], /) -> None:
         """Each on the commit it was captured at, or on the present one where that is not there."""
         ...
 
@@ -128,12 +130,12 @@ class Notebook(Protocol):
         """Move what is on commits that no branch or tag leads to onto the present one. How many."""
         ...
 
-    def mend(self) -> int:
+    def repair(self) -> int:
         """Take notes that a crash has damaged back to the last state that can be read whole; how
         many. What the store has is written again by the next sync."""
         ...
 
-    def earlier(self) -> list[Draft]:
+    def read_legacy(self) -> list[Draft]:
         """What was written into the notes in layouts of earlier tools."""
         ...
 
@@ -159,17 +161,17 @@ class SharedNotebook(Notebook, Protocol):
 class Journal(Protocol):
     """The consolidations that can be undone, and up to when each domain was looked at."""
 
-    def add(self, run: Run, /) -> None: ...
+    def add(self, run: ConsolidationRun, /) -> None: ...
 
-    def last(self) -> Run | None:
+    def get_last(self) -> ConsolidationRun | None:
         """The newest one that was not removed."""
         ...
 
-    def remove(self, run: Run, /) -> None: ...
+    def remove(self, run: ConsolidationRun, /) -> None: ...
 
-    def looked(self) -> dict[Domain, Millis]: ...
+    def get_review_times(self) -> dict[Domain, Millis]: ...
 
-    def look(self, domains: Sequence[Domain], at: Millis, /) -> None:
+    def set_review_time(self, domains: Sequence[Domain], at: Millis, /) -> None:
         """These were looked at, up to then."""
         ...
 
@@ -183,10 +185,10 @@ class Reasoner(Protocol):
 
     def answer(
         self, question: str, dates: Sequence[str], evidence: Sequence[Evidence], now: Millis, /
-    ) -> Reasoned:
+    ) -> ReasonedAnswer:
         """An answer from the evidence, and only from it."""
         ...
 
-    def merge(self, memories: Sequence[Memory], /) -> Written:
+    def merge(self, memories: Sequence[Memory], /) -> MergedMemory:
         """What these say, as one."""
         ...

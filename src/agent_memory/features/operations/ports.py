@@ -40,7 +40,7 @@ class KeyRing(Protocol):
         """False if a key of this name is there already."""
         ...
 
-    def all(self) -> Sequence[AccessKey]:
+    def list_keys(self) -> Sequence[AccessKey]:
         """Once read, out of memory: cheap enough for every request, on any thread."""
         ...
 
@@ -52,14 +52,14 @@ class KeyRing(Protocol):
 class SocketOwners(Protocol):
     """Who holds the other end of a TCP connection within this machine."""
 
-    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+    def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
         """Whose open socket connects `peer` to `own` now; None where that is unproven."""
         ...
 
     def close(self) -> None: ...
 
 
-class Spans(Protocol):
+class SpanExporter(Protocol):
     """Keeps traces of what was done, elsewhere. Never blocks."""
 
     def record(self, span: Span, /) -> None: ...

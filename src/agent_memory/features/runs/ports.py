@@ -4,24 +4,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from agent_memory.features.runs.model.chats import Request, Said
-from agent_memory.features.runs.model.commands import Ran
-from agent_memory.features.runs.model.web import Page as WebPage
-from agent_memory.features.runs.model.web import Target
-from agent_memory.features.runs.model.workspaces import Content, Cut, Excerpt
-from agent_memory.features.runs.model.workspaces import Entry as FolderEntry
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.model.chats import ChatRequest, StreamPart
+from agent_memory.features.runs.model.commands import CommandResult
+from agent_memory.features.runs.model.web import Target, WebPage
+from agent_memory.features.runs.model.workspaces import Excerpt, FileContent, FolderEntry, Truncated
+from agent_memory.kernel.cancellation import CancelToken
 
 
-class CrewFiles(Protocol):
+class CatalogFiles(Protocol):
     """The folders of the user's agents and skills, as they are at this moment."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where they are, to be told."""
         ...
 
-    def names(self, kind: str, /) -> list[str]:
+    def list_names(self, kind: str, /) -> list[str]:
         """Of the folders below `agents` or `skills`, in order; any name may be among them."""
         ...
 
@@ -38,15 +36,15 @@ class ChatModel(Protocol):
     """A model that one talks with; it is started by whoever needs it first. Raises LlmFailed,
     FeatureUnavailable where there is none, and Cancelled once it is told to halt."""
 
-    def window(self, halt: Halt, /) -> int:
+    def get_context_size(self, halt: CancelToken, /) -> int:
         """The tokens of its context."""
         ...
 
-    def count(self, texts: Sequence[str], halt: Halt, /) -> list[int]:
+    def count_tokens(self, texts: Sequence[str], halt: CancelToken, /) -> list[int]:
         """The tokens of each, or about as many."""
         ...
 
-    def stream(self, request: Request, halt: Halt, /) -> Iterator[Said]:
+    def stream(self, request: ChatRequest, halt: CancelToken, /) -> Iterator[StreamPart]:
         """What it says, piece by piece as it comes; the last is Ended. Raises ContextTooLong."""
         ...
 
@@ -55,15 +53,17 @@ class Workspace(Protocol):
     """One folder and what is in it: nothing else is read or changed, whatever leads out and whoever
     changes it meanwhile. Paths are from the folder, or absolute and inside. Raises ToolFailed."""
 
-    def place(self, path: str, /) -> str:
+    def resolve(self, path: str, /) -> str:
         """Where this leads once links are followed, from the folder; it need not be there."""
         ...
 
-    def content(self, path: str, /, *, most: int) -> Content:
+    def read(self, path: str, /, *, most: int) -> FileContent:
         """The beginning of a file, so many bytes at most."""
         ...
 
-    def excerpt(self, path: str, /, *, first: int, lines: int, chars: int, halt: Halt) -> Excerpt:
+    def read_lines(
+        self, path: str, /, *, first: int, lines: int, chars: int, halt: CancelToken
+    ) -> Excerpt:
         """Lines of a text file, so many characters at most."""
         ...
 
@@ -73,13 +73,13 @@ class Workspace(Protocol):
         ...
 
     def walk(
-        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: Halt
-    ) -> Iterator[FolderEntry | Cut]:
+        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: CancelToken
+    ) -> Iterator[FolderEntry | Truncated]:
         """What is in a folder, by name; deep, also what is in the folders there, except what git
         ignores. Links are not followed. After so many entries, and so long, it is cut."""
         ...
 
-    def held(self) -> AbstractContextManager[int]:
+    def hold_descriptor(self) -> AbstractContextManager[int]:
         """The folder's descriptor, good until the end of it."""
         ...
 
@@ -95,7 +95,7 @@ class Workspaces(Protocol):
 
 
 class LinePattern(Protocol):
-    def lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
+    def find_lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
         """Those in which it is found, each once, with their numbers; of a long one the piece
         around what was found."""
         ...
@@ -104,7 +104,7 @@ class LinePattern(Protocol):
 class LinePatterns(Protocol):
     """Patterns that take time in proportion to the text, whatever both are."""
 
-    def compiled(self, pattern: str, /) -> LinePattern:
+    def compile_pattern(self, pattern: str, /) -> LinePattern:
         """Raises ToolFailed, with what is wrong."""
         ...
 
@@ -112,19 +112,26 @@ class LinePatterns(Protocol):
 class WebPages(Protocol):
     """The web, without what is only reached from here. Raises ToolFailed."""
 
-    def target(self, url: str, /) -> Target:
+    def resolve_url(self, url: str, /) -> Target:
         """What would be asked for."""
         ...
 
-    def fetch(self, target: Target, /, *, seconds: float, halt: Halt) -> WebPage:
+    def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
         """Its text as it is, bounded."""
         ...
 
 
 class Programs(Protocol):
     def run(
-        self, words: Sequence[str], folder: Workspace, /, *, seconds: float, most: int, halt: Halt
-    ) -> Ran:
+        self,
+        words: Sequence[str],
+        folder: Workspace,
+        /,
+        *,
+        seconds: float,
+        most: int,
+        halt: CancelToken,
+    ) -> CommandResult:
         """Run a program there, and keep so many bytes of what it prints. Raises ToolFailed where it
         cannot be run, and Cancelled once it is told to halt: nothing of it runs on."""
         ...

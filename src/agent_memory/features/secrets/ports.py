@@ -17,7 +17,7 @@ class SecretsFilter(Protocol):
         name, another for another. A name never blocks what is named by it."""
         ...
 
-    def passes(self, texts: Sequence[str], /) -> bool:
+    def is_clean(self, texts: Sequence[str], /) -> bool:
         """Whether a glance at all of them together tells that `clean` finds nothing in any one.
         Where it does not, only `clean` knows. Raises ContentBlocked as `clean` does."""
         ...

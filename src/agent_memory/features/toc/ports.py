@@ -5,29 +5,29 @@ from typing import Protocol
 
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.summaries import Child, Dialogue, Digest, Summary
-from agent_memory.features.toc.model.toc import Change, Erasure, Grip, TocNode
+from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, Digest, Summary
+from agent_memory.features.toc.model.toc import Erasure, Grip, TocChange, TocNode
 from agent_memory.kernel.ids import Position, SessionId
 
 
 class TocReader(Protocol):
     """The table of contents as it is, and as it was."""
 
-    def nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]: ...
+    def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]: ...
 
-    def below(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
+    def list_ids(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
         """The ids of present nodes that start so, in order: years, or the segments of a day."""
         ...
 
-    def version(self, node_id: NodeId, version: int, /) -> TocNode | None: ...
+    def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None: ...
 
-    def history(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
+    def list_versions(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
         """The kept versions, newest first."""
         ...
 
-    def grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]: ...
+    def get_grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]: ...
 
-    def segments(
+    def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
         """Those that begin at `start` or later; reversed, at `start` or earlier."""
@@ -41,19 +41,19 @@ class TocWriter(Protocol):
         """The outbox entry up to which the segments are cut."""
         ...
 
-    def open_segments(self, *, limit: int) -> list[Segment]: ...
+    def list_open_segments(self, *, limit: int) -> list[Segment]: ...
 
-    def unfinished_segments(self, *, limit: int) -> list[Segment]:
+    def list_unfinished_segments(self, *, limit: int) -> list[Segment]:
         """Closed, but their summarizer failed and another has stepped in."""
         ...
 
-    def dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
+    def list_dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
         """Nodes whose children have changed."""
         ...
 
-    def commit(self, change: Change, /) -> None: ...
+    def commit(self, change: TocChange, /) -> None: ...
 
-    def collect(self) -> int:
+    def remove_stale_grips(self) -> int:
         """Remove the stale grips; call it when nothing is dirty. How many."""
         ...
 
@@ -61,7 +61,7 @@ class TocWriter(Protocol):
 class TocEraser(Protocol):
     """Removes what the table of contents otherwise keeps."""
 
-    def grips_of(self, at: Position, /) -> list[Grip]:
+    def find_grips(self, at: Position, /) -> list[Grip]:
         """All that lead to this event, held by a node or not."""
         ...
 
@@ -75,4 +75,4 @@ class Summarizer(Protocol):
 
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]: ...
 
-    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]: ...
+    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]: ...

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from agent_memory.features.backups.services.archiving import Kept
+from agent_memory.features.backups.services.archiving import ArchiveRecord
 from agent_memory.interfaces import archive
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
@@ -21,13 +21,13 @@ MAX_REFUSED = 100  # that are told of one by one
 
 def export_all(run: Invocation, file: Path | None) -> None:
     """Write everything to standard output, or to a file that is not there yet."""
-    services = run.backend.here()
+    services = run.backend.require_services()
     counted: Counter[str] = Counter()
 
     def lines() -> Iterator[str]:
         yield archive.header(run.version, services.clock.now())
         with run.terminal.progress("Exporting", None) as advance:
-            for record in services.archiving.everything():
+            for record in services.archiving.export_records():
                 counted["records"] += 1
                 if counted["records"] % 100 == 0:
                     advance(counted["records"])
@@ -62,7 +62,7 @@ def _write(file: IO[bytes], lines: Iterator[str], *, compressed: bool) -> None:
 def is_archive(path: Path) -> bool:
     """Raises StorageFailed where it is compressed and damaged."""
     try:
-        with _opened(path) as file:
+        with _open_archive(path) as file:
             return archive.is_archive(file.read(256))
     except OSError:
         return False
@@ -70,12 +70,12 @@ def is_archive(path: Path) -> bool:
 
 def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
     """Take over every record that is not there yet."""
-    services = run.backend.here()
+    services = run.backend.require_services()
     unread: list[str] = []
     counted: Counter[str] = Counter()
 
-    def records() -> Iterator[tuple[str, Kept]]:
-        with _opened(path) as file:
+    def records() -> Iterator[tuple[str, ArchiveRecord]]:
+        with _open_archive(path) as file:
             for place, record in archive.read(_lines(file)):
                 if isinstance(record, InvalidInput):
                     counted["refused"] += 1
@@ -92,7 +92,7 @@ def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
             told: dict[str, Any] = {"readable": counted["readable"], "taken": {}, "known": 0}
         else:
             with run.terminal.progress("Importing", None) as advance:
-                done = services.archiving.bring(records(), advance)
+                done = services.archiving.import_records(records(), advance)
             counted["refused"] += len(done.refused)
             unread += done.refused[: MAX_REFUSED - len(unread)]
             taken = {archive.name_of(kind): count for kind, count in done.taken.items()}
@@ -104,13 +104,13 @@ def import_all(run: Invocation, path: Path, *, dry_run: bool) -> None:
     refused = counted["refused"]
     run.show(
         {"success": not refused, "dry_run": dry_run, **told, "refused": refused},
-        lambda: _told_text(told, refused, dry_run),
+        lambda: _render_import(told, refused, dry_run),
     )
     if refused:
         raise InvalidInput(f"{refused:,} of the records could not be taken over")
 
 
-def _told_text(told: dict[str, Any], refused: int, dry_run: bool) -> str:
+def _render_import(told: dict[str, Any], refused: int, dry_run: bool) -> str:
     if dry_run:
         text = f"{told['readable']:,} records can be read"
     else:
@@ -122,7 +122,7 @@ def _told_text(told: dict[str, Any], refused: int, dry_run: bool) -> str:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _open_archive(path: Path) -> Iterator[IO[bytes]]:
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if path.name.endswith(".gz"):
             try:

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from agent_memory.features.backups.model.backups import Restored
+from agent_memory.features.backups.model.backups import RestoreResult
 from agent_memory.features.backups.services.archiving import Archiving
 from agent_memory.features.backups.services.backups import Backups
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.installing import Installing
-from agent_memory.features.index.model.queries import Answer, Query
-from agent_memory.features.log.model.events import Page
+from agent_memory.features.index.model.queries import Query, RecallResult
+from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.project_resolver import Workplaces
-from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.memories.services.transfer import Transfer
 from agent_memory.features.operations.services.access import Access
 from agent_memory.features.operations.services.admin import Admin
@@ -27,33 +27,33 @@ from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.operations.services.verification import Verification
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.reasoning import Reasoning
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model.machine import Command
-from agent_memory.features.runs.services.agent_catalog import Crew
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
 from agent_memory.features.runs.services.recorder import RunMemory
 from agent_memory.features.runs.services.runs import Listener, Runs
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.contents import Children, Contents, Expansion
 from agent_memory.features.toc.services.rebuild import Rebuild
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable
 from agent_memory.kernel.ids import Millis, Position
 from agent_memory.kernel.jobs import JobStatus
-from agent_memory.kernel.status import DaemonStatus, Finding, StoreRepair
+from agent_memory.kernel.status import CheckResult, DaemonStatus, StoreRepair
 from agent_memory.platform.ports import Clock, ModelServer, Worker
 
 
-class Events(Protocol):
+class EventReader(Protocol):
     """Reading events: `services.Timeline`, or the same over gRPC."""
 
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
-    ) -> Page: ...
+    ) -> EventPage: ...
 
 
-class Toc(Protocol):
+class TocBrowser(Protocol):
     """Walking the table of contents: `services.Contents`, or the same over gRPC."""
 
     def roots(self) -> list[TocNode]: ...
@@ -67,7 +67,7 @@ class Toc(Protocol):
     ) -> Expansion: ...
 
 
-class Steering(Protocol):
+class JobControl(Protocol):
     """The background jobs: `services.Jobs`, or the same over gRPC."""
 
     def status(self) -> tuple[bool, list[JobStatus]]: ...
@@ -79,10 +79,10 @@ class Steering(Protocol):
     def run(self, name: str, /) -> JobStatus: ...
 
 
-class Searching(Protocol):
+class SearchBackend(Protocol):
     """Recall: `services.Recall`, or the same over gRPC."""
 
-    def search(self, query: Query, /) -> Answer: ...
+    def search(self, query: Query, /) -> RecallResult: ...
 
     def moments(self, words: str, /) -> tuple[Millis, Millis]:
         """The first and the last moment of the time that these words mean."""
@@ -99,13 +99,13 @@ class RunningAgent(Protocol):
         ...
 
 
-class Agents(Protocol):
+class AgentRunner(Protocol):
     """Running agents: `services.Runs`, or the same over gRPC."""
 
     def open(self, listener: Listener, /) -> RunningAgent: ...
 
 
-class Remote(Events, Toc, Steering, Searching, Protocol):
+class RemoteServices(EventReader, TocBrowser, JobControl, SearchBackend, Protocol):
     """A daemon over gRPC."""
 
 
@@ -145,11 +145,11 @@ class Control(Protocol):
         """Save what can be read of the store, which no daemon may have open."""
         ...
 
-    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> Restored:
+    def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
         """Bring a backup into a data folder that no daemon uses."""
         ...
 
-    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[Finding]:
+    def examine(self, config_file: Path | None, folder: Path, /) -> Iterator[CheckResult]:
         """Look at the whole way from an agent to the store, as whoever works in this folder."""
         ...
 
@@ -166,7 +166,7 @@ class Serve(Protocol):
     """A further listener of the daemon, for as long as somebody wants it."""
 
     def __call__(
-        self, options: ServeOptions, listening: Callable[[list[str]], None], until: Halt, /
+        self, options: ServeOptions, listening: Callable[[list[str]], None], until: CancelToken, /
     ) -> None:
         """Tells its URLs once it listens, and returns when `until` is set. Raises ListenFailed
         and ConfigError."""
@@ -177,7 +177,7 @@ class Serve(Protocol):
 class Services:
     """The services of the daemon that runs the command."""
 
-    timeline: Events
+    timeline: EventReader
     admin: Admin
     backups: Backups
     archiving: Archiving
@@ -189,10 +189,10 @@ class Services:
     context: ContextBuilder
     indexes: Indexes
     capture: Capture
-    curation: Curation
-    workplaces: Workplaces
-    sharing: Sharing
-    survey: Survey
+    curation: MemoryEditor
+    workplaces: ProjectResolver
+    sharing: RemoteSync
+    survey: MemoryStatistics
     consolidation: Consolidation
     reasoning: Reasoning
     transfer: Transfer
@@ -204,7 +204,7 @@ class Services:
     worker: Worker
     runs: Runs
     run_memory: RunMemory
-    crew: Crew
+    crew: AgentCatalog
     model: ModelServer
     clock: Clock
 
@@ -213,18 +213,18 @@ class Services:
 
 
 @contextmanager
-def _remote(endpoint: str, key: str | None) -> Iterator[Remote]:
+def _connect_remote(endpoint: str, key: str | None) -> Iterator[RemoteServices]:
     from agent_memory.interfaces.cli import remote  # noqa: PLC0415
 
-    with remote.connected(endpoint, key) as daemon:
+    with remote.connect(endpoint, key) as daemon:
         yield daemon
 
 
 @contextmanager
-def _remote_agents(endpoint: str, key: str | None) -> Iterator[Agents]:
+def _connect_agents(endpoint: str, key: str | None) -> Iterator[AgentRunner]:
     from agent_memory.interfaces.cli import remote_agents  # noqa: PLC0415
 
-    with remote_agents.connected(endpoint, key) as agents:
+    with remote_agents.connect(endpoint, key) as agents:
         yield agents
 
 
@@ -234,19 +234,23 @@ class Backend:
 
     services: Services | None
     control: Control | None
-    offline: Callable[[Path], AbstractContextManager[Admin]]
-    remote: Callable[[str, str | None], AbstractContextManager[Remote]] = _remote  # with a key
-    remote_agents: Callable[[str, str | None], AbstractContextManager[Agents]] = _remote_agents
+    open_offline: Callable[[Path], AbstractContextManager[Admin]]
+    connect_remote: Callable[[str, str | None], AbstractContextManager[RemoteServices]] = (
+        _connect_remote  # with a key
+    )
+    connect_agents: Callable[[str, str | None], AbstractContextManager[AgentRunner]] = (
+        _connect_agents
+    )
     own_db: Path | None = None
     status: Callable[[], DaemonStatus] | None = None  # of the daemon that runs the command
     serve: Serve | None = None  # likewise
 
-    def here(self) -> Services:
+    def require_services(self) -> Services:
         if self.services is None:
             raise FeatureUnavailable("this command needs a daemon, and none is running here")
         return self.services
 
-    def outside(self) -> Control:
+    def require_control(self) -> Control:
         if self.control is None:
             raise FeatureUnavailable("this command cannot be run by a daemon itself")
         return self.control

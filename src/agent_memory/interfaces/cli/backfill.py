@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from agent_memory.features.hooks.services.backfill import Backfilled
+from agent_memory.features.hooks.services.backfill import BackfillResult
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.kernel.errors import InvalidInput
@@ -17,17 +17,17 @@ _REASONS = 10
 _FOREIGN = {"format_": "--format", "namespace": "--namespace", "domain": "--domain"}
 
 
-def bring(run: Invocation, agent: str, given: Path | None, *, dry_run: bool) -> None:
+def import_transcripts(run: Invocation, agent: str, given: Path | None, *, dry_run: bool) -> None:
     _check_options(click.get_current_context())
-    service = run.backend.here().backfill
+    service = run.backend.require_services().backfill
     place = _place(run, agent, given)
     sources = service.sources(agent, str(place))
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
-        found = service.bring(
+        found = service.import_sources(
             agent, sources, dry_run=dry_run, done=lambda read: advance(-(-read // _KIB))
         )
-    _tell(run, found, place, dry_run)
+    _show_result(run, found, place, dry_run)
 
 
 def _check_options(context: click.Context) -> None:
@@ -39,13 +39,13 @@ def _check_options(context: click.Context) -> None:
 def _place(run: Invocation, agent: str, given: Path | None) -> Path:
     environ = run.terminal.call.environ
     if given is not None:
-        path = run.terminal.call.cwd / _expanded(given, environ)
+        path = run.terminal.call.cwd / _expand_home(given, environ)
         if not path.exists():
             raise InvalidInput(f"there is no {path}")
         return path
     if agent == "jsonl":
         raise click.UsageError("give the FILE or folder: plain transcripts have no place of theirs")
-    found = _usual(agent, environ)
+    found = _default_source(agent, environ)
     if not found.is_dir():
         raise InvalidInput(
             f"there is no folder {found}: give the place of the transcripts of {agent}, a file or a"
@@ -54,7 +54,7 @@ def _place(run: Invocation, agent: str, given: Path | None) -> Path:
     return found
 
 
-def _usual(agent: str, environ: Mapping[str, str]) -> Path:
+def _default_source(agent: str, environ: Mapping[str, str]) -> Path:
     """Where the agent itself would write, for this caller and not for the daemon."""
     home = _home(environ)
     if agent == "codex":
@@ -62,7 +62,7 @@ def _usual(agent: str, environ: Mapping[str, str]) -> Path:
     return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "projects"
 
 
-def _expanded(given: Path, environ: Mapping[str, str]) -> Path:
+def _expand_home(given: Path, environ: Mapping[str, str]) -> Path:
     if given.parts[:1] == ("~",):
         return _home(environ).joinpath(*given.parts[1:])
     return given
@@ -75,7 +75,7 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(home)
 
 
-def _tell(run: Invocation, found: Backfilled, place: Path, dry_run: bool) -> None:
+def _show_result(run: Invocation, found: BackfillResult, place: Path, dry_run: bool) -> None:
     """Lines that cannot be read are told, and are no failure: transcripts have such."""
     for each in found.reasons[:_REASONS]:
         run.terminal.warn(f"warning: {rendering.plain(each)}\n")

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 
 from agent_memory import config
-from agent_memory.features.backups.model.backups import Restored, Retention, Taken
-from agent_memory.features.backups.services.backups import Plan
+from agent_memory.features.backups.model.backups import BackupResult, RestoreResult, Retention
+from agent_memory.features.backups.services.backups import BackupPlan
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import RestoreOptions
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
@@ -62,7 +62,7 @@ def backup(
     given = ctx.meta["db_path"]
     if given is not None and run.path(given).resolve() != run.backend.own_db:
         raise click.UsageError("a backup is one of the running daemon: leave --db-path out")
-    backups = run.backend.here().backups
+    backups = run.backend.require_services().backups
     if unschedule:
         if target is not None or schedule is not None:
             raise click.UsageError("--unschedule stands alone")
@@ -79,7 +79,7 @@ def backup(
             newest=defaults.newest if keep is None else keep,
             weekly=defaults.weekly if keep_weekly is None else keep_weekly,
         )
-        plan = Plan(folder=str(where), schedule=schedule, retention=retention)
+        plan = BackupPlan(folder=str(where), schedule=schedule, retention=retention)
         backups.follow(plan, lambda plan: _write(run, plan))
     elif keep is not None:
         _check_folder(where)
@@ -92,7 +92,7 @@ def backup(
         )
     run.show(
         {**asdict(taken), "scheduled": schedule is not None},
-        lambda: _taken_text(taken, schedule),
+        lambda: _render_backup(taken, schedule),
         essential=taken.path,
     )
 
@@ -102,7 +102,7 @@ def _check_folder(where: Path) -> None:
         raise InvalidInput(f"{where.name}: --schedule and --keep need a folder of snapshots")
 
 
-def _write(run: Invocation, plan: Plan) -> None:
+def _write(run: Invocation, plan: BackupPlan) -> None:
     """Write the plan into the user's config file, for the daemons to come."""
     # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
@@ -119,7 +119,7 @@ def _write(run: Invocation, plan: Plan) -> None:
     )
 
 
-def _taken_text(taken: Taken, schedule: str | None) -> str:
+def _render_backup(taken: BackupResult, schedule: str | None) -> str:
     lines = [
         f"Backed up {taken.events:,} events to {rendering.plain(taken.path)}",
         f"  {taken.files:,} files verified, {rendering.size(taken.size_bytes)}",
@@ -160,7 +160,7 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
     --force is given: then it is moved aside. The indexes are rebuilt when the daemon starts.
     """
     with run.terminal.progress("Restoring", None) as advance:
-        done = run.backend.outside().restore(
+        done = run.backend.require_control().restore(
             RestoreOptions(
                 backup=run.path(source).resolve(),
                 config=run.config_file,
@@ -177,12 +177,12 @@ def restore(run: Invocation, source: Path, to: Path | None, force: bool) -> None
             "made_ms": done.manifest.made_ms,
             "moved_aside": done.aside or None,
         },
-        lambda: _restored_text(done),
+        lambda: _render_restore(done),
         essential=done.data,
     )
 
 
-def _restored_text(done: Restored) -> str:
+def _render_restore(done: RestoreResult) -> str:
     manifest = done.manifest
     lines = [
         f"Restored {manifest.events:,} events to {rendering.plain(done.data)}",

@@ -10,11 +10,11 @@ from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
     NAMESPACES,
     Draft,
-    Status,
+    MemoryStatus,
 )
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.services.capture import Captured
-from agent_memory.features.memories.services.editing import Edit, Shown
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services.capture import CaptureResult
+from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
@@ -25,7 +25,7 @@ from agent_memory.kernel.ids import Domain
 DOMAIN_HELP = "project (that of this folder), user, org, or one by its name: project:my-app."
 
 
-class Words(click.ParamType[tuple[str, ...]]):
+class CommaList(click.ParamType[tuple[str, ...]]):
     """A list with commas; given several times, it is one list."""
 
     name = "a,b"
@@ -38,27 +38,27 @@ class Words(click.ParamType[tuple[str, ...]]):
         return tuple(filter(None, (word.strip() for word in str(value).split(","))))
 
 
-def caller(run: Invocation) -> Caller:
+def get_caller(run: Invocation) -> Caller:
     call = run.terminal.call
     return Caller(folder=str(call.cwd), environ=call.environ)
 
 
-def here(run: Invocation) -> Place:
-    return run.backend.here().workplaces.here(caller(run))
+def resolve_location(run: Invocation) -> MemoryLocation:
+    return run.backend.require_services().workplaces.resolve_folder(get_caller(run))
 
 
-def domains(run: Invocation, chosen: str) -> list[Domain] | None:
+def resolve_domains(run: Invocation, chosen: str) -> list[Domain] | None:
     """Those that a filter means; None for all."""
     if chosen == "all":
         return None
-    return [run.backend.here().workplaces.domain(chosen, caller(run))]
+    return [run.backend.require_services().workplaces.resolve_domain(chosen, get_caller(run))]
 
 
-def joined(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+def join_lists(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for words in given for word in words))
 
 
-def content_in(run: Invocation, content: str | None, from_stdin: bool) -> str | None:
+def read_content(run: Invocation, content: str | None, from_stdin: bool) -> str | None:
     if not from_stdin:
         return content
     if content is not None:
@@ -85,9 +85,9 @@ def content_in(run: Invocation, content: str | None, from_stdin: bool) -> str | 
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
 @click.option("--domain", default="project", show_default=True, help=DOMAIN_HELP)
 @click.option("--spec", default="", help="The specification that it belongs to.")
-@click.option("--tags", type=Words(), multiple=True, help="With commas, or repeated.")
+@click.option("--tags", type=CommaList(), multiple=True, help="With commas, or repeated.")
 @click.option(
-    "--relates-to", type=Words(), multiple=True, help="Ids of memories that it has to do with."
+    "--relates-to", type=CommaList(), multiple=True, help="Ids of memories that it has to do with."
 )
 @click.option("--event", default="", help="Id of the event in which it was said.")
 @invocation
@@ -108,31 +108,31 @@ def capture(
     NAMESPACE is one of decisions, learnings, blockers, progress, reviews, patterns, retrospective,
     inception, elicitation and research.
     """
-    services = run.backend.here()
+    services = run.backend.require_services()
     draft = Draft(
         namespace=namespace,
         summary=summary.strip(),
-        content=content_in(run, content, from_stdin) or "",
+        content=read_content(run, content, from_stdin) or "",
         spec=spec.strip(),
-        tags=frozenset(joined(tags)),
-        relates_to=joined(relates_to),
+        tags=frozenset(join_lists(tags)),
+        relates_to=join_lists(relates_to),
         event_id=event,
     )
-    place = services.workplaces.place(domain, caller(run))
+    place = services.workplaces.resolve(domain, get_caller(run))
     captured = services.capture.capture(draft, place)
     show_captured(run, captured, "Captured memory" if captured.created else "Already there")
 
 
-def show_captured(run: Invocation, captured: Captured, verb: str) -> None:
+def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
     if captured.warning:
         run.terminal.warn(f"warning: {captured.warning}\n")
     memory = captured.memory
     run.show(
-        wire.captured_json(captured, indexed=run.backend.here().indexes.serves()),
+        wire.capture_json(captured, indexed=run.backend.require_services().indexes.is_current()),
         lambda: "\n".join(
             (
                 f"\N{CHECK MARK} {verb}: {memory.id}",
-                f"  Domain: {memories.family(memory.domain)}",
+                f"  Domain: {memories.get_family(memory.domain)}",
                 f"  URI: {memory.urn}",
             )
         ),
@@ -152,9 +152,9 @@ def show_captured(run: Invocation, captured: Captured, verb: str) -> None:
 @invocation
 def show(run: Invocation, memory_id: str) -> None:
     """Show one memory, whole. A few digits of its id are enough."""
-    shown = run.backend.here().curation.show(memory_id, here(run))
+    shown = run.backend.require_services().curation.show(memory_id, resolve_location(run))
     run.show(
-        wire.shown_json(shown),
+        wire.memory_details_json(shown),
         lambda: "\n".join(_as_text(shown)),
         markdown=lambda: (
             f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
@@ -164,7 +164,7 @@ def show(run: Invocation, memory_id: str) -> None:
     )
 
 
-def _as_text(shown: Shown) -> Iterator[str]:
+def _as_text(shown: MemoryDetails) -> Iterator[str]:
     memory, use = shown.memory, shown.use
     yield memory.id
     yield rendering.plain(memory.summary)
@@ -212,7 +212,7 @@ def _as_text(shown: Shown) -> Iterator[str]:
     type=click.Choice(["active", "resolved", "archived", "all"]),
     help="Only in this status; default: all but archived ones.",
 )
-@click.option("--tags", type=Words(), multiple=True, help="Only with all of these tags.")
+@click.option("--tags", type=CommaList(), multiple=True, help="Only with all of these tags.")
 @click.option("--spec", help="Only of this spec.")
 @click.option("-l", "--limit", type=click.IntRange(1), help="Most that are listed.")
 @invocation
@@ -226,25 +226,25 @@ def list_memories(
     limit: int | None,
 ) -> None:
     """List memories, newest first."""
-    curation, place = run.backend.here().curation, here(run)
-    wanted = frozenset(joined(tags))
+    curation, place = run.backend.require_services().curation, resolve_location(run)
+    wanted = frozenset(join_lists(tags))
     found = [
         memory
-        for memory in curation.all(domains(run, domain))
+        for memory in curation.list_all(resolve_domains(run, domain))
         if (namespace is None or memory.namespace == namespace)
         and (spec is None or memory.spec == spec)
         and wanted <= memory.tags
         and (
-            memory.status is not Status.ARCHIVED
+            memory.status is not MemoryStatus.ARCHIVED
             if status is None
             else status in ("all", memory.status.value)
         )
     ]
     found.sort(key=lambda memory: (-memory.created_ms, memory.urn))
-    shown = curation.shown(found[:limit])
+    shown = curation.load_details(found[:limit])
     run.show(
         {
-            "memories": [wire.shown_json(each, content=False) for each in shown],
+            "memories": [wire.memory_details_json(each, content=False) for each in shown],
             "total": len(found),
         },
         lambda: "\n".join(_line(each, place) for each in shown) or "There are no memories.",
@@ -253,11 +253,11 @@ def list_memories(
     )
 
 
-def _line(shown: Shown, place: Place) -> str:
+def _line(shown: MemoryDetails, place: MemoryLocation) -> str:
     memory = shown.memory
     where = "" if memory.domain == place.domain else f" ({memory.domain})"
     day = rendering.moment(memory.created_ms)[:10]
-    mark = "" if memory.status is Status.ACTIVE else f" [{memory.status.value}]"
+    mark = "" if memory.status is MemoryStatus.ACTIVE else f" [{memory.status.value}]"
     return f"{memory.id:<30} {day}  {rendering.plain(memory.summary)}{mark}{where}"
 
 
@@ -274,7 +274,9 @@ def _line(shown: Shown, place: Place) -> str:
 @click.option("--content", help="The new content.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the content from standard input.")
 @click.option("--spec", help="The new spec; empty for none.")
-@click.option("--tags", type=Words(), multiple=True, help="Tags to add, with commas or repeated.")
+@click.option(
+    "--tags", type=CommaList(), multiple=True, help="Tags to add, with commas or repeated."
+)
 @click.option("--relates-to", help="What it is to relate to, with commas; empty for nothing.")
 @invocation
 def edit(
@@ -288,16 +290,16 @@ def edit(
     relates_to: str | None,
 ) -> None:
     """Change a memory. Other words are a new memory, which supersedes the old one."""
-    curation, place = run.backend.here().curation, here(run)
+    curation, place = run.backend.require_services().curation, resolve_location(run)
     memory = curation.find(memory_id, place)
     changed = curation.edit(
         memory,
-        Edit(
+        MemoryEdit(
             summary=None if summary is None else summary.strip(),
-            content=content_in(run, content, from_stdin),
+            content=read_content(run, content, from_stdin),
             spec=None if spec is None else spec.strip(),
-            tags=frozenset(joined(tags)),
-            relates_to=None if relates_to is None else Words().convert(relates_to, None, None),
+            tags=frozenset(join_lists(tags)),
+            relates_to=None if relates_to is None else CommaList().convert(relates_to, None, None),
         ),
         place,
     )
@@ -322,9 +324,9 @@ def edit(
 def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
     """Mark memories as resolved: a blocker that is gone, work that is done."""
     if reopen:
-        _move(run, memory_ids, Status.ACTIVE, "Reopened")
+        _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Reopened")
     else:
-        _move(run, memory_ids, Status.RESOLVED, "Resolved")
+        _set_status(run, memory_ids, MemoryStatus.RESOLVED, "Resolved")
 
 
 @click.command(
@@ -337,15 +339,15 @@ def resolve(run: Invocation, memory_ids: tuple[str, ...], reopen: bool) -> None:
 def archive(run: Invocation, memory_ids: tuple[str, ...], restore: bool) -> None:
     """Put memories away: kept, but found only with --include-archived."""
     if restore:
-        _move(run, memory_ids, Status.ACTIVE, "Restored")
+        _set_status(run, memory_ids, MemoryStatus.ACTIVE, "Restored")
     else:
-        _move(run, memory_ids, Status.ARCHIVED, "Archived")
+        _set_status(run, memory_ids, MemoryStatus.ARCHIVED, "Archived")
 
 
-def _move(run: Invocation, names: tuple[str, ...], status: Status, verb: str) -> None:
-    curation, place = run.backend.here().curation, here(run)
+def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, verb: str) -> None:
+    curation, place = run.backend.require_services().curation, resolve_location(run)
     found = [curation.find(name, place) for name in names]  # all of them, or none
-    moved = [curation.move(memory, status, place) for memory in found]
+    moved = [curation.set_status(memory, status, place) for memory in found]
     run.show(
         {"memories": [wire.memory_json(each, content=False) for each in moved]},
         lambda: "\n".join(f"\N{CHECK MARK} {verb}: {each.id}" for each in moved),

@@ -36,7 +36,7 @@ class Invocation:
     quiet: bool = False
 
     @cached_property
-    def loaded(self) -> config.Loaded:
+    def loaded(self) -> config.LoadedSettings:
         """The caller's settings. Raises ConfigError."""
         call = self.terminal.call
         return config.load(call.environ, file=self.config_file, project_dir=call.cwd)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import click
 
-from agent_memory.features.memories.model.consolidations import Plan
+from agent_memory.features.memories.model.consolidations import ConsolidationPlan
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, domains, here
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 SHOWN = 20
@@ -37,7 +37,7 @@ def consolidate(
     On a terminal the plan is shown first, and you are asked whether to apply it. Elsewhere it is
     applied: --dry-run shows it only, and --undo takes it back.
     """
-    service, place = run.backend.here().consolidation, here(run)
+    service, place = run.backend.require_services().consolidation, resolve_location(run)
     if undo:
         count, left = service.undo(place)
         note = f"; {left} were changed since, and stay" if left else ""
@@ -48,7 +48,7 @@ def consolidate(
         return
     with run.terminal.progress("Comparing", None) as advance:
         plan = service.plan(
-            domains(run, domain), full=full, done=lambda _phase, done, _of: advance(done)
+            resolve_domains(run, domain), full=full, done=lambda _phase, done, _of: advance(done)
         )
     applied = not dry_run and not plan.empty
     call = run.terminal.call
@@ -66,7 +66,7 @@ def consolidate(
     )
 
 
-def _as_text(plan: Plan) -> Iterator[str]:
+def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
     yield f"Looked at {plan.considered} memories."
     for merge in plan.merges[:SHOWN]:
         kept = merge.cluster.kept
@@ -88,7 +88,7 @@ def _as_text(plan: Plan) -> Iterator[str]:
     yield from (f"Skipped: {each}" for each in plan.skipped)
 
 
-def _outcome(plan: Plan, applied: bool, dry_run: bool) -> str:
+def _outcome(plan: ConsolidationPlan, applied: bool, dry_run: bool) -> str:
     if plan.empty:
         return "There is nothing to consolidate."
     if applied:

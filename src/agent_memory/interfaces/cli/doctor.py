@@ -4,7 +4,7 @@ import click
 
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.kernel.status import Finding, Health
+from agent_memory.kernel.status import CheckResult, Health
 
 _SIGNS = {
     Health.FINE: "\N{CHECK MARK}",
@@ -28,7 +28,7 @@ def doctor(ctx: click.Context, run: Invocation) -> None:
     does not work.
     """
     cwd = run.terminal.call.cwd
-    found = list(run.backend.outside().examine(run.config_file, cwd))
+    found = list(run.backend.require_control().examine(run.config_file, cwd))
     problems = sum(each.health is Health.PROBLEM for each in found)
     run.show(
         {
@@ -50,6 +50,6 @@ def doctor(ctx: click.Context, run: Invocation) -> None:
         ctx.exit(1)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: CheckResult) -> str:
     said = f"{_SIGNS[finding.health]} {finding.subject:<11} {rendering.plain(finding.said)}"
     return f"{said}\n{'':14}{finding.advice}" if finding.advice else said

@@ -5,15 +5,17 @@ from dataclasses import asdict
 
 import click
 
-from agent_memory.features.forgetting.model.forgetting import Report, Selection
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Selection
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import here
+from agent_memory.interfaces.cli.capture import resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import Cancelled, NotFound
 from agent_memory.kernel.ids import EventId, SessionId
 
 
-def _only_one(_ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> str | None:
+def _reject_repeats(
+    _ctx: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> str | None:
     """Refuse an option that is given twice: the first would be left out without a word."""
     if len(given) > 1:
         raise click.UsageError(f"give --{option.name} once; forget one after the other")
@@ -30,9 +32,9 @@ def _only_one(_ctx: click.Context, option: click.Parameter, given: tuple[str, ..
     ),
 )
 @click.argument("memory_ids", nargs=-1)
-@click.option("--event", callback=_only_one, multiple=True, help="Forget this event.")
+@click.option("--event", callback=_reject_repeats, multiple=True, help="Forget this event.")
 @click.option(
-    "--session", callback=_only_one, multiple=True, help="Forget all events of this session."
+    "--session", callback=_reject_repeats, multiple=True, help="Forget all events of this session."
 )
 @click.option("--from", "since", metavar="TIME", help="Forget events from this time on,")
 @click.option("--to", "until", metavar="TIME", help="to this one; both are included.")
@@ -74,8 +76,8 @@ def forget(
 
 def _forget_memories(
     run: Invocation, names: tuple[str, ...], rewrite_notes: bool, yes: bool
-) -> Report:
-    services, place = run.backend.here(), here(run)
+) -> ForgettingReport:
+    services, place = run.backend.require_services(), resolve_location(run)
     found = [services.curation.find(name, place, forgotten=True) for name in names]
     for memory in found:
         said = rendering.plain(memory.summary) or "(was forgotten before)"
@@ -87,8 +89,8 @@ def _forget_memories(
         )
 
 
-def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Report:
-    service = run.backend.here().forgetting
+def _forget_events(run: Invocation, selection: Selection, yes: bool) -> ForgettingReport:
+    service = run.backend.require_services().forgetting
     preview = service.preview(selection)
     if not preview.events:
         return _earlier_report(run, selection)
@@ -100,14 +102,14 @@ def _forget_events(run: Invocation, selection: Selection, yes: bool) -> Report:
     run.terminal.warn(f"{preview.events:,} {noun} of {preview.sessions:,} sessions{span}\n")
     _ask(run, "Forget them for good?", yes)
     with run.terminal.progress("Forgetting", None) as advance:
-        report = service.events(selection, lambda _, count: advance(count))
+        report = service.forget_events(selection, lambda _, count: advance(count))
     # None are left where the daemon has finished an interrupted call meanwhile.
     return report if report.events else _earlier_report(run, selection)
 
 
-def _earlier_report(run: Invocation, selection: Selection) -> Report:
+def _earlier_report(run: Invocation, selection: Selection) -> ForgettingReport:
     """The report of the same call, made before: finish that first if it was interrupted."""
-    service = run.backend.here().forgetting
+    service = run.backend.require_services().forgetting
     with run.terminal.progress("Forgetting", None) as advance:
         report = service.earlier(selection, lambda _, count: advance(count))
     if report is None:
@@ -123,7 +125,7 @@ def _selection(
         return Selection(event_id=EventId(event))
     if session is not None:
         return Selection(session_id=SessionId(session))
-    recall = run.backend.here().recall
+    recall = run.backend.require_services().recall
     return Selection(
         since=recall.moments(since)[0] if since else None,
         until=recall.moments(until)[1] if until else None,
@@ -135,7 +137,7 @@ def _ask(run: Invocation, question: str, yes: bool) -> None:
         raise Cancelled
 
 
-def _as_text(report: Report) -> Iterator[str]:
+def _as_text(report: ForgettingReport) -> Iterator[str]:
     counts = (
         (report.memories, "memory", "memories"),
         (report.events, "event", "events"),

@@ -21,7 +21,7 @@ MAX_PAYLOAD = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CommandCall:
     """A command as someone typed it: what, where, and on what kind of terminal."""
 
     program: str
@@ -51,7 +51,7 @@ async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return head[:1], await reader.readexactly(size)
 
 
-def call(payload: bytes) -> Call:
+def parse_call(payload: bytes) -> CommandCall:
     """The call that a hello describes."""
     try:
         protocol, version, program, cwd, terminals, columns, lines, nonce, count, *rest = (
@@ -60,7 +60,7 @@ def call(payload: bytes) -> Call:
         if not 0 <= int(count) <= len(rest):
             raise ValueError("arguments are missing")
         arguments, environment = rest[: int(count)], rest[int(count) :]
-        return Call(
+        return CommandCall(
             program=program,
             arguments=tuple(arguments),
             cwd=Path(cwd),

@@ -10,14 +10,14 @@ import click
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
-    Change,
-    Installed,
-    Scope,
+    ConfigChange,
+    InstallResult,
+    InstallScope,
+    InstallStatus,
     ScopeState,
-    Standing,
 )
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import caller
+from agent_memory.interfaces.cli.capture import get_caller
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 
 AGENTS = tuple(agent.value for agent in Agent)
@@ -28,10 +28,12 @@ SCOPES = (
 )
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _STANDINGS = {
-    Standing.ABSENT: "not installed",
-    Standing.INSTALLED: "installed",
-    Standing.OUTDATED: "installed in part; `memory install {agent} --{scope}` completes it",
-    Standing.ELSEWHERE: "of another installation; `memory install {agent} --{scope}` repairs it",
+    InstallStatus.ABSENT: "not installed",
+    InstallStatus.INSTALLED: "installed",
+    InstallStatus.OUTDATED: "installed in part; `memory install {agent} --{scope}` completes it",
+    InstallStatus.ELSEWHERE: (
+        "of another installation; `memory install {agent} --{scope}` repairs it"
+    ),
 }
 
 
@@ -64,14 +66,14 @@ def install(
     Hooks are merged into the agent's own configuration; whatever else is there stays. Installing
     again changes nothing, or repairs what points to an installation that has moved.
     """
-    service = run.backend.here().installing
+    service = run.backend.require_services().installing
     if agent is None:
-        states = service.state(caller(run), mcp=mcp)
+        states = service.state(get_caller(run), mcp=mcp)
         run.show([_state(each) for each in states], lambda: "\n".join(_states(states)))
         return
     scope = _scope(user=user, project=project)
-    done = service.install(Agent(agent), scope, caller(run), mcp=mcp, dry_run=dry_run)
-    _tell(run, done, dry_run=dry_run, advice=done.advice)
+    done = service.install(Agent(agent), scope, get_caller(run), mcp=mcp, dry_run=dry_run)
+    _show_result(run, done, dry_run=dry_run, advice=done.advice)
 
 
 @click.command(
@@ -89,20 +91,20 @@ def uninstall(run: Invocation, agent: str, user: bool, project: bool, dry_run: b
     AGENT is claude-code, codex, gemini or cursor. What else is there stays, and so do all memories.
     """
     scope = _scope(user=user, project=project)
-    service = run.backend.here().installing
-    done = service.uninstall(Agent(agent), scope, caller(run), dry_run=dry_run)
-    _tell(
+    service = run.backend.require_services().installing
+    done = service.uninstall(Agent(agent), scope, get_caller(run), dry_run=dry_run)
+    _show_result(
         run, done, dry_run=dry_run, advice=f"Sessions of {done.title} that run may still call us."
     )
 
 
-def _scope(*, user: bool, project: bool) -> Scope:
+def _scope(*, user: bool, project: bool) -> InstallScope:
     if user and project:
         raise click.UsageError("--user and --project: give one of them")
-    return Scope.PROJECT if project else Scope.USER
+    return InstallScope.PROJECT if project else InstallScope.USER
 
 
-def _tell(run: Invocation, done: Installed, *, dry_run: bool, advice: str) -> None:
+def _show_result(run: Invocation, done: InstallResult, *, dry_run: bool, advice: str) -> None:
     changed = {change.path: change for change in done.changes}
     run.show(
         {
@@ -126,7 +128,7 @@ def _tell(run: Invocation, done: Installed, *, dry_run: bool, advice: str) -> No
         run.terminal.warn(f"note: {rendering.plain(note)}\n")
 
 
-def _as_text(done: Installed, *, dry_run: bool, advice: str) -> Iterator[str]:
+def _as_text(done: InstallResult, *, dry_run: bool, advice: str) -> Iterator[str]:
     if not done.changes:
         yield f"Nothing to change for {done.title}: {' and '.join(done.files)}"
     for change in done.changes:
@@ -138,7 +140,7 @@ def _as_text(done: Installed, *, dry_run: bool, advice: str) -> Iterator[str]:
         yield advice
 
 
-def _action(change: Change | None) -> str:
+def _action(change: ConfigChange | None) -> str:
     if change is None:
         return "unchanged"
     if change.after is None:
@@ -146,17 +148,17 @@ def _action(change: Change | None) -> str:
     return "created" if change.before is None else "changed"
 
 
-def _diff(change: Change | None) -> str:
+def _diff(change: ConfigChange | None) -> str:
     if change is None:
         return ""
     before, after = (_LINE.findall(text or "") for text in (change.before, change.after))
     old, new = (
         "/dev/null" if text is None else change.path for text in (change.before, change.after)
     )
-    return "".join(_shown(line) for line in difflib.unified_diff(before, after, old, new))
+    return "".join(_render_line(line) for line in difflib.unified_diff(before, after, old, new))
 
 
-def _shown(line: str) -> str:
+def _render_line(line: str) -> str:
     end = "\n" if line.endswith("\n") else "\n\\ No newline at end of file\n"
     return rendering.plain(line.rstrip("\r\n")) + end
 
@@ -188,10 +190,10 @@ def _states(states: list[AgentState]) -> Iterator[str]:
         yield f"{state.agent:<{width}}  {state.title}{seen}"
         for each in state.scopes:
             if (
-                each.standing is not Standing.ABSENT
+                each.standing is not InstallStatus.ABSENT
                 or each.problem
                 or each.off
-                or (each.scope is Scope.USER and state.present)
+                or (each.scope is InstallScope.USER and state.present)
             ):
                 yield f"{'':<{width}}  {each.scope}: {_standing(state, each)}"
     yield ""

@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from agent_memory.features.knowledge.model.run_sessions import RunSession
-from agent_memory.features.runs.services.agent_catalog import Member
+from agent_memory.features.runs.services.agent_catalog import CatalogEntry
 from agent_memory.features.runs.services.runs import RunStatus
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
-from agent_memory.interfaces.cli.prompting import manners, prompt
+from agent_memory.interfaces.cli.prompting import prompt, run_options
 from agent_memory.kernel.status import ModelStatus
 
 _ABOUT = frozenset({"-h", "--help", "-V", "--version"})
@@ -20,7 +20,7 @@ _PROMPT_CHARS = 60
 _OUTCOMES = {"": "cut off"}
 
 
-class Prompted(Group):
+class PromptGroup(Group):
     """What is not the name of a command is a prompt."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -48,7 +48,7 @@ class Prompted(Group):
 
 
 @click.group(
-    cls=Prompted,
+    cls=PromptGroup,
     subcommand_metavar="PROMPT | COMMAND [ARGS]...",
     examples=(
         'kontekst "what did we decide about retries?"',
@@ -59,7 +59,7 @@ class Prompted(Group):
     ),
 )
 @global_options
-@manners
+@run_options
 def kontekst() -> None:
     """Run agents on a local model, with this memory.
 
@@ -80,22 +80,24 @@ def kontekst() -> None:
 @invocation
 def start(run: Invocation) -> int:
     """Start the daemon and return when it serves."""
-    return run.backend.outside().start(StartOptions(config=run.config_file), run.terminal.write)
+    return run.backend.require_control().start(
+        StartOptions(config=run.config_file), run.terminal.write
+    )
 
 
 @kontekst.command(needs_config=False, examples=("kontekst stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon: finish what it is doing, then end."""
-    return run.backend.outside().stop(run.terminal.write)
+    return run.backend.require_control().stop(run.terminal.write)
 
 
 @kontekst.command(examples=("kontekst ps", "kontekst ps --format json"))
 @invocation
 def ps(run: Invocation) -> None:
     """Show the runs that go on, and the model's server."""
-    services = run.backend.here()
-    going, model = services.runs.going_on(), services.model.status()
+    services = run.backend.require_services()
+    going, model = services.runs.list_active(), services.model.status()
     now = services.clock.now()
     run.show(
         {
@@ -126,7 +128,7 @@ def ps(run: Invocation) -> None:
 @invocation
 def sessions(run: Invocation, limit: int) -> None:
     """List the sessions that agents have worked in, the last one first."""
-    found = run.backend.here().run_memory.sessions(limit)
+    found = run.backend.require_services().run_memory.sessions(limit)
     run.show(
         [_session_json(each) for each in found],
         lambda: _sessions_text(found),
@@ -139,14 +141,14 @@ def sessions(run: Invocation, limit: int) -> None:
 @invocation
 def agents(run: Invocation) -> None:
     """List the agents that there are, and what is wrong with the files of any."""
-    _show_members(run, run.backend.here().crew.agents(), "agents")
+    _show_members(run, run.backend.require_services().crew.list_agents(), "agents")
 
 
 @kontekst.command(examples=("kontekst skills",))
 @invocation
 def skills(run: Invocation) -> None:
     """List the skills that there are, and what is wrong with the files of any."""
-    _show_members(run, run.backend.here().crew.skills(), "skills")
+    _show_members(run, run.backend.require_services().crew.list_skills(), "skills")
 
 
 def _run_json(found: RunStatus) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def _sessions_text(found: Sequence[RunSession]) -> str:
     return "\n".join(lines)
 
 
-def _show_members(run: Invocation, found: Sequence[Member], kind: str) -> None:
+def _show_members(run: Invocation, found: Sequence[CatalogEntry], kind: str) -> None:
     width = max((len(each.name) for each in found), default=0)
     run.show(
         [
@@ -229,7 +231,7 @@ def _show_members(run: Invocation, found: Sequence[Member], kind: str) -> None:
     )
 
 
-def _member_text(found: Member, width: int) -> str:
+def _member_text(found: CatalogEntry, width: int) -> str:
     told = found.description
     if found.problem:
         told = "wrong: " + found.problem.replace("\n", f"\n{' ' * (width + 2)}")

@@ -70,7 +70,7 @@ def set_config(run: Invocation, key: str, value: str) -> None:
     # Late: what edits TOML takes a twentieth of every start to load, and only this needs it.
     from agent_memory.interfaces import config_file  # noqa: PLC0415
 
-    known = config.known(key)
+    known = config.find_key(key)
     parsed = config.parse(key, value)
     path = run.config_file or config.folders(run.terminal.call.environ).config_file
     config_file.change(path, key, parsed)

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from agent_memory import config
-from agent_memory.features.log.model.events import Page
+from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.operations.services.admin import Admin
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import backup, query_toc, rendering, service_unit
-from agent_memory.interfaces.cli.backend import Events, StartOptions
+from agent_memory.interfaces.cli.backend import EventReader, StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
 from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.recall import search
@@ -97,14 +97,14 @@ def start(
         auto=auto,
         replace=replace,
     )
-    return run.backend.outside().start(options, run.terminal.write)
+    return run.backend.require_control().start(options, run.terminal.write)
 
 
 @memory_daemon.command(needs_config=False, examples=("memory-daemon stop",))
 @invocation
 def stop(run: Invocation) -> int:
     """Stop the daemon: finish what it is doing, then end."""
-    return run.backend.outside().stop(run.terminal.write)
+    return run.backend.require_control().stop(run.terminal.write)
 
 
 @memory_daemon.command(
@@ -115,7 +115,7 @@ def stop(run: Invocation) -> int:
 def status(run: Invocation, verbose: bool) -> int:
     """Say whether a daemon runs, where, and what it holds."""
     if run.backend.status is None:
-        state = run.backend.outside().state()
+        state = run.backend.require_control().state()
         run.show(
             {"running": False} | ({"state": state} if state else {}),
             lambda: "\n  ".join(["Daemon Status: Not running", *state.splitlines()]),
@@ -232,22 +232,24 @@ def events(
     full: bool,
 ) -> None:
     """Show the events of a time range."""
-    after = None if token is None else wire.token_in(token)
-    with _events(run, ctx.meta["endpoint"]) as source:
+    after = None if token is None else wire.parse_token(token)
+    with _open_events(run, ctx.meta["endpoint"]) as source:
         page = source.events(start, end, limit=limit, after=after)
     run.show(wire.page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
 
 
 @contextmanager
-def _events(run: Invocation, endpoint: str | None) -> Iterator[Events]:
+def _open_events(run: Invocation, endpoint: str | None) -> Iterator[EventReader]:
     if endpoint is None:
-        yield run.backend.here().timeline
+        yield run.backend.require_services().timeline
     else:
-        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+        with run.backend.connect_remote(
+            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
+        ) as remote:
             yield remote
 
 
-def _events_text(page: Page, start: int, end: int, *, full: bool) -> str:
+def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
     lines = [f"Events ({start} - {end}):"]
     for number, event in enumerate(page.events, 1):
         at = rendering.moment(event.at_ms)
@@ -259,7 +261,7 @@ def _events_text(page: Page, start: int, end: int, *, full: bool) -> str:
     more = "true" if page.next else "false"
     lines += ["", f"Total: {len(page.events)} events (has_more: {more})"]
     if page.next:
-        lines.append(f"Next page: --token {wire.token_out(page.next)}")
+        lines.append(f"Next page: --token {wire.format_token(page.next)}")
     return "\n".join(lines)
 
 
@@ -287,7 +289,7 @@ def admin(ctx: click.Context, db_path: Path | None) -> None:
 @click.pass_context
 def stats(ctx: click.Context, run: Invocation) -> None:
     """Show what the database holds, by column family."""
-    with _admin(run, ctx.meta["db_path"]) as opened:
+    with _open_admin(run, ctx.meta["db_path"]) as opened:
         found = opened.stats()
     run.show(wire.stats_json(found), lambda: _stats_text(found))
 
@@ -298,7 +300,7 @@ def stats(ctx: click.Context, run: Invocation) -> None:
 @click.pass_context
 def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
     """Rewrite the database's files without what is no longer needed."""
-    with _admin(run, ctx.meta["db_path"]) as opened:
+    with _open_admin(run, ctx.meta["db_path"]) as opened:
         before = opened.stats()
         total = len(before.families) if family is None else 1
         with run.terminal.progress("Compacting", total) as advance:
@@ -324,7 +326,7 @@ def compact(ctx: click.Context, run: Invocation, family: str | None) -> None:
 @invocation
 def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> None:
     """Rebuild the table of contents from the events; what comes out the same stays as it is."""
-    rebuild = run.backend.here().rebuild
+    rebuild = run.backend.require_services().rebuild
     sessions = rebuild.sessions(None if from_date is None else from_date.date())
     with run.terminal.progress("Rebuilding", len(sessions)) as advance:
         done = rebuild.run(sessions, dry_run=dry_run, done=advance)
@@ -344,7 +346,7 @@ def rebuild_toc(run: Invocation, from_date: datetime | None, dry_run: bool) -> N
 def index_stats(ctx: click.Context, run: Invocation) -> None:
     """Show what the search indexes hold, what waits for them, and how large they are."""
     _only_here(run, ctx)
-    found = run.backend.here().indexes.status()
+    found = run.backend.require_services().indexes.status()
     run.show(asdict(found), lambda: _index_text(found))
 
 
@@ -375,7 +377,7 @@ def rebuild_index(
     """Rebuild the search indexes from what is stored. The index of words goes on answering, the
     vectors come back as they are embedded."""
     _only_here(run, ctx)
-    services = run.backend.here()
+    services = run.backend.require_services()
     indexes = services.indexes
     both = words == vectors
     found = indexes.status()
@@ -410,12 +412,12 @@ admin.add_command(verify)
 
 
 @contextmanager
-def _admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
+def _open_admin(run: Invocation, db_path: Path | None) -> Iterator[Admin]:
     wanted = None if db_path is None else run.path(db_path).resolve()
     if wanted is None or wanted == run.backend.own_db:
-        yield run.backend.here().admin
+        yield run.backend.require_services().admin
     else:
-        with run.backend.offline(wanted) as opened:
+        with run.backend.open_offline(wanted) as opened:
             yield opened
 
 
@@ -452,7 +454,7 @@ def token() -> None:
 @invocation
 def create_token(run: Invocation, name: str) -> None:
     """Make a key. It is shown this once; only its hash is kept."""
-    secret = run.backend.here().access.create(name)
+    secret = run.backend.require_services().access.create(name)
     run.show({"name": name, "token": secret}, lambda: secret, essential=secret)
 
 
@@ -460,7 +462,7 @@ def create_token(run: Invocation, name: str) -> None:
 @invocation
 def list_tokens(run: Invocation) -> None:
     """List the keys by name, without the keys themselves."""
-    found = run.backend.here().access.list()
+    found = run.backend.require_services().access.list()
     run.show(
         [{"name": key.name, "created_ms": key.created_ms} for key in found],
         lambda: (
@@ -480,7 +482,7 @@ def revoke_token(run: Invocation, name: str, yes: bool) -> int:
     if asks and not run.terminal.confirm(f"Revoke the key {name!r}?"):
         run.terminal.warn("Not revoked.\n")
         return 1
-    run.backend.here().access.revoke(name)
+    run.backend.require_services().access.revoke(name)
     run.show({"revoked": name}, lambda: f"Revoked {name}")
     return 0
 

@@ -14,29 +14,29 @@ import click
 
 from agent_memory.features.log.model.metadata import Outcome
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, Text, Thought
+from agent_memory.features.runs.model.chats import ReasoningDelta, TextDelta, ToolCall
 from agent_memory.features.runs.model.machine import (
     Approve,
     Completed,
     ContextUsed,
     Deny,
-    Event,
     Failed,
     Proposal,
     RunCancelled,
+    RunEvent,
     SkillInvocation,
     Start,
     Started,
-    ToolCompleted,
-    ToolFailed,
+    ToolCallCompleted,
+    ToolCallFailed,
     ToolsCompleted,
     ToolsProposed,
     TurnCompleted,
 )
-from agent_memory.features.runs.model.workspaces import valid, visible
+from agent_memory.features.runs.model.workspaces import escape_hidden, replace_surrogates
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import Agents, RunningAgent
+from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
 from agent_memory.interfaces.cli.commands import Command, F, Invocation, invocation
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
@@ -54,7 +54,7 @@ _ANSWERS = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "alw
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def manners(function: F) -> F:
+def run_options(function: F) -> F:
     """Options of `kontekst`, and so of a prompt, which may have them anywhere."""
 
     def keep(ctx: click.Context, option: click.Parameter, value: int) -> None:
@@ -118,7 +118,7 @@ class _Prompt(Command):
     "--endpoint",
     help="Run it on this daemon over gRPC, e.g. http://[::1]:50051. MEMORY_KEY holds its key.",
 )
-@manners
+@run_options
 @invocation
 def prompt(
     run: Invocation,
@@ -139,8 +139,8 @@ def prompt(
     """
     if folder is None and endpoint is None:
         folder = Path()
-    asked = _prompt(words, run.terminal)
-    skill = _skill(asked, words)
+    asked = _read_prompt(words, run.terminal)
+    skill = _parse_skill(asked, words)
     start = Start(
         prompt="" if skill else asked,
         skill=skill,
@@ -148,17 +148,17 @@ def prompt(
         agent_name=agent,
         working_dir="" if folder is None else _folder(run, folder),
     )
-    with _agents(run, endpoint) as agents:
-        return _Talk(run, auto_approve=auto_approve).held(agents, start)
+    with _open_agents(run, endpoint) as agents:
+        return _Conversation(run, auto_approve=auto_approve).hold(agents, start)
 
 
 @contextmanager
-def _agents(run: Invocation, endpoint: str | None) -> Iterator[Agents]:
+def _open_agents(run: Invocation, endpoint: str | None) -> Iterator[AgentRunner]:
     if endpoint is None:
-        yield run.backend.here().runs
+        yield run.backend.require_services().runs
     else:
         key = run.terminal.call.environ.get("MEMORY_KEY")
-        with run.backend.remote_agents(endpoint, key) as remote:
+        with run.backend.connect_agents(endpoint, key) as remote:
             yield remote
 
 
@@ -168,10 +168,10 @@ def _folder(run: Invocation, given: Path) -> str:
     return str(run.path(given))
 
 
-def _prompt(words: Sequence[str], terminal: Terminal) -> str:
+def _read_prompt(words: Sequence[str], terminal: Terminal) -> str:
     """What was typed, and what comes over standard input where that is asked for."""
     typed = " ".join(word for word in words if word != STDIN)
-    if valid(typed) != typed:
+    if replace_surrogates(typed) != typed:
         raise InvalidInput("the prompt is not UTF-8 text")
     if words and STDIN not in words:
         return typed
@@ -184,7 +184,7 @@ def _prompt(words: Sequence[str], terminal: Terminal) -> str:
     return "\n\n".join(filter(None, (typed, given.strip("\n"))))
 
 
-def _skill(prompt: str, words: Sequence[str]) -> SkillInvocation | None:
+def _parse_skill(prompt: str, words: Sequence[str]) -> SkillInvocation | None:
     """What `/name arguments` invokes; words that a shell has told apart stay apart."""
     found = _SKILL.fullmatch(prompt.strip())
     if found is None:
@@ -194,20 +194,20 @@ def _skill(prompt: str, words: Sequence[str]) -> SkillInvocation | None:
     return SkillInvocation(found[1], found[2] or "")
 
 
-class _Heard:
+class _RunEvents:
     """What a run tells, from its thread to that of the command."""
 
     def __init__(self) -> None:
-        self._events: Queue[Event | None] = Queue(MAX_UNREAD)
+        self._events: Queue[RunEvent | None] = Queue(MAX_UNREAD)
         self._over = False
 
-    def tell(self, event: Event) -> None:
+    def on_event(self, event: RunEvent) -> None:
         self._events.put(event)
 
-    def over(self) -> None:
+    def on_end(self) -> None:
         self._events.put(None)
 
-    def next(self, seconds: float | None) -> Event | None:
+    def next(self, seconds: float | None) -> RunEvent | None:
         """None at its end. Raises Empty."""
         event = self._events.get(timeout=seconds)
         self._over = event is None
@@ -220,14 +220,14 @@ class _Heard:
 
 
 @dataclass(slots=True)
-class _Use:
-    call: Call
+class _ToolUse:
+    call: ToolCall
     outcome: str = ""
     text: str = ""
 
 
 @dataclass(slots=True)
-class _Told:
+class _RunResult:
     """All that is known of a run at its end."""
 
     run_id: str = ""
@@ -236,8 +236,8 @@ class _Told:
     outcome: str = ""
     content: str = ""
     reasoning: str = ""
-    uses: dict[str, _Use] = field(default_factory=dict)
-    snapshot: machine.Snapshot | None = None
+    uses: dict[str, _ToolUse] = field(default_factory=dict)
+    snapshot: machine.ContextSnapshot | None = None
 
     def json(self) -> dict[str, Any]:
         snapshot = self.snapshot
@@ -252,7 +252,9 @@ class _Told:
                 {
                     "call_id": call_id,
                     "name": use.call.name,
-                    "arguments": use.call.arguments if use.call.given is None else use.call.given,
+                    "arguments": use.call.arguments
+                    if use.call.parsed_arguments is None
+                    else use.call.parsed_arguments,
                     "outcome": use.outcome,
                     "result": use.text,
                 }
@@ -268,7 +270,7 @@ class _Told:
         }
 
 
-class _Talk:
+class _Conversation:
     """One run, with the user at the other end. The answer goes to standard output as it comes,
     unless it is wanted in another form; all else goes to standard error."""
 
@@ -278,21 +280,21 @@ class _Talk:
         self._streams = run.chosen_format in ("text", "markdown")
         self._approves_all = auto_approve
         self._always: set[str] = set()
-        self._told = _Told()
+        self._result = _RunResult()
         self._said_some = False  # of a line of the answer, and of what it thinks
         self._thought_some = False
         self._waiting = False
         self._silent = False  # the model is asked, and nothing has come yet
         self._unasked = ""  # the tool that nobody could be asked about
 
-    def held(self, agents: Agents, start: Start) -> int:
+    def hold(self, agents: AgentRunner, start: Start) -> int:
         """From its start to its end. The exit code."""
-        heard = _Heard()
+        heard = _RunEvents()
         running = agents.open(heard)
         halt = self._terminal.cancelled
         failure: Failed | None = None
         try:
-            with halt.calling(running.leave):
+            with halt.on_cancel(running.leave):
                 running.command(start)
                 while (event := self._next(heard)) is not None:
                     if isinstance(event, Failed):
@@ -300,31 +302,31 @@ class _Talk:
                     self._show(event, running)
         except (Cancelled, KeyboardInterrupt):  # the latter in a process of its own
             halt.set()
-            self._told.outcome = Outcome.CANCELLED.value
+            self._result.outcome = Outcome.CANCELLED.value
         finally:
             running.leave()
             heard.drain()
         return self._end(failure)
 
-    def _next(self, heard: _Heard) -> Event | None:
+    def _next(self, heard: _RunEvents) -> RunEvent | None:
         if self._silent and self._terminal.progress_bars:
             try:
                 return heard.next(PATIENCE_SECONDS)
             except Empty:
                 self._waiting, self._silent = True, False
-                self._terminal.warn(self._styled(WAITING, dim=True))
+                self._terminal.warn(self._style(WAITING, dim=True))
         return heard.next(None)
 
-    def _show(self, event: Event, running: RunningAgent) -> None:
-        told = self._told
+    def _show(self, event: RunEvent, running: RunningAgent) -> None:
+        told = self._result
         match event:
             case Started():
                 told.run_id, told.session_id = event.run_id, event.session_id
                 told.agent = event.agent_name
                 self._silent = True
-            case Text(text):
+            case TextDelta(text):
                 self._write(text)
-            case Thought(text):
+            case ReasoningDelta(text):
                 self._think(text)
             case TurnCompleted():
                 self._end_line()
@@ -335,10 +337,10 @@ class _Talk:
                     self._decide(each, running)
             case ToolsCompleted():
                 self._silent = True
-            case ToolCompleted(call_id, output):
-                self._used(call_id, Outcome.COMPLETED, output)
-            case ToolFailed(call_id, error):
-                self._used(call_id, Outcome.FAILED, error)
+            case ToolCallCompleted(call_id, output):
+                self._show_use(call_id, Outcome.COMPLETED, output)
+            case ToolCallFailed(call_id, error):
+                self._show_use(call_id, Outcome.FAILED, error)
             case Completed():
                 told.outcome = Outcome.COMPLETED.value
                 told.content, told.reasoning = event.content, event.reasoning
@@ -349,14 +351,14 @@ class _Talk:
 
     def _end(self, failure: Failed | None) -> int:
         self._end_line()
-        told = self._told
+        told = self._result
         if failure is not None:
-            self._tell_session()
+            self._show_session()
             raise failure.kind(rendering.plain(failure.error))
         if told.outcome == Outcome.COMPLETED.value:
             if not self._streams:
                 self._run.show(told.json(), lambda: told.content, essential=told.content)
-            self._tell_session()
+            self._show_session()
             return 0
         if self._unasked:
             raise AgentMemoryError(
@@ -364,32 +366,32 @@ class _Talk:
                 " --auto-approve"
             )
         self._note("cancelled")
-        self._tell_session()
+        self._show_session()
         return wire.ERRORS[Cancelled].exit
 
     # What the user decides.
 
     def _decide(self, proposal: Proposal, running: RunningAgent) -> None:
         call = proposal.call
-        self._told.uses[call.call_id] = _Use(call)
+        self._result.uses[call.call_id] = _ToolUse(call)
         if self._approves_all or call.name in self._always:
             if not self._run.quiet:
                 self._propose(proposal)
             running.command(Approve(call.call_id))
             return
         self._propose(proposal)
-        answer, reason = self._asked(call.name)
+        answer, reason = self._ask_user(call.name)
         if answer == "no":
-            self._told.uses[call.call_id].outcome = Outcome.DENIED.value
+            self._result.uses[call.call_id].outcome = Outcome.DENIED.value
             running.command(Deny(call.call_id, reason))
             return
         if answer == "always":
             self._always.add(call.name)
         running.command(Approve(call.call_id))
 
-    def _asked(self, name: str) -> tuple[str, str]:
+    def _ask_user(self, name: str) -> tuple[str, str]:
         """Yes, no or always; and why not."""
-        shown = rendering.excerpt(visible(name), _VALUE_CHARS)
+        shown = rendering.excerpt(escape_hidden(name), _VALUE_CHARS)
         while not self._unasked:
             try:
                 said = self._terminal.ask(f"Use {shown}? [y]es, [n]o, [a]lways {shown}: ")
@@ -408,30 +410,34 @@ class _Talk:
 
     def _propose(self, proposal: Proposal) -> None:
         call, preview = proposal.call, proposal.preview
-        given = {"arguments": call.arguments} if call.given is None else call.given
-        values = {visible(name): visible(_value(each)) for name, each in given.items()}
+        given = (
+            {"arguments": call.arguments}
+            if call.parsed_arguments is None
+            else call.parsed_arguments
+        )
+        values = {escape_hidden(name): escape_hidden(_value(each)) for name, each in given.items()}
         short = {name: rendering.excerpt(each, _VALUE_CHARS) for name, each in values.items()}
         words = [
-            self._styled(rendering.excerpt(visible(call.name), _VALUE_CHARS), bold=True),
+            self._style(rendering.excerpt(escape_hidden(call.name), _VALUE_CHARS), bold=True),
             *(f"{name}={value}" for name, value in short.items()),
         ]
         if not preview:  # whoever decides must have seen all of it
             cut = [name for name, value in short.items() if value != values[name]]
             preview = "\n".join(f"{name}: {values[name]}" for name in cut)
-        lines = [self._coloured(rendering.plain(line)) for line in preview.splitlines()]
+        lines = [self._color_line(rendering.plain(line)) for line in preview.splitlines()]
         self._end_line()
         self._terminal.warn("\n  ".join((" ".join(words), *lines)) + "\n")
 
-    def _used(self, call_id: str, outcome: Outcome, text: str) -> None:
-        use = self._told.uses[call_id]
+    def _show_use(self, call_id: str, outcome: Outcome, text: str) -> None:
+        use = self._result.uses[call_id]
         use.outcome, use.text = outcome.value, text
         lines = text.splitlines() or [""]
         first = rendering.excerpt(lines[0], _RESULT_CHARS)
         more = f" (and {len(lines) - 1:,} lines more)" if len(lines) > 1 else ""
         if outcome is Outcome.COMPLETED:
-            self._note(self._styled(f"  {first}{more}", dim=True))
+            self._note(self._style(f"  {first}{more}", dim=True))
         else:
-            self._note(self._styled(f"  failed: {first}{more}", fg="red"))
+            self._note(self._style(f"  failed: {first}{more}", fg="red"))
 
     def _write(self, text: str) -> None:
         self._begin()
@@ -446,7 +452,7 @@ class _Talk:
         """Of interest while it happens, to who looks on."""
         self._begin()
         if self._streams and self._terminal.progress_bars:
-            self._terminal.warn(self._styled(rendering.plain(text), dim=True))
+            self._terminal.warn(self._style(rendering.plain(text), dim=True))
             self._thought_some = not text.endswith("\n")
 
     def _begin(self) -> None:
@@ -474,15 +480,15 @@ class _Talk:
         if not self._run.quiet:
             self._terminal.warn(f"{text}\n")
 
-    def _tell_session(self) -> None:
-        if self._told.session_id and self._terminal.call.errors_are_terminal:
-            self._note(self._styled(f"session {rendering.plain(self._told.session_id)}", dim=True))
+    def _show_session(self) -> None:
+        if self._result.session_id and self._terminal.call.errors_are_terminal:
+            self._note(self._style(f"session {rendering.plain(self._result.session_id)}", dim=True))
 
-    def _coloured(self, line: str) -> str:
+    def _color_line(self, line: str) -> str:
         colour = _COLOURS.get(line[:1])
-        return line if colour is None else self._styled(line, fg=colour)
+        return line if colour is None else self._style(line, fg=colour)
 
-    def _styled(self, text: str, **style: Any) -> str:
+    def _style(self, text: str, **style: Any) -> str:
         return click.style(text, **style) if self._terminal.color else text
 
 

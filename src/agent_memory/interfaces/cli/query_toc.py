@@ -15,13 +15,13 @@ from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.features.toc.services.contents import (
     DEFAULT_CHILDREN,
     MAX_CHILDREN,
-    Branch,
     Children,
     Expansion,
+    TocBranch,
 )
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import Toc
+from agent_memory.interfaces.cli.backend import TocBrowser
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
 from agent_memory.kernel.errors import NotFound
 
@@ -42,7 +42,7 @@ _commands = Group("query")
 @click.pass_context
 def root(ctx: click.Context, run: Invocation) -> None:
     """List the years of the table of contents, newest first."""
-    with _toc(run, ctx) as toc:
+    with _open_toc(run, ctx) as toc:
         nodes = toc.roots()
     run.show(
         {"nodes": [wire.node_json(each) for each in nodes]},
@@ -76,13 +76,13 @@ def node(
     """Show one node: its summary, bullets and keywords."""
     if history or version is not None:
         _not_remote(ctx)
-        contents = run.backend.here().contents
+        contents = run.backend.require_services().contents
         if history:
             _show_history(run, node_id, contents.history(node_id))
             return
         found = contents.version(node_id, version or 0)
     else:
-        with _toc(run, ctx) as toc:
+        with _open_toc(run, ctx) as toc:
             found = toc.node(node_id)
     if found is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
@@ -103,8 +103,8 @@ def node(
 @click.pass_context
 def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
-    offset = wire.offset_in(token)
-    with _toc(run, ctx) as toc:
+    offset = wire.parse_offset(token)
+    with _open_toc(run, ctx) as toc:
         parent = toc.node(parent_id)
         if parent is None:
             raise NotFound(f"no node {parent_id!r}")
@@ -130,7 +130,7 @@ def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, toke
 @click.pass_context
 def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after: int) -> None:
     """Show the conversation that a bullet's grip stands in."""
-    with _toc(run, ctx) as toc:
+    with _open_toc(run, ctx) as toc:
         found = toc.expand(grip_id, before=before, after=after)
     if found.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
@@ -157,7 +157,7 @@ def tree(
 ) -> None:
     """Print the table of contents as a tree."""
     _not_remote(ctx)
-    branches = run.backend.here().contents.tree(_day(start), _day(end))
+    branches = run.backend.require_services().contents.tree(_day(start), _day(end))
     run.show(
         {"nodes": [wire.branch_json(each) for each in branches]},
         lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
@@ -171,12 +171,14 @@ def _not_remote(ctx: click.Context) -> None:
 
 
 @contextmanager
-def _toc(run: Invocation, ctx: click.Context) -> Iterator[Toc]:
+def _open_toc(run: Invocation, ctx: click.Context) -> Iterator[TocBrowser]:
     endpoint = ctx.meta["endpoint"]
     if endpoint is None:
-        yield run.backend.here().contents
+        yield run.backend.require_services().contents
     else:
-        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+        with run.backend.connect_remote(
+            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
+        ) as remote:
             yield remote
 
 
@@ -259,7 +261,7 @@ def _event_line(event: Event) -> str:
     return f"  [{event.role.name}] {rendering.excerpt(event.text, EXCERPT)}"
 
 
-def _tree_text(console: Console, branches: Sequence[Branch], *, bullets: bool) -> str:
+def _tree_text(console: Console, branches: Sequence[TocBranch], *, bullets: bool) -> str:
     if not branches:
         return "Nothing is recorded there."
     with console.capture() as captured:
@@ -270,7 +272,7 @@ def _tree_text(console: Console, branches: Sequence[Branch], *, bullets: bool) -
     return captured.get()
 
 
-def _grow(stem: Tree, branch: Branch, *, bullets: bool) -> None:
+def _grow(stem: Tree, branch: TocBranch, *, bullets: bool) -> None:
     if bullets and branch.node.level is Level.SEGMENT:
         for bullet in branch.node.bullets:
             stem.add(Text(rendering.plain(bullet.text), style="dim"))

@@ -7,48 +7,48 @@ from typing import Any, TypeVar
 
 import click
 
-from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
-    Answer,
     Hit,
-    Mode,
     Query,
-    Scope,
+    RecallResult,
+    SearchMode,
+    SearchScope,
 )
 from agent_memory.features.log.model.events import EventRole
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
-from agent_memory.features.recall.services.reasoning import Concluded
+from agent_memory.features.recall.services.reasoning import Conclusion
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import Searching
-from agent_memory.interfaces.cli.capture import Words, caller, joined
+from agent_memory.interfaces.cli.backend import SearchBackend
+from agent_memory.interfaces.cli.capture import CommaList, get_caller, join_lists
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 PLURALS = {
-    "events": Kind.EVENT,
-    "segments": Kind.SEGMENT,
-    "grips": Kind.GRIP,
-    "memories": Kind.MEMORY,
-    "facts": Kind.FACT,
+    "events": DocumentKind.EVENT,
+    "segments": DocumentKind.SEGMENT,
+    "grips": DocumentKind.GRIP,
+    "memories": DocumentKind.MEMORY,
+    "facts": DocumentKind.FACT,
 }
 DETAILS = ("minimal", "summary", "full")
 EXCERPT = 300
 MOST_LISTED = 10_000
 
 
-class Kinds(click.ParamType[frozenset[Kind]]):
+class Kinds(click.ParamType[frozenset[DocumentKind]]):
     name = "kinds"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> frozenset[Kind]:
+    ) -> frozenset[DocumentKind]:
         if isinstance(value, frozenset):
             return value
         names = [name.strip().lower() for name in str(value).split(",")]
@@ -66,8 +66,8 @@ def search_options(function: F) -> F:
         click.argument("words", metavar="[QUERY]...", nargs=-1),
         click.option(
             "--mode",
-            type=click.Choice([mode.value for mode in Mode]),
-            default=Mode.HYBRID.value,
+            type=click.Choice([mode.value for mode in SearchMode]),
+            default=SearchMode.HYBRID.value,
             show_default=True,
             help="By words and meaning, by meaning alone, or by words alone.",
         ),
@@ -97,7 +97,9 @@ def search_options(function: F) -> F:
             help="project, user, org, or one by its name: project:my-app. For `memory recall` the"
             " project is that of this folder.",
         ),
-        click.option("--tags", type=Words(), multiple=True, help="Only with all of these tags."),
+        click.option(
+            "--tags", type=CommaList(), multiple=True, help="Only with all of these tags."
+        ),
         click.option("--spec", help="Only of this spec."),
         click.option(
             "--min-similarity",
@@ -120,7 +122,7 @@ def search_options(function: F) -> F:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class SearchOptions:
     """As they came."""
 
     words: tuple[str, ...]
@@ -140,13 +142,13 @@ class Options:
     include_archived: bool
     detail: str
 
-    def query(self, kinds: frozenset[Kind], searching: Searching) -> Query:
+    def build_query(self, kinds: frozenset[DocumentKind], searching: SearchBackend) -> Query:
         return Query(
             text=" ".join(self.words),
-            mode=Mode(self.mode),
+            mode=SearchMode(self.mode),
             limit=self.limit or 0,
             min_score=self.min_similarity,
-            scope=Scope(
+            scope=SearchScope(
                 kinds=kinds,
                 project=self.project or "",
                 session=self.session or "",
@@ -156,7 +158,7 @@ class Options:
                 domains=frozenset(() if self.domain == "all" else {self.domain}),
                 spec=self.spec or "",
                 archived=self.include_archived,
-                tags=frozenset(joined(self.tags)),
+                tags=frozenset(join_lists(self.tags)),
                 since=searching.moments(self.since)[0] if self.since else Millis(0),
                 until=searching.moments(self.until)[1] if self.until else Millis(MAX_MILLIS),
             ),
@@ -183,31 +185,35 @@ class Options:
 )
 @click.option("--reason", metavar="QUESTION", help="Have an LLM answer from what is found.")
 @invocation
-def recall(run: Invocation, /, kinds: frozenset[Kind], reason: str | None, **options: Any) -> None:
+def recall(
+    run: Invocation, /, kinds: frozenset[DocumentKind], reason: str | None, **options: Any
+) -> None:
     """Find what was said, decided and learned.
 
     Without a query, or with "all", everything is listed that the filters allow, newest first.
     """
-    services, chosen = run.backend.here(), Options(**options)
+    services, chosen = run.backend.require_services(), SearchOptions(**options)
     if chosen.domain not in ("all", USER):
-        chosen = replace(chosen, domain=services.workplaces.domain(chosen.domain, caller(run)))
-    query = chosen.query(kinds, services.recall)
+        chosen = replace(
+            chosen, domain=services.workplaces.resolve_domain(chosen.domain, get_caller(run))
+        )
+    query = chosen.build_query(kinds, services.recall)
     if reason is None:
-        show(run, found(services.recall, query), kinds, chosen.detail)
+        show_answer(run, run_search(services.recall, query), kinds, chosen.detail)
         return
     question = " ".join((reason, *chosen.words))
     concluded = services.reasoning.conclude(replace(query, text=question))
     if concluded.found.warning:
         run.terminal.warn(f"warning: {concluded.found.warning}\n")
     run.show(
-        wire.concluded_json(concluded, chosen.detail),
-        lambda: "\n".join(_concluded(concluded)),
+        wire.reasoning_json(concluded, chosen.detail),
+        lambda: "\n".join(_render_conclusion(concluded)),
         essential=rendering.plain(concluded.answer),
         page=True,
     )
 
 
-def _concluded(concluded: Concluded) -> Iterator[str]:
+def _render_conclusion(concluded: Conclusion) -> Iterator[str]:
     yield rendering.plain(concluded.answer)
     if concluded.dates:
         yield ""
@@ -217,7 +223,7 @@ def _concluded(concluded: Concluded) -> Iterator[str]:
         yield "Sources:"
     for number, hit in enumerate(concluded.sources, 1):
         day = rendering.moment(hit.document.at_ms)[:10]
-        yield f"[{number}] {day}  {rendering.plain(wire.summary(hit.document))}"
+        yield f"[{number}] {day}  {rendering.plain(wire.format_summary(hit.document))}"
         yield f"    {rendering.plain(hit.uri or hit.document.id)}"
 
 
@@ -239,12 +245,14 @@ def _concluded(concluded: Concluded) -> Iterator[str]:
 )
 @invocation
 @click.pass_context
-def search(ctx: click.Context, run: Invocation, /, kinds: frozenset[Kind], **options: Any) -> None:
+def search(
+    ctx: click.Context, run: Invocation, /, kinds: frozenset[DocumentKind], **options: Any
+) -> None:
     """Search everything that was recorded."""
-    chosen = Options(**options)
-    with _searching(run, ctx.meta["endpoint"]) as searching:
-        answer = found(searching, chosen.query(kinds, searching))
-    show(run, answer, kinds, chosen.detail)
+    chosen = SearchOptions(**options)
+    with _open_search(run, ctx.meta["endpoint"]) as searching:
+        answer = run_search(searching, chosen.build_query(kinds, searching))
+    show_answer(run, answer, kinds, chosen.detail)
 
 
 @click.command(
@@ -271,26 +279,28 @@ def context(
     run: Invocation, prompt: tuple[str, ...], project: str, branch: str, file: str, tokens: int
 ) -> None:
     """Show what an agent would be given of the memory, as XML within a budget of tokens."""
-    wanted = contexts.Wanted(
+    wanted = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
-    built = run.backend.here().context.build(wanted)
+    built = run.backend.require_services().context.build(wanted)
     run.show(wire.context_json(built), lambda: rendering.plain(built.text), essential=built.text)
 
 
 @contextmanager
-def _searching(run: Invocation, endpoint: str | None) -> Iterator[Searching]:
+def _open_search(run: Invocation, endpoint: str | None) -> Iterator[SearchBackend]:
     if endpoint is None:
-        yield run.backend.here().recall
+        yield run.backend.require_services().recall
     else:
-        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+        with run.backend.connect_remote(
+            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
+        ) as remote:
             yield remote
 
 
-def found(searching: Searching, query: Query) -> Answer:
+def run_search(searching: SearchBackend, query: Query) -> RecallResult:
     """The answer, page by page where more is wanted than a page holds."""
-    if query.lists:
-        return _listed(searching, query)
+    if query.is_listing:
+        return _list_all(searching, query)
     most = query.limit or DEFAULT_LIMIT
     hits: list[Hit] = []
     offset = 0
@@ -303,7 +313,7 @@ def found(searching: Searching, query: Query) -> Answer:
         offset = answer.next
 
 
-def _listed(searching: Searching, query: Query) -> Answer:
+def _list_all(searching: SearchBackend, query: Query) -> RecallResult:
     """Everything in scope. A page begins at the moment of the last hit, so that none has to count
     all that were before it."""
     most = min(query.limit or MOST_LISTED, MOST_LISTED)
@@ -325,7 +335,9 @@ def _listed(searching: Searching, query: Query) -> Answer:
     return replace(first, hits=tuple(hits), warning=warning)
 
 
-def show(run: Invocation, answer: Answer, kinds: frozenset[Kind], detail: str) -> None:
+def show_answer(
+    run: Invocation, answer: RecallResult, kinds: frozenset[DocumentKind], detail: str
+) -> None:
     if answer.warning:
         run.terminal.warn(f"warning: {answer.warning}\n")
     run.show(
@@ -337,8 +349,8 @@ def show(run: Invocation, answer: Answer, kinds: frozenset[Kind], detail: str) -
     )
 
 
-def _as_text(answer: Answer, kinds: frozenset[Kind], detail: str) -> str:
-    memories = kinds == frozenset({Kind.MEMORY})
+def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str) -> str:
+    memories = kinds == frozenset({DocumentKind.MEMORY})
     what = "memories" if memories else "results"
     if not answer.hits:
         hint = " Search what was said with --in events,segments." if memories else ""
@@ -354,23 +366,23 @@ def _as_text(answer: Answer, kinds: frozenset[Kind], detail: str) -> str:
 
 def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     document = hit.document
-    label = wire.named(document)
-    if document.kind not in (Kind.MEMORY, Kind.GRIP, Kind.SEGMENT):
+    label = wire.format_document_id(document)
+    if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
     yield f"[{number}] {rendering.plain(label)}{score}"
-    yield f"    {rendering.excerpt(_told(document), EXCERPT)}"
+    yield f"    {rendering.excerpt(_summarize_document(document), EXCERPT)}"
     if detail == "minimal":
         return
     yield f"    {' | '.join(_about(document))}"
-    if document.title and document.kind is Kind.GRIP:
+    if document.title and document.kind is DocumentKind.GRIP:
         yield f'    "{rendering.excerpt(document.text, EXCERPT)}"'
     for name, value in (
         ("URI", hit.uri),
-        ("Event", "" if document.kind is Kind.EVENT else hit.event_id),
+        ("Event", "" if document.kind is DocumentKind.EVENT else hit.event_id),
         ("To event", hit.last_event_id if hit.last_event_id != hit.event_id else ""),
-        ("Grip", "" if document.kind is Kind.GRIP else hit.grip_id),
-        ("Segment", "" if document.kind is Kind.SEGMENT else hit.node_id),
+        ("Grip", "" if document.kind is DocumentKind.GRIP else hit.grip_id),
+        ("Segment", "" if document.kind is DocumentKind.SEGMENT else hit.node_id),
     ):
         if value:
             yield f"    {name}: {rendering.plain(value)}"
@@ -382,14 +394,17 @@ def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
 
 
 def _about(document: Document) -> Iterator[str]:
-    if document.kind is Kind.MEMORY:
+    if document.kind is DocumentKind.MEMORY:
         yield f"Domain: {rendering.plain(document.domain.partition(':')[0])}"
     else:
         yield rendering.moment(document.at_ms)
     for name, value in (
         ("", rendering.plain(document.speaker or document.role)),
         ("Session: ", rendering.plain(document.session)),
-        ("Project: ", "" if document.kind is Kind.MEMORY else rendering.plain(document.project)),
+        (
+            "Project: ",
+            "" if document.kind is DocumentKind.MEMORY else rendering.plain(document.project),
+        ),
         ("Tool: ", rendering.plain(document.tool)),
         ("Tags: ", ", ".join(sorted(rendering.plain(tag) for tag in document.tags))),
     ):
@@ -397,11 +412,11 @@ def _about(document: Document) -> Iterator[str]:
             yield f"{name}{value}"
 
 
-def _as_markdown(answer: Answer) -> str:
+def _as_markdown(answer: RecallResult) -> str:
     parts = []
     for hit in answer.hits:
         document = hit.document
-        head = rendering.plain(wire.summary(document))
+        head = rendering.plain(wire.format_summary(document))
         score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # none where all are listed
         about = " | ".join([*_about(document), *score])
         where = hit.uri or document.id
@@ -414,10 +429,11 @@ def _as_markdown(answer: Answer) -> str:
 
 def _cut_note(hit: Hit) -> str:
     """Another daemon has sent only the beginning."""
-    return f"[cut; all of it, where it is kept: {rendering.plain(wire.show_all(hit.document))}]"
+    command = rendering.plain(wire.build_show_command(hit.document))
+    return f"[cut; all of it, where it is kept: {command}]"
 
 
-def _told(document: Document) -> str:
-    if document.kind is Kind.FACT:  # its name alone says nothing
+def _summarize_document(document: Document) -> str:
+    if document.kind is DocumentKind.FACT:  # its name alone says nothing
         return f"{document.title}: {document.text}"
     return document.title or document.text

@@ -13,9 +13,9 @@ from agent_memory.client import (
     RpcError,
     SerializationError,
 )
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Answer, Hit, Query
-from agent_memory.features.log.model.events import Event, EventRole, EventType, Page
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import Hit, Query, RecallResult
+from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
@@ -28,7 +28,7 @@ from agent_memory.kernel.errors import (
     Unauthorized,
 )
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
-from agent_memory.kernel.jobs import JobState, JobStatus, Result
+from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
 from agent_memory.kernel.text import time_expressions
 
 _ERRORS: Mapping[str, type[AgentMemoryError]] = {
@@ -46,15 +46,15 @@ class RemoteDaemon:
 
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
-    ) -> Page:
-        token = None if after is None else wire.token_out(after)
+    ) -> EventPage:
+        token = None if after is None else wire.format_token(after)
         found = self._client.get_events(start, end, limit, token)
-        return Page(
+        return EventPage(
             events=tuple(_event(event) for event in found.events),
-            next=wire.token_in(found.continuation_token) if found.continuation_token else None,
+            next=wire.parse_token(found.continuation_token) if found.continuation_token else None,
         )
 
-    def search(self, query: Query, /) -> Answer:
+    def search(self, query: Query, /) -> RecallResult:
         scope = query.scope
         found = self._client.search(
             query.text,
@@ -77,15 +77,15 @@ class RemoteDaemon:
             continuation_token=str(query.offset) if query.offset else None,
         )
         token = found.continuation_token
-        return Answer(
+        return RecallResult(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=found.total,
-            next=None if token is None else wire.offset_in(token),
+            next=None if token is None else wire.parse_offset(token),
             warning=found.warning,
         )
 
     def moments(self, words: str, /) -> tuple[Millis, Millis]:
-        return time_expressions.moments(words, Millis(time.time_ns() // 1_000_000))
+        return time_expressions.parse_moments(words, Millis(time.time_ns() // 1_000_000))
 
     def roots(self) -> list[TocNode]:
         return [_node(node) for node in self._client.get_toc_root()]
@@ -99,7 +99,7 @@ class RemoteDaemon:
         token = found.continuation_token
         return Children(
             nodes=tuple(_node(node) for node in found.children),
-            next=wire.offset_in(token) if token else None,
+            next=wire.parse_offset(token) if token else None,
         )
 
     def status(self) -> tuple[bool, list[JobStatus]]:
@@ -159,7 +159,7 @@ def _job(job: client.Job) -> JobStatus:
         state=JobState(
             last_run_ms=Millis(job.last_run_ms),
             last_duration_ms=job.last_duration_ms,
-            last_result=Result(job.last_result),
+            last_result=JobOutcome(job.last_result),
             last_error=job.last_error,
             run_count=job.run_count,
             error_count=job.error_count,
@@ -193,13 +193,13 @@ def _node(node: client.TocNode) -> TocNode:
 
 
 @contextmanager
-def connected(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
-    with translated(), MemoryClient.connect(endpoint, key=key) as connection:
+def connect(endpoint: str, key: str | None) -> Iterator[RemoteDaemon]:
+    with translate_errors(), MemoryClient.connect(endpoint, key=key) as connection:
         yield RemoteDaemon(connection)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """The client's failures as ours."""
     try:
         yield
@@ -218,8 +218,8 @@ def translated() -> Iterator[None]:
 def _hit(hit: client.SearchHit) -> Hit:
     return Hit(
         document=Document(
-            kind=Kind(hit.kind),
-            id=hit.uri if hit.kind == Kind.MEMORY else hit.id,
+            kind=DocumentKind(hit.kind),
+            id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
             owner=Owner(""),
             at_ms=Millis(hit.timestamp_ms),
             text=hit.text,

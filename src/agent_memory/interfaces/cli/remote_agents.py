@@ -14,7 +14,7 @@ from agent_memory.client.errors import RpcError
 from agent_memory.features.runs.model.machine import Cancel, Command, Failed, RunId
 from agent_memory.features.runs.services.runs import Listener
 from agent_memory.interfaces import run_wire
-from agent_memory.interfaces.cli.remote import translated
+from agent_memory.interfaces.cli.remote import translate_errors
 from agent_memory.kernel.errors import AgentMemoryError, RemoteUnavailable
 from agent_memory.proto import kontekst_pb2 as pb
 
@@ -44,7 +44,7 @@ class RemoteRun:
         self._stream = stream
 
     def command(self, command: Command, /) -> None:
-        self._commands.put(run_wire.command_out(command))
+        self._commands.put(run_wire.command_to_proto(command))
 
     def leave(self) -> None:
         """It is told, and given a moment to say how it ended."""
@@ -56,8 +56,11 @@ class RemoteRun:
 
 
 @contextmanager
-def connected(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
-    with translated(), calls.channel(endpoints.resolve(endpoint, key, os.environ)) as channel:
+def connect(endpoint: str, key: str | None) -> Iterator[RemoteAgents]:
+    with (
+        translate_errors(),
+        calls.open_channel(endpoints.resolve(endpoint, key, os.environ)) as channel,
+    ):
         yield RemoteAgents(channel, key)
 
 
@@ -65,19 +68,19 @@ def _listen(stream: Any, listener: Listener) -> None:
     """Until its end, of which something is always told."""
     try:
         for message in stream:
-            event = run_wire.event_in(message)
+            event = run_wire.parse_event(message)
             if event is not None:
-                listener.tell(event)
+                listener.on_event(event)
     except grpc.RpcError as exc:
-        kind, told = _trouble(calls.failure(exc))
-        listener.tell(Failed(RunId(""), told, kind))
+        kind, told = _to_error(calls.to_rpc_error(exc))
+        listener.on_event(Failed(RunId(""), told, kind))
     finally:
-        listener.over()
+        listener.on_end()
 
 
-def _trouble(failure: RpcError) -> tuple[type[AgentMemoryError], str]:
+def _to_error(failure: RpcError) -> tuple[type[AgentMemoryError], str]:
     try:
-        with translated():
+        with translate_errors():
             raise failure
     except RemoteUnavailable as exc:
         return type(exc), f"the daemon cannot be reached: {exc}"

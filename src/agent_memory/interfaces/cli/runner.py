@@ -9,7 +9,7 @@ from click.shell_completion import get_completion_class, split_arg_string
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import OK, Observer
 from agent_memory.kernel import tracing
@@ -34,20 +34,20 @@ class Runner:
         self._version = version
         self._observer = observer
 
-    def run(self, call: Call, terminal: Terminal) -> int:
+    def run(self, call: CommandCall, terminal: Terminal) -> int:
         """The exit code, after everything has been said."""
         began = time.perf_counter()
         code = self._run(call, terminal)
-        self._observer.note(
+        self._observer.record(
             Interface.CLI,
-            self._named(call),
+            self._find_command(call),
             f"exit_{code}" if code else OK,
             time.perf_counter() - began,
-            tracing.of_parent(call.environ.get("TRACEPARENT", "")),
+            tracing.parse_traceparent(call.environ.get("TRACEPARENT", "")),
         )
         return code
 
-    def _named(self, call: Call) -> str:
+    def _find_command(self, call: CommandCall) -> str:
         """The command without its arguments, as far as there is one."""
         command = self._programs.get(call.program)
         names = [] if command is None else [call.program]
@@ -57,7 +57,7 @@ class Runner:
                 names.append(word)
         return " ".join(names) or "unknown"
 
-    def _run(self, call: Call, terminal: Terminal) -> int:
+    def _run(self, call: CommandCall, terminal: Terminal) -> int:
         program = self._programs.get(call.program)
         if program is None:
             terminal.warn(f"error: no command {call.program!r}\n")
@@ -113,7 +113,7 @@ def _usage(exc: click.ClickException) -> str:
     return "\n".join([*lines, f"error: {exc.format_message()}"]) + "\n"
 
 
-def _completion_variable(call: Call) -> str:
+def _completion_variable(call: CommandCall) -> str:
     return f"_{call.program.upper().replace('-', '_')}_COMPLETE"
 
 
@@ -128,7 +128,7 @@ def completion_script(program: click.Command, name: str, shell: str) -> str:
     return complete.source_template % complete.source_vars()
 
 
-def _completions(program: click.Command, call: Call) -> str:
+def _completions(program: click.Command, call: CommandCall) -> str:
     shell = call.environ[_completion_variable(call)].partition("_")[0]
     found = get_completion_class(shell)
     if found is None:

@@ -7,10 +7,10 @@ import click
 
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.backend import Steering
+from agent_memory.interfaces.cli.backend import JobControl
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.jobs import JobStatus, Result
+from agent_memory.kernel.jobs import JobOutcome, JobStatus
 
 _MEANING = {
     "0 0 * * * *": "hourly",
@@ -39,7 +39,7 @@ def scheduler(ctx: click.Context, endpoint: str | None) -> None:
 @click.pass_context
 def status(ctx: click.Context, run: Invocation) -> None:
     """Show every job: when it ran, how that went, when it runs next."""
-    with _jobs(ctx, run) as steering:
+    with _open_jobs(ctx, run) as steering:
         running, jobs = steering.status()
     run.show(
         {"scheduler_running": running, "jobs": [wire.job_json(job) for job in jobs]},
@@ -56,9 +56,9 @@ def status(ctx: click.Context, run: Invocation) -> None:
 @click.pass_context
 def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
     """Pause a job: it does not run, by cron or for new work, until it is resumed."""
-    with _jobs(ctx, run) as steering:
+    with _open_jobs(ctx, run) as steering:
         error = steering.pause(job_name)
-    _done(run, job_name, error, "paused")
+    _show_outcome(run, job_name, error, "paused")
 
 
 @scheduler.command(examples=("memory-daemon scheduler resume hourly-rollup",))
@@ -67,9 +67,9 @@ def pause(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @click.pass_context
 def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
     """Resume a paused job."""
-    with _jobs(ctx, run) as steering:
+    with _open_jobs(ctx, run) as steering:
         error = steering.resume(job_name)
-    _done(run, job_name, error, "resumed")
+    _show_outcome(run, job_name, error, "resumed")
 
 
 @scheduler.command("run", examples=("memory-daemon scheduler run segment-summarizer",))
@@ -78,23 +78,25 @@ def resume(ctx: click.Context, run: Invocation, job_name: str) -> None:
 @click.pass_context
 def run_job(ctx: click.Context, run: Invocation, job_name: str) -> int:
     """Run a job now and wait for it."""
-    with _jobs(ctx, run) as steering:
+    with _open_jobs(ctx, run) as steering:
         job = steering.run(job_name)
     run.show(wire.job_json(job), lambda: _job_text(job))
-    return 0 if job.state.last_result is Result.SUCCESS else 1
+    return 0 if job.state.last_result is JobOutcome.SUCCESS else 1
 
 
 @contextmanager
-def _jobs(ctx: click.Context, run: Invocation) -> Iterator[Steering]:
+def _open_jobs(ctx: click.Context, run: Invocation) -> Iterator[JobControl]:
     endpoint = ctx.meta["endpoint"]
     if endpoint is None:
-        yield run.backend.here().jobs
+        yield run.backend.require_services().jobs
     else:
-        with run.backend.remote(endpoint, run.terminal.call.environ.get("MEMORY_KEY")) as remote:
+        with run.backend.connect_remote(
+            endpoint, run.terminal.call.environ.get("MEMORY_KEY")
+        ) as remote:
             yield remote
 
 
-def _done(run: Invocation, job_name: str, error: str | None, what: str) -> None:
+def _show_outcome(run: Invocation, job_name: str, error: str | None, what: str) -> None:
     if error is not None:
         raise NotFound(error)
     run.show({"success": True}, lambda: f"Job '{job_name}' {what}")

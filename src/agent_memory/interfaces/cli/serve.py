@@ -63,7 +63,7 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
         raise FeatureUnavailable("this command needs a daemon, and none is running here")
 
     def listening(urls: list[str]) -> None:
-        shown = [_shown(transport, each) for each in urls]
+        shown = [_stream_url(transport, each) for each in urls]
         run.show(
             {
                 "transport": transport,
@@ -82,7 +82,7 @@ def serve(run: Invocation, transport: str, port: int, host: str, cors: bool) -> 
     run.terminal.check_cancelled()
 
 
-def _shown(transport: str, url: str) -> str:
+def _stream_url(transport: str, url: str) -> str:
     if transport == "websocket":
         return f"ws{url.removeprefix('http')}/ws"  # and wss where it is https
     return f"{url}/stream/events"

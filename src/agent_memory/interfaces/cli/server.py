@@ -17,9 +17,9 @@ import structlog
 
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli import frames
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.launcher import relay
 
@@ -39,16 +39,16 @@ GIVEN_SECONDS = 5.0
 MCP = "mcp"  # likewise: the connection is handed over
 MAX_PIPES = 256
 
-Run = Callable[[Call, Terminal], int]
-Answer = Callable[[Call, bytes], tuple[bytes, str]]  # and what went wrong, or nothing
+CommandHandler = Callable[[CommandCall, Terminal], int]
+HookHandler = Callable[[CommandCall, bytes], tuple[bytes, str]]  # and what went wrong, or nothing
 
 
-class Pipe(Protocol):
+class PipeHandler(Protocol):
     """Whoever speaks over a connection that is bytes and nothing else."""
 
     async def __call__(
         self,
-        call: Call,
+        call: CommandCall,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         ending: asyncio.Event,
@@ -71,20 +71,20 @@ class CommandServer:
 
     def __init__(
         self,
-        run: Run,
-        hook: Answer,
+        run: CommandHandler,
+        hook: HookHandler,
         *,
         version: str,
         on_newer: Callable[[], None],
         busy: Callable[[], bool] = lambda: False,
-        pipe: Pipe | None = None,
+        pipe: PipeHandler | None = None,
         beat_seconds: float = BEAT_SECONDS,
     ) -> None:
         self._run = run
         self._hook = hook
         self._pipe = pipe
         self._beat_seconds = beat_seconds
-        self._pipes: dict[_Connection, asyncio.Task[None] | None] = {}
+        self._pipes: dict[_CallerConnection, asyncio.Task[None] | None] = {}
         self._ending = asyncio.Event()
         self._hook_threads = ThreadPoolExecutor(HOOK_THREADS, "hook")
         self._version = version
@@ -92,8 +92,8 @@ class CommandServer:
         self._busy = busy
         self._outdated = False
         self._server: asyncio.Server | None = None
-        self._connections: set[_Connection] = set()
-        self._calls: set[_Connection] = set()  # commands and hooks that run
+        self._connections: set[_CallerConnection] = set()
+        self._calls: set[_CallerConnection] = set()  # commands and hooks that run
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -109,7 +109,7 @@ class CommandServer:
             self._server.close()
         self._ending.set()
         await asyncio.sleep(SETTLE_SECONDS)  # those accepted just now get their turn
-        for give_up in (_Connection.cancel, _Connection.abandon):
+        for give_up in (_CallerConnection.cancel, _CallerConnection.abandon):
             try:
                 await asyncio.wait_for(self._idle.wait(), grace_seconds)
                 break
@@ -122,7 +122,7 @@ class CommandServer:
         self._hook_threads.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(asyncio.get_running_loop(), writer)
+        connection = _CallerConnection(asyncio.get_running_loop(), writer)
         self._connections.add(connection)
         self._idle.clear()
         try:
@@ -146,14 +146,14 @@ class CommandServer:
 
     async def _answer(
         self,
-        connection: "_Connection",
+        connection: "_CallerConnection",
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
         kind, payload = await asyncio.wait_for(frames.read(reader), HELLO_SECONDS)
         if kind != frames.HELLO:
             raise InvalidInput("the first frame is not a hello")
-        call = frames.call(payload)
+        call = frames.parse_call(payload)
         if relay.release(call.version) > relay.release(self._version):
             log.info("daemon.outdated", ours=self._version, callers=call.version)
             busy = bool(self._calls) or self._busy()
@@ -196,9 +196,9 @@ class CommandServer:
 
     async def _hand_over(
         self,
-        pipe: Pipe,
-        call: Call,
-        connection: "_Connection",
+        pipe: PipeHandler,
+        call: CommandCall,
+        connection: "_CallerConnection",
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -213,7 +213,7 @@ class CommandServer:
             log.exception("mcp.connection_failed")
 
     async def _answer_hook(
-        self, connection: "_Connection", reader: asyncio.StreamReader, call: Call
+        self, connection: "_CallerConnection", reader: asyncio.StreamReader, call: CommandCall
     ) -> None:
         kind, given = await asyncio.wait_for(frames.read(reader), GIVEN_SECONDS)
         if kind != frames.GIVEN:
@@ -225,7 +225,7 @@ class CommandServer:
         said = frames.encode(frames.OUT, answer) if answer else b""
         await connection.send(told + said + frames.encode(frames.EXIT, bytes([0])))
 
-    async def _watch(self, connection: "_Connection", reader: asyncio.StreamReader) -> None:
+    async def _watch(self, connection: "_CallerConnection", reader: asyncio.StreamReader) -> None:
         """Pass on what the caller answers; a cancel, or its end, cancels the command."""
         try:
             while True:
@@ -237,7 +237,7 @@ class CommandServer:
         except (OSError, asyncio.IncompleteReadError, InvalidInput):
             connection.leave()
 
-    def _command(self, connection: "_Connection", call: Call) -> None:
+    def _command(self, connection: "_CallerConnection", call: CommandCall) -> None:
         """One command, in a thread of its own."""
         code = 1
         try:
@@ -252,11 +252,11 @@ class CommandServer:
             connection.finish(code)
 
 
-class _Connection:
+class _CallerConnection:
     """One caller: what is still to be sent, and what it has answered."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, writer: asyncio.StreamWriter) -> None:
-        self.cancelled = Halt()
+        self.cancelled = CancelToken()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._asked = False
         self._loop = loop

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from agent_memory.interfaces.cli.frames import Call
+from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.kernel.errors import ConfigError, FeatureUnavailable
 
 RUN_SECONDS = 30.0
@@ -75,7 +75,7 @@ class Unit:
 
 
 def for_platform(
-    call: Call, platform: str = sys.platform, *, config_file: Path | None = None
+    call: CommandCall, platform: str = sys.platform, *, config_file: Path | None = None
 ) -> Unit:
     home = Path(call.environ.get("HOME") or "/")
     moved = {
@@ -92,9 +92,9 @@ def for_platform(
 
 def _systemd(config_home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> Unit:
     # In arguments, unlike the program, variables are replaced: a dollar sign is doubled there.
-    words = (_quoted(each.replace("$", "$$")) for each in arguments)
-    command = " ".join((_quoted(sys.executable), *words))
-    environment = "".join(f"Environment={_quoted(f'{k}={v}')}\n" for k, v in moved.items())
+    words = (_quote(each.replace("$", "$$")) for each in arguments)
+    command = " ".join((_quote(sys.executable), *words))
+    environment = "".join(f"Environment={_quote(f'{k}={v}')}\n" for k, v in moved.items())
     name = "agent-memory.service"
     return Unit(
         path=config_home / "systemd/user" / name,
@@ -144,7 +144,7 @@ def _launchd(home: Path, arguments: tuple[str, ...], moved: dict[str, str]) -> U
     )
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """A word of a systemd unit, quoted where needed, with specifiers made literal."""
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     text = text.replace("\t", "\\t").replace("\n", "\\n")

@@ -6,13 +6,13 @@ from typing import TypeVar
 import click
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.memories.model.memories import NAMESPACES, family
+from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
-from agent_memory.features.memories.services.sync import Synced, Wanted
-from agent_memory.features.recall.services.memory_stats import Counted, Verified
+from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
+from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
@@ -52,12 +52,12 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
     """
     if both and (fetch or push):
         raise click.UsageError("--remote is --fetch and --push: give only one of them")
-    wanted = Wanted(fetch=fetch or both, push=push or both, force=force)
+    wanted = SyncOptions(fetch=fetch or both, push=push or both, force=force)
     with run.terminal.progress("Syncing", None) as advance:
-        outcomes = run.backend.here().sharing.share(
+        outcomes = run.backend.require_services().sharing.sync_domains(
             domain,
             wanted,
-            caller(run),
+            get_caller(run),
             run.loaded.settings.memories.remote,
             lambda _phase, done, _of: advance(done),
         )
@@ -72,8 +72,8 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
     if synced or not failed:
         run.show(
-            wire.shared_json(outcomes),
-            lambda: "\n".join(_told(each) for each in synced),
+            wire.sync_outcomes_json(outcomes),
+            lambda: "\n".join(_render_synced(each) for each in synced),
         )
     for place, why in failed[1:]:
         run.terminal.warn(f"error: {place.domain}: {rendering.plain(str(why))}\n")
@@ -81,7 +81,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
         raise failed[0][1]
 
 
-def _told(synced: Synced) -> str:
+def _render_synced(synced: SyncResult) -> str:
     if synced.unchanged:
         return f"\N{CHECK MARK} {synced.place.domain}: nothing to do"
     parts = [
@@ -114,7 +114,7 @@ def _told(synced: Synced) -> str:
 @click.pass_context
 def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, verify: bool) -> None:
     """Show how many memories there are, of what kind and how present."""
-    survey, chosen = run.backend.here().survey, domains(run, domain)
+    survey, chosen = run.backend.require_services().survey, resolve_domains(run, domain)
     counted = survey.count(chosen)
     verified = None
     if verify:
@@ -130,7 +130,7 @@ def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, veri
             "index_bytes": counted.index_bytes,
             "last_sync": None
             if counted.last_sync_ms is None
-            else documents.iso(counted.last_sync_ms),
+            else documents.format_iso(counted.last_sync_ms),
             "notes_waiting": counted.waiting,
             "feature_tier": counted.features,
             "verified": None
@@ -148,10 +148,10 @@ def status(ctx: click.Context, run: Invocation, domain: str, verbose: bool, veri
         ctx.exit(1)
 
 
-def _as_text(counted: Counted, verified: Verified | None, verbose: bool) -> Iterator[str]:
+def _as_text(counted: MemoryCounts, verified: MemoryCheck | None, verbose: bool) -> Iterator[str]:
     families: dict[str, int] = {}
     for name, count in counted.by_domain.items():
-        families[family(name)] = families.get(family(name), 0) + count
+        families[get_family(name)] = families.get(get_family(name), 0) + count
     parts = ", ".join(
         f"{families[name]} {name}" for name in (PROJECT, USER, ORG) if name in families
     )

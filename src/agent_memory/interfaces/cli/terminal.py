@@ -15,8 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from agent_memory.interfaces.cli.frames import Call
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.interfaces.cli.frames import CommandCall
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, InvalidInput
 
 DEFAULT_COLUMNS = 80
@@ -43,7 +43,7 @@ class Channel(Protocol):
 class Terminal:
     """A caller's terminal, with the width, colour and manners that are due to it."""
 
-    def __init__(self, call: Call, channel: Channel, cancelled: Halt) -> None:
+    def __init__(self, call: CommandCall, channel: Channel, cancelled: CancelToken) -> None:
         self.call = call
         self._channel = channel
         self._cancelled = cancelled
@@ -63,7 +63,7 @@ class Terminal:
         self._cancelled.check()
 
     @property
-    def cancelled(self) -> Halt:
+    def cancelled(self) -> CancelToken:
         """Set once the caller pressed Ctrl-C or went away."""
         return self._cancelled
 
@@ -115,9 +115,11 @@ class Terminal:
         """The only place where a Console is made: nothing is asked of the daemon's own terminal."""
         terminal = self.call.errors_are_terminal if errors else self.call.output_is_terminal
         return Console(
-            file=_Stream(self.warn if errors else self.write),  # type: ignore[arg-type]  # enough of one
+            file=_TerminalStream(self.warn if errors else self.write),  # type: ignore[arg-type]  # enough of one
             force_terminal=terminal,
-            color_system="standard" if self.color and (terminal or _forced(self.call)) else None,
+            color_system="standard"
+            if self.color and (terminal or _is_color_forced(self.call))
+            else None,
             no_color=not self.color,
             width=self.columns,
             legacy_windows=False,
@@ -163,7 +165,7 @@ class _Show(Protocol):
     def __call__(self, done: int, /) -> None: ...
 
 
-class _Stream(io.TextIOBase):
+class _TerminalStream(io.TextIOBase):
     """A text file whose writes go to a caller."""
 
     def __init__(self, target: "_Write") -> None:
@@ -185,16 +187,16 @@ class _Write(Protocol):
     def __call__(self, text: str, /) -> None: ...
 
 
-def _forced(call: Call) -> bool:
+def _is_color_forced(call: CommandCall) -> bool:
     environ = call.environ
     return bool(environ.get("FORCE_COLOR")) or environ.get("CLICOLOR_FORCE", "0") != "0"
 
 
-def _color(call: Call) -> bool:
+def _color(call: CommandCall) -> bool:
     """https://no-color.org, and FORCE_COLOR for those who pipe into something that can show it."""
     environ = call.environ
     if environ.get("NO_COLOR"):
         return False
-    if _forced(call):
+    if _is_color_forced(call):
         return True
     return call.output_is_terminal and environ.get("TERM", "dumb") != "dumb"

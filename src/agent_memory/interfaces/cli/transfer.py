@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from agent_memory.features.memories.model.memories import NAMESPACES, Draft, family
-from agent_memory.features.memories.services.transfer import Brought
+from agent_memory.features.memories.model.memories import NAMESPACES, Draft, get_family
+from agent_memory.features.memories.services.transfer import TransferResult
 from agent_memory.interfaces import archive as archive_format
 from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.cli import archive, backfill, rendering
-from agent_memory.interfaces.cli.capture import DOMAIN_HELP, caller, domains
+from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import ORG, PROJECT, USER, Domain
@@ -75,49 +75,52 @@ def import_memories(
     """
     run.format = output
     if agent is not None:
-        backfill.bring(run, agent, file, dry_run=dry_run)
+        backfill.import_transcripts(run, agent, file, dry_run=dry_run)
         return
     if file is not None and archive.is_archive(run.path(file)):
         if format_ or namespace or domain:
             raise click.UsageError("an archive says itself what each record is: give FILE alone")
         archive.import_all(run, run.path(file), dry_run=dry_run)
         return
-    services = run.backend.here()
+    services = run.backend.require_services()
     data = _read(run, file)
     if archive_format.is_archive(data[:256]):
         raise click.UsageError(
             "this is an archive of `memory export --all`: save it, and give its name as FILE"
         )
-    chosen = format_ or memory_files.guess(None if file is None else file.name, data[:4096])
+    chosen = format_ or memory_files.guess_format(None if file is None else file.name, data[:4096])
     read = services.worker.call(
         memory_files.parse, data, chosen, namespace, timeout_seconds=SECONDS
     )
     drafts = [each for each in read if isinstance(each, Draft)]
     places = [f"record {number}" for number, each in enumerate(read, 1) if isinstance(each, Draft)]
     unread = [f"{each.place}: {each.reason}" for each in read if not isinstance(each, Draft)]
-    where = {name: services.workplaces.place(name, caller(run)) for name in _wanted(drafts, domain)}
+    where = {
+        name: services.workplaces.resolve(name, get_caller(run))
+        for name in _list_domains(drafts, domain)
+    }
     others = {each.domain for each in drafts if each.domain.startswith(f"{PROJECT}:")}
     if domain is None and (others - {where[PROJECT].domain}):
         names = ", ".join(sorted(others - {where[PROJECT].domain})[:5])
         run.terminal.warn(f"warning: memories of {names} go to {where[PROJECT].domain}\n")
     with run.terminal.progress("Importing", len(drafts)) as advance:
-        brought = services.transfer.bring(
+        brought = services.transfer.import_drafts(
             drafts,
-            lambda draft: where[domain or _own(draft)],
+            lambda draft: where[domain or _own_domain(draft)],
             dry_run=dry_run,
             done=advance,
             places=places,
         )
-    _tell(run, brought, unread, dry_run)
+    _show_result(run, brought, unread, dry_run)
 
 
-def _wanted(drafts: Sequence[Draft], domain: str | None) -> set[str]:
-    return {domain} if domain is not None else {PROJECT, *(_own(draft) for draft in drafts)}
+def _list_domains(drafts: Sequence[Draft], domain: str | None) -> set[str]:
+    return {domain} if domain is not None else {PROJECT, *(_own_domain(draft) for draft in drafts)}
 
 
-def _own(draft: Draft) -> str:
+def _own_domain(draft: Draft) -> str:
     """The domain that a record says it is of, here: a project's name differs between machines."""
-    name = family(Domain(draft.domain))
+    name = get_family(Domain(draft.domain))
     return name if name in (USER, ORG) else PROJECT
 
 
@@ -139,7 +142,9 @@ def _read(run: Invocation, file: Path | None) -> bytes:
     return data
 
 
-def _tell(run: Invocation, brought: Brought, unread: Sequence[str], dry_run: bool) -> None:
+def _show_result(
+    run: Invocation, brought: TransferResult, unread: Sequence[str], dry_run: bool
+) -> None:
     refused = (*unread, *brought.refused)
     for each in refused:
         run.terminal.warn(f"warning: {rendering.plain(each)}\n")
@@ -217,13 +222,13 @@ def export(
         raise click.UsageError("memories go to -o FILE; with --all, everything goes to FILE")
     found = [
         memory
-        for memory in run.backend.here().curation.all(domains(run, domain))
+        for memory in run.backend.require_services().curation.list_all(resolve_domains(run, domain))
         if namespace in (None, memory.namespace)
         and (include_archived or memory.status.value != "archived")
     ]
     found.sort(key=lambda memory: (memory.created_ms, memory.urn))
     chosen = format_ or (
-        "yaml" if output is None else memory_files.guess(output.name, b"memories:")
+        "yaml" if output is None else memory_files.guess_format(output.name, b"memories:")
     )
     if output is None:
         for piece in memory_files.dump(found, chosen):
@@ -250,13 +255,15 @@ def migrate(run: Invocation, domain: str, dry_run: bool) -> None:
 
     The notes they come from stay as they are.
     """
-    services = run.backend.here()
-    place = services.workplaces.place(domain, caller(run))
-    drafts = services.transfer.earlier(place)
+    services = run.backend.require_services()
+    place = services.workplaces.resolve(domain, get_caller(run))
+    drafts = services.transfer.read_legacy(place)
     with run.terminal.progress("Migrating", len(drafts)) as advance:
-        brought = services.transfer.bring(drafts, lambda _: place, dry_run=dry_run, done=advance)
+        brought = services.transfer.import_drafts(
+            drafts, lambda _: place, dry_run=dry_run, done=advance
+        )
     if not dry_run:
         with run.terminal.progress("Indexing", None) as advance:
             services.indexes.rebuild_words(advance)
         services.jobs.wake_indexes()
-    _tell(run, brought, (), dry_run)
+    _show_result(run, brought, (), dry_run)

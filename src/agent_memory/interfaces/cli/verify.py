@@ -38,7 +38,7 @@ def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
         if not repair:
             raise FeatureUnavailable("no daemon runs here: start one, or give --repair")
         return _repair_store(run)
-    verification = run.backend.here().verification
+    verification = run.backend.require_services().verification
     with run.terminal.progress("Reading", None) as advance:
         verdict = verification.verify(advance)
     made: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def verify(ctx: click.Context, run: Invocation, repair: bool) -> int:
 def _repair_store(run: Invocation) -> int:
     """In a process without a daemon: only the database itself."""
     with run.terminal.progress("Reading", None) as advance:
-        done = run.backend.outside().repair(run.config_file, advance)
+        done = run.backend.require_control().repair(run.config_file, advance)
     run.show(asdict(done), lambda: "\n".join(_repair_lines(done)))
     return 0
 

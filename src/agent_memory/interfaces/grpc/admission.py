@@ -16,7 +16,7 @@ _REMEMBERED = 1024  # connections, whose further calls need less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class GrpcCaller:
     """What a call says of itself (`authorization`), and what gRPC says of its connection."""
 
     authorization: str | None
@@ -29,7 +29,7 @@ class Caller:
 
 
 Confirm = Callable[[], None]
-Guard = Callable[[Caller], Confirm | None]
+Guard = Callable[[GrpcCaller], Confirm | None]
 """Raise Unauthorized unless this caller may make the call.
 
 Where it gives something to call, the verdict is about the connection that is open now, and stands
@@ -43,7 +43,7 @@ class KeyGuard:
     def __init__(self, keys: BearerGuard) -> None:
         self._keys = keys
 
-    def __call__(self, caller: Caller) -> None:
+    def __call__(self, caller: GrpcCaller) -> None:
         self._keys(caller.authorization)
 
 
@@ -71,7 +71,7 @@ class SameUserGuard:
         """Learn where the server listens."""
         self._own.append(Address.parse(host, port))
 
-    def __call__(self, caller: Caller) -> Confirm | None:
+    def __call__(self, caller: GrpcCaller) -> Confirm | None:
         # A key that is shown is checked, whoever shows it: a revoked one must not seem to work.
         if caller.authorization is not None:
             self._keys(caller.authorization)
@@ -100,7 +100,7 @@ class SameUserGuard:
             return None
         for own in self._own:
             if own.host.version == peer.host.version:
-                return self._owners.owner_of(peer, own)
+                return self._owners.find_owner(peer, own)
         return None
 
 

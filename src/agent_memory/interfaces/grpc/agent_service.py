@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.services.runs import Running, Runs
+from agent_memory.features.runs.services.runs import ActiveRun, Runs
 from agent_memory.interfaces import run_wire
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
@@ -25,8 +25,8 @@ class AgentService:
     guard: Guard
     observer: Observer
 
-    def handler(self) -> handlers.Handler:
-        return handlers.service(
+    def build_handler(self) -> handlers.Handler:
+        return handlers.build_service(
             DESCRIPTOR,
             unary={},
             stream={"Run": self.run},
@@ -35,12 +35,12 @@ class AgentService:
         )
 
     async def run(self, commands: AsyncIterator[pb.RunCommand]) -> AsyncIterator[pb.RunEvent]:
-        outlet = _Outlet(asyncio.get_running_loop())
+        outlet = _EventQueue(asyncio.get_running_loop())
         running = self.runs.open(outlet)
-        reading = asyncio.create_task(_pass_on(commands, running, outlet))
+        reading = asyncio.create_task(_forward_commands(commands, running, outlet))
         try:
             async for event in outlet.events():
-                yield run_wire.event_out(event)
+                yield run_wire.event_to_proto(event)
         finally:
             # Its end, or the client's: a run that nobody hears is not wanted.
             reading.cancel()
@@ -48,14 +48,14 @@ class AgentService:
             running.leave()
 
 
-async def _pass_on(
-    commands: AsyncIterator[pb.RunCommand], running: Running, outlet: "_Outlet"
+async def _forward_commands(
+    commands: AsyncIterator[pb.RunCommand], running: ActiveRun, outlet: "_EventQueue"
 ) -> None:
     """A client that closes its side still gets its answer, if it has asked for one."""
     asked = False
     try:
         async for message in commands:
-            command = run_wire.command_in(message)
+            command = run_wire.parse_command(message)
             if command is None and not asked:
                 break
             if command is not None:
@@ -63,15 +63,15 @@ async def _pass_on(
             asked = True
     except AgentMemoryError as exc:
         outlet.fail(exc)
-    running.hang_up()
+    running.close_input()
 
 
-class _Outlet:
+class _EventQueue:
     """From the run's thread to the loop. A run waits where its client does not keep up."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._unsent: deque[machine.Event] = deque()
+        self._unsent: deque[machine.RunEvent] = deque()
         self._room = threading.Condition()
         self._left = False
         self._over = False
@@ -80,7 +80,7 @@ class _Outlet:
 
     # From the run's thread.
 
-    def tell(self, event: machine.Event) -> None:
+    def on_event(self, event: machine.RunEvent) -> None:
         with self._room:
             self._room.wait_for(lambda: len(self._unsent) < MAX_UNSENT or self._left)
             if self._left:
@@ -88,14 +88,14 @@ class _Outlet:
             self._unsent.append(event)
         self._loop.call_soon_threadsafe(self._woken.set)
 
-    def over(self) -> None:
+    def on_end(self) -> None:
         with self._room:
             self._over = True
         self._loop.call_soon_threadsafe(self._woken.set)
 
     # On the loop.
 
-    async def events(self) -> AsyncIterator[machine.Event]:
+    async def events(self) -> AsyncIterator[machine.RunEvent]:
         while True:
             self._woken.clear()
             while (event := self._next()) is not None:
@@ -115,7 +115,7 @@ class _Outlet:
             self._left = True
             self._room.notify()
 
-    def _next(self) -> machine.Event | None:
+    def _next(self) -> machine.RunEvent | None:
         with self._room:
             if not self._unsent:
                 return None

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
+    CheckpointKey,
+    CheckpointScope,
+    CheckpointSnapshot,
     GraphCheckpoint,
     PendingWrite,
-    Place,
-    Scope,
-    Snapshot,
     ThreadId,
     WriteKey,
 )
@@ -32,8 +32,8 @@ class CheckpointService:
     guard: Guard | None
     observer: Observer
 
-    def handler(self) -> handlers.Handler:
-        return handlers.service(
+    def build_handler(self) -> handlers.Handler:
+        return handlers.build_service(
             DESCRIPTOR,
             unary={
                 "PutCheckpoint": self.put_checkpoint,
@@ -55,17 +55,17 @@ class CheckpointService:
     async def put_checkpoint(self, request: pb.PutCheckpointRequest) -> pb.PutCheckpointResponse:
         if not request.HasField("checkpoint"):
             raise InvalidInput("checkpoint is required")
-        checkpoint = _checkpoint_in(request.checkpoint)
+        checkpoint = _parse_checkpoint(request.checkpoint)
         if len(checkpoint.metadata) <= handlers.READ_AT_ONCE:
             clean = self.graphs.clean(checkpoint)
         else:
             clean = await self.bridge.run(lambda: self.graphs.clean(checkpoint))
-        await self.bridge.settled(self.graphs.put(clean))
+        await self.bridge.wait(self.graphs.put(clean))
         return pb.PutCheckpointResponse()
 
     async def put_writes(self, request: pb.PutWritesRequest) -> pb.PutWritesResponse:
-        writes = [_write_in(each) for each in request.writes]
-        await self.bridge.settled(self.graphs.put_writes(_place_in(request), writes))
+        writes = [_parse_write(each) for each in request.writes]
+        await self.bridge.wait(self.graphs.put_writes(_parse_key(request), writes))
         return pb.PutWritesResponse()
 
     async def get_checkpoint(self, request: pb.GetCheckpointRequest) -> pb.GetCheckpointResponse:
@@ -78,13 +78,13 @@ class CheckpointService:
                 None if chosen is None else CheckpointId(chosen),
             )
             return pb.GetCheckpointResponse(
-                snapshot=None if found is None else _snapshot_out(found)
+                snapshot=None if found is None else _snapshot_to_proto(found)
             )
 
         return await self.bridge.run(read)
 
     async def get_writes(self, request: pb.GetWritesRequest) -> pb.GetWritesResponse:
-        place = _place_in(request)
+        place = _parse_key(request)
         after = (
             WriteKey(request.after.task_id, request.after.index)
             if request.HasField("after")
@@ -94,8 +94,8 @@ class CheckpointService:
         def read() -> pb.GetWritesResponse:
             page = self.graphs.writes(place, after)
             return pb.GetWritesResponse(
-                writes=[_write_out(each) for each in page.writes],
-                more_after=_cursor_out(page.next),
+                writes=[_write_to_proto(each) for each in page.writes],
+                more_after=_cursor_to_proto(page.next),
             )
 
         return await self.bridge.run(read)
@@ -103,13 +103,13 @@ class CheckpointService:
     async def list_checkpoints(
         self, request: pb.ListCheckpointsRequest
     ) -> pb.ListCheckpointsResponse:
-        scope = Scope(
+        scope = CheckpointScope(
             ThreadId(request.thread_id) if request.HasField("thread_id") else None,
             request.checkpoint_ns if request.HasField("checkpoint_ns") else None,
         )
         only = CheckpointId(request.checkpoint_id) if request.HasField("checkpoint_id") else None
         before = CheckpointId(request.before) if request.HasField("before") else None
-        after = _place_in(request.after) if request.HasField("after") else None
+        after = _parse_key(request.after) if request.HasField("after") else None
 
         def read() -> pb.ListCheckpointsResponse:
             found, rest = self.graphs.list(
@@ -121,54 +121,54 @@ class CheckpointService:
                 limit=request.limit,
             )
             return pb.ListCheckpointsResponse(
-                snapshots=[_snapshot_out(each) for each in found],
+                snapshots=[_snapshot_to_proto(each) for each in found],
                 next=None if rest is None else pb.CheckpointCursor(**rest._asdict()),
             )
 
         return await self.bridge.run(read)
 
     async def delete_threads(self, request: pb.DeleteThreadsRequest) -> pb.DeleteThreadsResponse:
-        await self._done(lambda: self.graphs.delete_threads(request.thread_ids))
+        await self._run(lambda: self.graphs.delete_threads(request.thread_ids))
         return pb.DeleteThreadsResponse()
 
     async def delete_checkpoints(
         self, request: pb.DeleteCheckpointsRequest
     ) -> pb.DeleteCheckpointsResponse:
-        await self._done(lambda: self.graphs.delete_checkpoints(request.checkpoint_ids))
+        await self._run(lambda: self.graphs.delete_checkpoints(request.checkpoint_ids))
         return pb.DeleteCheckpointsResponse()
 
     async def delete_for_runs(self, request: pb.DeleteForRunsRequest) -> pb.DeleteForRunsResponse:
-        await self._done(lambda: self.graphs.delete_for_runs(request.run_ids))
+        await self._run(lambda: self.graphs.delete_for_runs(request.run_ids))
         return pb.DeleteForRunsResponse()
 
     async def copy_thread(self, request: pb.CopyThreadRequest) -> pb.CopyThreadResponse:
         source, target = ThreadId(request.source_thread_id), ThreadId(request.target_thread_id)
-        await self._done(lambda: self.graphs.copy_thread(source, target))
+        await self._run(lambda: self.graphs.copy_thread(source, target))
         return pb.CopyThreadResponse()
 
     async def prune_threads(self, request: pb.PruneThreadsRequest) -> pb.PruneThreadsResponse:
-        strategy = graphs.strategy(request.strategy)
-        await self._done(lambda: self.graphs.prune(request.thread_ids, strategy))
+        strategy = graphs.parse_strategy(request.strategy)
+        await self._run(lambda: self.graphs.prune(request.thread_ids, strategy))
         return pb.PruneThreadsResponse()
 
-    async def _done(self, work: Callable[[], None]) -> None:
+    async def _run(self, work: Callable[[], None]) -> None:
         await self.bridge.run(work)
 
 
-def _place_in(
+def _parse_key(
     message: pb.GraphCheckpoint | pb.PutWritesRequest | pb.GetWritesRequest | pb.CheckpointCursor,
-) -> Place:
-    place = Place(
+) -> CheckpointKey:
+    place = CheckpointKey(
         ThreadId(message.thread_id), message.checkpoint_ns, CheckpointId(message.checkpoint_id)
     )
     graphs.check_place(place)
     return place
 
 
-def _checkpoint_in(message: pb.GraphCheckpoint) -> GraphCheckpoint:
+def _parse_checkpoint(message: pb.GraphCheckpoint) -> GraphCheckpoint:
     parent = message.parent_checkpoint_id if message.HasField("parent_checkpoint_id") else None
     return GraphCheckpoint(
-        place=_place_in(message),
+        place=_parse_key(message),
         parent_checkpoint_id=None if parent is None else CheckpointId(parent),
         metadata=message.metadata,
         type=message.type,
@@ -176,7 +176,7 @@ def _checkpoint_in(message: pb.GraphCheckpoint) -> GraphCheckpoint:
     )
 
 
-def _write_in(message: pb.PendingWrite) -> PendingWrite:
+def _parse_write(message: pb.PendingWrite) -> PendingWrite:
     return PendingWrite(
         task_id=message.task_id,
         index=message.index,
@@ -187,7 +187,7 @@ def _write_in(message: pb.PendingWrite) -> PendingWrite:
     )
 
 
-def _snapshot_out(snapshot: Snapshot) -> pb.GraphSnapshot:
+def _snapshot_to_proto(snapshot: CheckpointSnapshot) -> pb.GraphSnapshot:
     found = snapshot.checkpoint
     return pb.GraphSnapshot(
         checkpoint=pb.GraphCheckpoint(
@@ -197,12 +197,12 @@ def _snapshot_out(snapshot: Snapshot) -> pb.GraphSnapshot:
             type=found.type,
             blob=found.blob,
         ),
-        writes=[_write_out(each) for each in snapshot.pending.writes],
-        more_after=_cursor_out(snapshot.pending.next),
+        writes=[_write_to_proto(each) for each in snapshot.pending.writes],
+        more_after=_cursor_to_proto(snapshot.pending.next),
     )
 
 
-def _write_out(write: PendingWrite) -> pb.PendingWrite:
+def _write_to_proto(write: PendingWrite) -> pb.PendingWrite:
     return pb.PendingWrite(
         task_id=write.task_id,
         task_path=write.task_path,
@@ -213,5 +213,5 @@ def _write_out(write: PendingWrite) -> pb.PendingWrite:
     )
 
 
-def _cursor_out(key: WriteKey | None) -> pb.WriteCursor | None:
+def _cursor_to_proto(key: WriteKey | None) -> pb.WriteCursor | None:
     return None if key is None else pb.WriteCursor(task_id=key.task_id, index=key.number)

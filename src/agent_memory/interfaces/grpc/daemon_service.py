@@ -16,23 +16,23 @@ DESCRIPTOR = pb.DESCRIPTOR.services_by_name["DaemonService"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class DaemonControl:
     """The process that serves: what there is to say of it, and how it is ended."""
 
-    status: Callable[[], DaemonStatus]
+    get_status: Callable[[], DaemonStatus]
     stop: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonService:
-    host: Host
+    host: DaemonControl
     model: ModelServer
     bridge: Bridge
     guard: Guard
     observer: Observer
 
-    def handler(self) -> handlers.Handler:
-        return handlers.service(
+    def build_handler(self) -> handlers.Handler:
+        return handlers.build_service(
             DESCRIPTOR,
             unary={"GetStatus": self.get_status, "Shutdown": self.shutdown},
             stream={},
@@ -48,7 +48,7 @@ class DaemonService:
         return pb.ShutdownResponse(message="the daemon is stopping")
 
     def _status(self) -> pb.GetStatusResponse:
-        daemon, model = self.host.status(), self.model.status()
+        daemon, model = self.host.get_status(), self.model.status()
         started = datetime.fromtimestamp(daemon.started_ms / 1000, UTC)
         return pb.GetStatusResponse(
             bind=next(iter(daemon.grpc_addresses), f"unix:{daemon.grpc_socket}"),

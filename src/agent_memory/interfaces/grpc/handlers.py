@@ -10,11 +10,11 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.grpc.admission import Caller, Guard
+from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
-from agent_memory.kernel.tracing import Interface, Trace
+from agent_memory.kernel.tracing import Interface, TraceContext
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ Unary = Callable[[Any], Awaitable[Message]]
 Stream = Callable[[AsyncIterator[Any]], AsyncIterator[Message]]
 
 
-def service(
+def build_service(
     descriptor: ServiceDescriptor,
     *,
     unary: dict[str, Unary],
@@ -56,7 +56,7 @@ def _unary(
 
     async def answer(raw: bytes, context: Context) -> Message:
         try:
-            with observer.operation(Interface.GRPC, method.name, _trace(context)):
+            with observer.observe(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
                     await _admit(context, guard)
                 return await call(_parse(request_class, raw))
@@ -76,7 +76,7 @@ def _stream(
 
     async def answer(raw: AsyncIterator[bytes], context: Context) -> AsyncIterator[Message]:
         try:
-            with observer.operation(Interface.GRPC, method.name, _trace(context)):
+            with observer.observe(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
                     await _admit(context, guard)
                 async for message in call(_parse(request_class, each) async for each in raw):
@@ -89,16 +89,16 @@ def _stream(
     )
 
 
-def _trace(context: Context) -> Trace | None:
+def _trace(context: Context) -> TraceContext | None:
     for name, value in context.invocation_metadata() or ():
         if name == "traceparent" and isinstance(value, str):
-            return tracing.of_parent(value)
+            return tracing.parse_traceparent(value)
     return None
 
 
 async def _admit(context: Context, guard: Guard) -> None:
     given = dict(context.invocation_metadata()).get("authorization")
-    caller = Caller(authorization=given, peer=context.peer())
+    caller = GrpcCaller(authorization=given, peer=context.peer())
     if caller.uses_socket:
         return
     confirm = guard(caller)

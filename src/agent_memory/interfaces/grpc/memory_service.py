@@ -38,8 +38,8 @@ class MemoryService:
     guard: Guard | None
     observer: Observer
 
-    def handler(self) -> handlers.Handler:
-        return handlers.service(
+    def build_handler(self) -> handlers.Handler:
+        return handlers.build_service(
             DESCRIPTOR,
             unary={
                 "IngestEvent": self.ingest_event,
@@ -62,9 +62,9 @@ class MemoryService:
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
-        event = wire.event_in(request.event)
-        clean = await self._aside(event.text, work=lambda: self.ingest.clean(event))
-        (created,) = await self.bridge.settled(self.ingest.submit([clean]))
+        event = wire.parse_event(request.event)
+        clean = await self._run_if_long(event.text, work=lambda: self.ingest.clean(event))
+        (created,) = await self.bridge.wait(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=clean.event_id, created=created)
 
     async def ingest_events(
@@ -88,9 +88,9 @@ class MemoryService:
             while (answer := await answers.get()) is not None:
                 if isinstance(answer, BaseException):
                     raise answer
-                outcomes = await self.bridge.settled(answer.created)
+                outcomes = await self.bridge.wait(answer.created)
                 created = iter(outcomes)
-                yield wire.outcomes_out(
+                yield wire.outcomes_to_proto(
                     [(name, error or next(created)) for name, error in answer.events]
                 )
         finally:
@@ -98,12 +98,12 @@ class MemoryService:
 
     async def get_events(self, request: pb.GetEventsRequest) -> pb.GetEventsResponse:
         after = (
-            wire.token_in(request.continuation_token)
+            wire.parse_token(request.continuation_token)
             if request.HasField("continuation_token")
             else None
         )
         return await self.bridge.run(
-            lambda: wire.page_out(
+            lambda: wire.page_to_proto(
                 self.timeline.events(
                     request.from_timestamp_ms,
                     request.to_timestamp_ms,
@@ -115,20 +115,20 @@ class MemoryService:
 
     async def get_toc_root(self, _request: pb.GetTocRootRequest) -> pb.GetTocRootResponse:
         nodes = await self.bridge.run(self.contents.roots)
-        return pb.GetTocRootResponse(nodes=[wire.node_out(node) for node in nodes])
+        return pb.GetTocRootResponse(nodes=[wire.node_to_proto(node) for node in nodes])
 
     async def get_node(self, request: pb.GetNodeRequest) -> pb.GetNodeResponse:
         node = await self.bridge.run(lambda: self.contents.node(request.node_id))
-        return pb.GetNodeResponse(node=None if node is None else wire.node_out(node))
+        return pb.GetNodeResponse(node=None if node is None else wire.node_to_proto(node))
 
     async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
         token = request.continuation_token
-        offset = wire.offset_in(token) if request.HasField("continuation_token") else 0
+        offset = wire.parse_offset(token) if request.HasField("continuation_token") else 0
         found = await self.bridge.run(
             lambda: self.contents.children(request.parent_id, limit=request.limit, offset=offset)
         )
         return pb.BrowseTocResponse(
-            children=[wire.node_out(node) for node in found.nodes],
+            children=[wire.node_to_proto(node) for node in found.nodes],
             continuation_token=None if found.next is None else str(found.next),
             has_more=found.next is not None,
         )
@@ -137,21 +137,21 @@ class MemoryService:
         before = request.events_before if request.HasField("events_before") else None
         after = request.events_after if request.HasField("events_after") else None
         return await self.bridge.run(
-            lambda: wire.expansion_out(
+            lambda: wire.expansion_to_proto(
                 self.contents.expand(request.grip_id, before=before, after=after)
             )
         )
 
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
-        query = wire.query_in(request)
-        return await self.bridge.run(lambda: wire.answer_out(self.recall.search(query)))
+        query = wire.parse_query(request)
+        return await self.bridge.run(lambda: wire.answer_to_proto(self.recall.search(query)))
 
     async def get_scheduler_status(
         self, _request: pb.GetSchedulerStatusRequest
     ) -> pb.GetSchedulerStatusResponse:
         running, jobs = await self.bridge.run(self.jobs.status)
         return pb.GetSchedulerStatusResponse(
-            scheduler_running=running, jobs=[wire.job_out(job) for job in jobs]
+            scheduler_running=running, jobs=[wire.job_to_proto(job) for job in jobs]
         )
 
     async def pause_job(self, request: pb.PauseJobRequest) -> pb.PauseJobResponse:
@@ -168,7 +168,7 @@ class MemoryService:
         except NotFound as exc:
             return pb.RunJobResponse(success=False, error=str(exc))
         error = job.state.last_error
-        return pb.RunJobResponse(success=error is None, error=error, job=wire.job_out(job))
+        return pb.RunJobResponse(success=error is None, error=error, job=wire.job_to_proto(job))
 
     async def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:
@@ -177,7 +177,9 @@ class MemoryService:
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
         texts = (message.text for message in request.events)
-        found = await self._aside(*texts, work=lambda: [self._read(m) for m in request.events])
+        found = await self._run_if_long(
+            *texts, work=lambda: [self._read(m) for m in request.events]
+        )
         events = [each for each in found if not isinstance(each, str)]
         names = [
             (message.event_id, each if isinstance(each, str) else None)
@@ -188,11 +190,11 @@ class MemoryService:
     def _read(self, message: pb.Event) -> Clean | str:
         """The event, or why it is refused."""
         try:
-            return self.ingest.clean(wire.event_in(message))
+            return self.ingest.clean(wire.parse_event(message))
         except (InvalidInput, ContentBlocked) as exc:
             return str(exc)
 
-    async def _aside(self, *texts: str, work: Callable[[], T]) -> T:
+    async def _run_if_long(self, *texts: str, work: Callable[[], T]) -> T:
         """Off the event loop where there is much to read."""
         if sum(map(len, texts)) <= handlers.READ_AT_ONCE:
             return work()

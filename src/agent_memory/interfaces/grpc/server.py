@@ -78,7 +78,7 @@ class GrpcServer:
         for probe in probes:
             probe.close()
         for host in found:
-            address = listening.shown(host, port)
+            address = listening.format_address(host, port)
             try:
                 self._server.add_insecure_port(address)
             except RuntimeError as exc:

@@ -17,23 +17,23 @@ import structlog
 
 from agent_memory import config
 from agent_memory.features.hooks.model import notices
-from agent_memory.features.hooks.model.hooks import Moment, Told, withheld
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
 from agent_memory.features.hooks.model.installations import Agent
-from agent_memory.features.hooks.services.auto_capture import Reflection
-from agent_memory.features.hooks.services.context_injection import Briefing
+from agent_memory.features.hooks.services.auto_capture import AutoCapture
+from agent_memory.features.hooks.services.context_injection import ContextInjection
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
 from agent_memory.features.log.model.events import check_session_id
 from agent_memory.features.memories.model.memories import Memory
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services import sync
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks import inputs, outputs, preferences
-from agent_memory.interfaces.hooks.inputs import Contract, Delivery, Question
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery, HookRequest
 from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
@@ -51,9 +51,9 @@ MAX_TOKENS = estimate_tokens("x" * (outputs.MAX_CONTEXT_CHARS - 200))
 @dataclass(frozen=True, slots=True)
 class HookHandler:
     recording: Recording
-    briefing: Briefing
-    reflection: Reflection
-    sharing: Sharing
+    briefing: ContextInjection
+    reflection: AutoCapture
+    sharing: RemoteSync
     spooling: Spooling
     version: str
     observer: Observer
@@ -69,32 +69,36 @@ class HookHandler:
         not be recorded now: then it is for the spool."""
         if delivery.name == inputs.DRAIN:
             self.drain_soon()
-            return outputs.nothing(Contract.AGENT), ""
+            return outputs.render_empty(Contract.AGENT), ""
         began = time.perf_counter()
         answer, trouble, told = self._answer(delivery)
         outcome = OK if not trouble else REFUSED if answer else FAILED
-        self.observer.note(
+        self.observer.record(
             Interface.HOOK,
             "unread" if told is None else told.moment.value,
             outcome,
             time.perf_counter() - began,
-            None if told is None else tracing.of_name(told.session),
+            None if told is None else tracing.from_name(told.session),
         )
         return answer, trouble
 
-    def _answer(self, delivery: Delivery) -> tuple[bytes, str, Told | None]:
-        told: Told | None = None
+    def _answer(self, delivery: Delivery) -> tuple[bytes, str, HookCall | None]:
+        told: HookCall | None = None
         contract = inputs.contract_of(delivery.data)
         try:
-            question = inputs.read(delivery)
-            question = replace(question, told=self.recording.renamed(question.told))
-            contract, told = question.contract, question.told
+            question = inputs.parse_delivery(delivery)
+            question = replace(question, call=self.recording.clean_ids(question.call))
+            contract, told = question.contract, question.call
             if question.event == inputs.CHECK:
-                return outputs.checked(self.version), "", told
-            return outputs.answer(question, self._record_and_brief(question, delivery)), "", told
+                return outputs.render_check(self.version), "", told
+            return (
+                outputs.render_answer(question, self._record_and_brief(question, delivery)),
+                "",
+                told,
+            )
         except (InvalidInput, ContentBlocked) as exc:
             log.warning("hook.refused", hook=delivery.name, error=str(exc))
-            return outputs.failure(contract, str(exc)), str(exc), told
+            return outputs.render_failure(contract, str(exc)), str(exc), told
         except AgentMemoryError as exc:
             log.warning("hook.not_recorded", hook=delivery.name, error=str(exc))
             return b"", str(exc), told
@@ -107,26 +111,26 @@ class HookHandler:
         if not self.drain_is_due.is_set():
             self.drain_is_due.set()
             with suppress(RuntimeError):  # the daemon is stopping: the next one records it
-                self.draining.submit(self._logged, self.drain)
+                self.draining.submit(self._run_logged, self.drain)
 
     def drain(self) -> None:
         """Record what hooks have left while no daemon answered."""
         self.drain_is_due.clear()
 
-        def record(told: Told) -> None:
-            caller = Caller(folder=preferences.folder(told, "/"), environ=os.environ)
-            settings = preferences.settings(os.environ, caller.folder)
+        def record(told: HookCall) -> None:
+            caller = Caller(folder=preferences.find_folder(told, "/"), environ=os.environ)
+            settings = preferences.load_settings(os.environ, caller.folder)
             place = self.recording.place(told, caller)
             self._record(told, place).result()
             self._do_afterwards(told, place, caller, settings)
 
-        def failed(exc: Exception) -> None:
+        def on_failure(exc: Exception) -> None:
             if isinstance(exc, AgentMemoryError | ValueError | OSError):
                 log.warning("spool.refused", error=str(exc))
             else:
                 log.error("spool.set_aside", exc_info=exc)
 
-        count = self.spooling.drain(record, failed, self.closing.is_set)
+        count = self.spooling.drain(record, on_failure, self.closing.is_set)
         if count:
             log.info("spool.drained", count=count)
 
@@ -137,7 +141,7 @@ class HookHandler:
         self.draining.shutdown(cancel_futures=True)
         self.afterwards.shutdown(cancel_futures=True)
 
-    def _logged(self, work: Callable[[], object]) -> None:
+    def _run_logged(self, work: Callable[[], object]) -> None:
         try:
             work()
         except AgentMemoryError as exc:
@@ -145,15 +149,15 @@ class HookHandler:
         except Exception:
             log.exception("hook.afterwards_failed")
 
-    def _record_and_brief(self, question: Question, delivery: Delivery) -> str:
-        told = question.told
-        folder = preferences.folder(told, delivery.folder)
+    def _record_and_brief(self, question: HookRequest, delivery: Delivery) -> str:
+        told = question.call
+        folder = preferences.find_folder(told, delivery.folder)
         caller = Caller(folder=folder, environ=delivery.environ)
-        chosen = preferences.settings(delivery.environ, folder)
-        if told.moment is Moment.SESSION_START:
-            for each in preferences.complaints(delivery.environ, folder):
+        chosen = preferences.load_settings(delivery.environ, folder)
+        if told.moment is HookKind.SESSION_START:
+            for each in preferences.list_ignored(delivery.environ, folder):
                 log.warning("hook.settings_ignored", reason=each)
-        if not preferences.wanted(told.moment, chosen.hooks):
+        if not preferences.is_enabled(told.moment, chosen.hooks):
             return ""
         check_session_id(told.session)
         place = self.recording.place(told, caller)
@@ -164,27 +168,31 @@ class HookHandler:
             self._do_afterwards(told, place, caller, chosen)
         return context
 
-    def _record(self, told: Told, place: Place) -> "Future[list[bool]]":
+    def _record(self, told: HookCall, place: MemoryLocation) -> "Future[list[bool]]":
         try:
             return self.recording.record(told, place)
         except ContentBlocked as exc:
             log.warning("hook.withheld", error=str(exc))
-            return self.recording.record(withheld(told), place)
+            return self.recording.record(withhold_call(told), place)
 
     def _context(
-        self, question: Question, place: Place, caller: Caller, settings: config.Settings
+        self,
+        question: HookRequest,
+        place: MemoryLocation,
+        caller: Caller,
+        settings: config.Settings,
     ) -> str:
         """What the agent is given. It is recorded all the same where nothing can be."""
-        told = question.told
+        told = question.call
         try:
             match told.moment:
-                case Moment.SESSION_START:
-                    return self._start(question, place, caller, settings)
-                case Moment.PROMPT:
-                    return self._prompted(told, place, settings.hooks.user_prompt)
-                case Moment.TOOL if preferences.triggers(told, caller.folder, settings.hooks):
-                    return self.briefing.about_file(told.session, place, told.use.file)
-                case Moment.COMPACTION if _is_answered_at_once(question):
+                case HookKind.SESSION_START:
+                    return self._answer_start(question, place, caller, settings)
+                case HookKind.PROMPT:
+                    return self._answer_prompt(told, place, settings.hooks.user_prompt)
+                case HookKind.TOOL if preferences.is_triggered(told, caller.folder, settings.hooks):
+                    return self.briefing.build_for_file(told.session, place, told.use.file)
+                case HookKind.COMPACTION if _is_answered_at_once(question):
                     return self._capture(told, place, settings)
                 case _:
                     return ""
@@ -194,13 +202,17 @@ class HookHandler:
             log.exception("hook.no_context")
         return ""
 
-    def _start(
-        self, question: Question, place: Place, caller: Caller, settings: config.Settings
+    def _answer_start(
+        self,
+        question: HookRequest,
+        place: MemoryLocation,
+        caller: Caller,
+        settings: config.Settings,
     ) -> str:
         chosen = settings.hooks.session_start
         if chosen.fetch_remote:
             fetching = self.afterwards.submit(
-                self._logged, lambda: self._sync(caller, settings, push=False)
+                self._run_logged, lambda: self._sync(caller, settings, push=False)
             )
             try:
                 fetching.result(FETCH_SECONDS)
@@ -210,37 +222,41 @@ class HookHandler:
         tokens = min(chosen.context_token_budget, limit)
         if not tokens:
             return ""
-        wanted = Wanted(
+        wanted = ContextRequest(
             guidance=chosen.guidance_detail if chosen.include_guidance else "", tokens=tokens
         )
-        return self.briefing.start(question.told.session, place, wanted)
+        return self.briefing.build_for_start(question.call.session, place, wanted)
 
-    def _prompted(self, told: Told, place: Place, chosen: config.UserPromptHook) -> str:
-        heard = self.reflection.prompt(
+    def _answer_prompt(
+        self, told: HookCall, place: MemoryLocation, chosen: config.UserPromptHookSettings
+    ) -> str:
+        heard = self.reflection.capture_prompt(
             told, place, chosen.signal_patterns, capture=chosen.auto_capture
         )
         related = ""
         if chosen.recall:
-            related = self.briefing.about_prompt(told.session, place, told.said)
+            related = self.briefing.build_for_prompt(told.session, place, told.own_text)
         parts = (
-            notices.captured(heard.captured, "captured from the prompt"),
-            notices.suggested(heard.suggested),
+            notices.render_captured(heard.captured, "captured from the prompt"),
+            notices.render_suggested(heard.suggested),
             related,
         )
         return "\n".join(filter(None, parts))
 
-    def _capture(self, told: Told, place: Place, settings: config.Settings) -> str:
+    def _capture(self, told: HookCall, place: MemoryLocation, settings: config.Settings) -> str:
         """Before its context is lost."""
         kept = [
-            *self.reflection.told(told.text, told.decisions, place),
+            *self.reflection.capture_summary(told.text, told.decisions, place),
             *self._reflect(told, place, settings),
         ]
-        self.briefing.given.forget(told.session)
-        return notices.captured(kept, "auto-saved before context compaction")
+        self.briefing.history.forget(told.session)
+        return notices.render_captured(kept, "auto-saved before context compaction")
 
-    def _reflect(self, told: Told, place: Place, settings: config.Settings) -> list[Memory]:
+    def _reflect(
+        self, told: HookCall, place: MemoryLocation, settings: config.Settings
+    ) -> list[Memory]:
         chosen = settings.hooks
-        return self.reflection.session(
+        return self.reflection.capture_session(
             told.session,
             place,
             chosen.pre_compact.confidence_threshold,
@@ -248,17 +264,21 @@ class HookHandler:
         )
 
     def _do_afterwards(
-        self, told: Told, place: Place, caller: Caller, settings: config.Settings
+        self, told: HookCall, place: MemoryLocation, caller: Caller, settings: config.Settings
     ) -> None:
         """What an agent does not wait for."""
-        if told.moment is Moment.COMPACTION:
-            self.afterwards.submit(self._logged, lambda: self._capture(told, place, settings))
-        elif told.moment is Moment.SESSION_END or (
-            told.moment is Moment.STOP and told.about.get("agent") == Agent.CURSOR
+        if told.moment is HookKind.COMPACTION:
+            self.afterwards.submit(self._run_logged, lambda: self._capture(told, place, settings))
+        elif told.moment is HookKind.SESSION_END or (
+            told.moment is HookKind.STOP and told.about.get("agent") == Agent.CURSOR
         ):  # which does not tell when a session ends
-            self.afterwards.submit(self._logged, lambda: self._end(told, place, caller, settings))
+            self.afterwards.submit(
+                self._run_logged, lambda: self._end(told, place, caller, settings)
+            )
 
-    def _end(self, told: Told, place: Place, caller: Caller, settings: config.Settings) -> None:
+    def _end(
+        self, told: HookCall, place: MemoryLocation, caller: Caller, settings: config.Settings
+    ) -> None:
         """One after the other: what is captured now is to be pushed now."""
         if settings.hooks.stop.session_analysis:
             self._reflect(told, place, settings)
@@ -268,9 +288,9 @@ class HookHandler:
     def _sync(self, caller: Caller, settings: config.Settings, *, push: bool) -> None:
         # Nobody sits before a hook who could be asked for a password.
         environ = {name: each for name, each in caller.environ.items() if name not in ASKING}
-        outcomes = self.sharing.share(
+        outcomes = self.sharing.sync_domains(
             PROJECT,
-            sync.Wanted(fetch=True, push=push),
+            sync.SyncOptions(fetch=True, push=push),
             Caller(folder=caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"}),
             settings.memories.remote,
             lambda _phase, _done, _of: None,
@@ -281,6 +301,6 @@ class HookHandler:
         log.info("hook.synced", push=push)
 
 
-def _is_answered_at_once(question: Question) -> bool:
+def _is_answered_at_once(question: HookRequest) -> bool:
     """Whether the answer tells what was captured."""
-    return question.contract is Contract.SIMPLE and question.told.moment is Moment.COMPACTION
+    return question.contract is Contract.SIMPLE and question.call.moment is HookKind.COMPACTION

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Any
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.features.hooks.model.installations import Agent
-from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
@@ -18,45 +18,45 @@ AUTO = "auto"
 DRAIN = "drain"  # in place of a hook's name: someone has left something in the spool
 CHECK = "MemoryCheck"  # an event of no agent: `memory doctor` asks whether we answer
 NAMES = (
-    *(each.value for each in Moment if each not in (Moment.ANSWER, Moment.OTHER)),
+    *(each.value for each in HookKind if each not in (HookKind.ANSWER, HookKind.OTHER)),
     AUTO,
 )  # of the subcommands
 MAX_DECISIONS = 50
 
-_MOMENTS = {
+_KINDS = {
     # Claude Code and Codex
-    "SessionStart": Moment.SESSION_START,
-    "UserPromptSubmit": Moment.PROMPT,
-    "PreToolUse": Moment.BEFORE_TOOL,
-    "PostToolUse": Moment.TOOL,
-    "PostToolUseFailure": Moment.TOOL_FAILURE,
-    "PreCompact": Moment.COMPACTION,
-    "Stop": Moment.STOP,
-    "SubagentStart": Moment.SUBAGENT_START,
-    "SubagentStop": Moment.SUBAGENT_STOP,
-    "SessionEnd": Moment.SESSION_END,
+    "SessionStart": HookKind.SESSION_START,
+    "UserPromptSubmit": HookKind.PROMPT,
+    "PreToolUse": HookKind.BEFORE_TOOL,
+    "PostToolUse": HookKind.TOOL,
+    "PostToolUseFailure": HookKind.TOOL_FAILURE,
+    "PreCompact": HookKind.COMPACTION,
+    "Stop": HookKind.STOP,
+    "SubagentStart": HookKind.SUBAGENT_START,
+    "SubagentStop": HookKind.SUBAGENT_STOP,
+    "SessionEnd": HookKind.SESSION_END,
     # Gemini CLI
-    "BeforeAgent": Moment.PROMPT,
-    "AfterAgent": Moment.STOP,
-    "BeforeTool": Moment.BEFORE_TOOL,
-    "AfterTool": Moment.TOOL,
-    "PreCompress": Moment.COMPACTION,
+    "BeforeAgent": HookKind.PROMPT,
+    "AfterAgent": HookKind.STOP,
+    "BeforeTool": HookKind.BEFORE_TOOL,
+    "AfterTool": HookKind.TOOL,
+    "PreCompress": HookKind.COMPACTION,
     # Cursor
-    "sessionStart": Moment.SESSION_START,
-    "sessionEnd": Moment.SESSION_END,
-    "preCompact": Moment.COMPACTION,
-    "beforeSubmitPrompt": Moment.PROMPT,
-    "afterAgentResponse": Moment.ANSWER,
-    "afterFileEdit": Moment.TOOL,
-    "afterShellExecution": Moment.TOOL,
-    "afterMCPExecution": Moment.TOOL,
-    "stop": Moment.STOP,
+    "sessionStart": HookKind.SESSION_START,
+    "sessionEnd": HookKind.SESSION_END,
+    "preCompact": HookKind.COMPACTION,
+    "beforeSubmitPrompt": HookKind.PROMPT,
+    "afterAgentResponse": HookKind.ANSWER,
+    "afterFileEdit": HookKind.TOOL,
+    "afterShellExecution": HookKind.TOOL,
+    "afterMCPExecution": HookKind.TOOL,
+    "stop": HookKind.STOP,
 }
 _OF_GEMINI = frozenset({"BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "PreCompress"})
 _OF_CURSOR = {"afterShellExecution": "Shell", "afterFileEdit": "Edit"}  # tools without a name
 # In the simpler contract a stop ends the session.
-_SIMPLE_MOMENTS = {**_MOMENTS, "Stop": Moment.SESSION_END}
-_ENDINGS = frozenset({Moment.STOP, Moment.SUBAGENT_STOP, Moment.SESSION_END, Moment.ANSWER})
+_SIMPLE_KINDS = {**_KINDS, "Stop": HookKind.SESSION_END}
+_ENDINGS = frozenset({HookKind.STOP, HookKind.SUBAGENT_STOP, HookKind.SESSION_END, HookKind.ANSWER})
 
 
 class Contract(Enum):
@@ -81,13 +81,13 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class HookRequest:
     contract: Contract
     event: str  # as the agent calls it
-    told: Told
+    call: HookCall
 
 
-def read(delivery: Delivery) -> Question:
+def parse_delivery(delivery: Delivery) -> HookRequest:
     """Raises InvalidInput where it is no JSON object, or asks for a hook that there is not."""
     if delivery.name not in NAMES:
         raise InvalidInput(f"there is no hook {delivery.name!r}; hooks are {', '.join(NAMES)}")
@@ -101,17 +101,19 @@ def read(delivery: Delivery) -> Question:
     event = given.text("hook_event_name")
     if event:
         contract = Contract.SILENT if "conversation_id" in given else Contract.AGENT
-        moment = _MOMENTS.get(event, Moment.OTHER)
+        moment = _KINDS.get(event, HookKind.OTHER)
         if event == "AfterTool" and given.fields("tool_response").value("error"):
-            moment = Moment.TOOL_FAILURE
+            moment = HookKind.TOOL_FAILURE
     else:
         contract = Contract.SIMPLE
         event = given.text("hook")
-        named = Moment.OTHER if delivery.name == AUTO else Moment(delivery.name)
-        if named is Moment.STOP:
-            named = Moment.SESSION_END
-        moment = _SIMPLE_MOMENTS.get(event, named)
-    return Question(contract=contract, event=event, told=_told(moment, event, given, delivery))
+        named = HookKind.OTHER if delivery.name == AUTO else HookKind(delivery.name)
+        if named is HookKind.STOP:
+            named = HookKind.SESSION_END
+        moment = _SIMPLE_KINDS.get(event, named)
+    return HookRequest(
+        contract=contract, event=event, call=_build_call(moment, event, given, delivery)
+    )
 
 
 def contract_of(data: bytes) -> Contract:
@@ -120,14 +122,14 @@ def contract_of(data: bytes) -> Contract:
     return Contract.SIMPLE if simple else Contract.AGENT
 
 
-def _told(moment: Moment, event: str, given: Fields, delivery: Delivery) -> Told:
+def _build_call(moment: HookKind, event: str, given: Fields, delivery: Delivery) -> HookCall:
     agent = _agent(event, given, delivery.agent)
-    return Told(
+    return HookCall(
         moment=moment,
-        session=transcripts.session_of(
+        session=transcripts.build_session_id(
             given.text("session_id", "conversation_id"), given.text("agent_id")
         ),
-        at_ms=transcripts.millis(given.value("timestamp")) or delivery.at_ms,
+        at_ms=transcripts.parse_millis(given.value("timestamp")) or delivery.at_ms,
         nonce=delivery.nonce,
         given=_id(moment, given),
         text=_text(moment, given),
@@ -160,12 +162,12 @@ def _agent(event: str, given: Fields, named: str) -> str:
     return Agent.CLAUDE_CODE if given.text("hook_event_name") else ""
 
 
-def _id(moment: Moment, given: Fields) -> str:
-    if moment in (Moment.TOOL, Moment.TOOL_FAILURE):
+def _id(moment: HookKind, given: Fields) -> str:
+    if moment in (HookKind.TOOL, HookKind.TOOL_FAILURE):
         return given.text("tool_use_id")
-    if moment is not Moment.PROMPT and moment not in _ENDINGS:
+    if moment is not HookKind.PROMPT and moment not in _ENDINGS:
         return ""
-    if moment is Moment.PROMPT and (own := given.text("prompt_id")):
+    if moment is HookKind.PROMPT and (own := given.text("prompt_id")):
         return own
     turn = given.text("prompt_id", "turn_id", "generation_id")
     # In one turn there may be several prompts, typed while it goes on, and several ends, where
@@ -174,17 +176,17 @@ def _id(moment: Moment, given: Fields) -> str:
     return f"{turn}:{transcripts.fingerprint(_text(moment, given))}" if turn else ""
 
 
-def _text(moment: Moment, given: Fields) -> str:
+def _text(moment: HookKind, given: Fields) -> str:
     match moment:
-        case Moment.PROMPT:
+        case HookKind.PROMPT:
             return given.text("prompt")
-        case Moment.TOOL | Moment.TOOL_FAILURE:
-            failure = ("error",) if moment is Moment.TOOL_FAILURE else ()
+        case HookKind.TOOL | HookKind.TOOL_FAILURE:
+            failure = ("error",) if moment is HookKind.TOOL_FAILURE else ()
             for name in (*failure, "tool_response", "tool_output", "output"):
-                if found := tool_use.result(given.value(name)):
+                if found := tool_use.render_result(given.value(name)):
                     return found
-            return tool_use.result(_object(given.value("result_json")))
-        case Moment.COMPACTION:
+            return tool_use.render_result(_object(given.value("result_json")))
+        case HookKind.COMPACTION:
             return given.text("conversation_summary")
         case _ if moment in _ENDINGS:
             return given.text("last_assistant_message", "prompt_response", "text")
@@ -192,12 +194,12 @@ def _text(moment: Moment, given: Fields) -> str:
             return ""
 
 
-def _use(moment: Moment, event: str, given: Fields) -> Use:
-    if moment not in (Moment.TOOL, Moment.TOOL_FAILURE):
+def _use(moment: HookKind, event: str, given: Fields) -> ToolUse:
+    if moment not in (HookKind.TOOL, HookKind.TOOL_FAILURE):
         return tool_use.UNKNOWN
     if event in _OF_CURSOR:
-        return tool_use.use(_OF_CURSOR[event], given)
-    return tool_use.use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
+        return tool_use.parse_use(_OF_CURSOR[event], given)
+    return tool_use.parse_use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -4,49 +4,49 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_memory.features.hooks.model.hooks import Moment
-from agent_memory.interfaces.hooks.inputs import CHECK, Contract, Question
+from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.interfaces.hooks.inputs import CHECK, Contract, HookRequest
 
 MAX_CONTEXT_CHARS = 10_000  # what is longer, an agent puts into a file
 # A context anywhere else would make the agent go on, or be shown as an error.
-_TAKES_CONTEXT = frozenset({Moment.SESSION_START, Moment.PROMPT, Moment.TOOL})
+_TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
 
 
-def answer(question: Question, context: str) -> bytes:
+def render_answer(question: HookRequest, context: str) -> bytes:
     if question.contract is Contract.SIMPLE:
-        return simple(context, ended=question.told.moment is Moment.SESSION_END)
+        return render_simple(context, ended=question.call.moment is HookKind.SESSION_END)
     if (
         question.contract is Contract.SILENT
-        or question.told.moment not in _TAKES_CONTEXT
+        or question.call.moment not in _TAKES_CONTEXT
         or not 0 < len(context) <= MAX_CONTEXT_CHARS
     ):
-        return _encoded({})
-    return _encoded(_context(question.event, context))
+        return _encode({})
+    return _encode(_build_context(question.event, context))
 
 
-def checked(version: str) -> bytes:
-    return _encoded(_context(CHECK, f"Agent Memory {version}"))
+def render_check(version: str) -> bytes:
+    return _encode(_build_context(CHECK, f"Agent Memory {version}"))
 
 
-def nothing(contract: Contract) -> bytes:
-    return failure(contract, "")
+def render_empty(contract: Contract) -> bytes:
+    return render_failure(contract, "")
 
 
-def failure(contract: Contract, reason: str) -> bytes:
+def render_failure(contract: Contract, reason: str) -> bytes:
     if contract is not Contract.SIMPLE:
-        return _encoded({})
+        return _encode({})
     told = reason.replace("--", "- -").replace("\n", " ")
-    return simple(f"<!-- hook error: {told} -->" if reason else "", ended=False)
+    return render_simple(f"<!-- hook error: {told} -->" if reason else "", ended=False)
 
 
-def simple(context: str, *, ended: bool) -> bytes:
-    return _encoded({"additionalContext": context, "suppressSystemPrompt": ended})
+def render_simple(context: str, *, ended: bool) -> bytes:
+    return _encode({"additionalContext": context, "suppressSystemPrompt": ended})
 
 
-def _context(event: str, text: str) -> dict[str, Any]:
+def _build_context(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _encoded(value: Mapping[str, Any]) -> bytes:
+def _encode(value: Mapping[str, Any]) -> bytes:
     """As ASCII: a lone surrogate in it would be no UTF-8."""
     return json.dumps(value).encode() + b"\n"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Protocol
 
 from agent_memory import config
-from agent_memory.features.hooks.model.hooks import Moment, Told
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
 from agent_memory.kernel.errors import ConfigError
 
 MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
@@ -22,7 +22,7 @@ class Section(Protocol):
     def enabled(self) -> bool: ...
 
 
-def folder(told: Told, otherwise: str) -> str:
+def find_folder(told: HookCall, otherwise: str) -> str:
     """The folder that the agent names, if it is there."""
     for each in (told.folder, otherwise):
         if os.path.isdir(each):  # noqa: PTH112  whatever is sent, this one raises nothing
@@ -30,7 +30,7 @@ def folder(told: Told, otherwise: str) -> str:
     return "/"
 
 
-def settings(environ: Mapping[str, str], folder: str) -> config.Settings:
+def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
     """A broken file must not stop an agent: then what is left counts."""
     silent = {name: value for name, value in environ.items() if not name.startswith("MEMORY_")}
     files = (None, Path(os.devnull))  # the user's own, or none
@@ -42,7 +42,7 @@ def settings(environ: Mapping[str, str], folder: str) -> config.Settings:
     return config.Settings()
 
 
-def complaints(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
+def list_ignored(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
     """Say what of the settings is not used, and why."""
     try:
         return config.load(environ, project_dir=Path(folder)).ignored
@@ -50,25 +50,25 @@ def complaints(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
         return (str(exc),)
 
 
-def wanted(moment: Moment, chosen: config.Hooks) -> bool:
+def is_enabled(moment: HookKind, chosen: config.HooksSettings) -> bool:
     """Whether anything is to be recorded, and answered, at this moment."""
-    sections: Mapping[Moment, Section] = {
-        Moment.SESSION_START: chosen.session_start,
-        Moment.PROMPT: chosen.user_prompt,
-        Moment.TOOL: chosen.post_tool_use,
-        Moment.TOOL_FAILURE: chosen.post_tool_use,
-        Moment.COMPACTION: chosen.pre_compact,
-        Moment.ANSWER: chosen.stop,
-        Moment.STOP: chosen.stop,
-        Moment.SESSION_END: chosen.stop,
+    sections: Mapping[HookKind, Section] = {
+        HookKind.SESSION_START: chosen.session_start,
+        HookKind.PROMPT: chosen.user_prompt,
+        HookKind.TOOL: chosen.post_tool_use,
+        HookKind.TOOL_FAILURE: chosen.post_tool_use,
+        HookKind.COMPACTION: chosen.pre_compact,
+        HookKind.ANSWER: chosen.stop,
+        HookKind.STOP: chosen.stop,
+        HookKind.SESSION_END: chosen.stop,
     }
-    if moment in (Moment.OTHER, Moment.BEFORE_TOOL):
+    if moment in (HookKind.OTHER, HookKind.BEFORE_TOOL):
         return False
     section = sections.get(moment)
     return chosen.enabled and (section is None or section.enabled)
 
 
-def triggers(told: Told, folder: str, chosen: config.Hooks) -> bool:
+def is_triggered(told: HookCall, folder: str, chosen: config.HooksSettings) -> bool:
     """Whether memories about the file of a tool are wanted."""
     section, use = chosen.post_tool_use, told.use
     if use.names.isdisjoint(section.trigger_tools) or not 0 < len(use.file) <= MAX_PATH_CHARS:

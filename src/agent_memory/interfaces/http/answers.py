@@ -14,7 +14,7 @@ MAX_KEPT = 8 << 20  # bytes of pages of one kind
 MAX_PAGES = 1_000
 
 
-class Run(Protocol):
+class ThreadRunner(Protocol):
     """Runs a service in a thread: `Bridge.run`."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
@@ -37,31 +37,31 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not there"}}
 
 
-def json(value: object, status: int = 200) -> Response:
+def render_json(value: object, status: int = 200) -> Response:
     return Response(_encode(value), status, media_type="application/json")
 
 
-def page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> Response:
-    return Response(_page(found, shown), media_type="application/json")
+def render_page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> Response:
+    return Response(_encode_page(found, shown), media_type="application/json")
 
 
-def _page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> bytes:
+def _encode_page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> bytes:
     items, total = found
     return _encode({"items": [shown(item) for item in items], "total": total})
 
 
-class Pages:
+class PageCache:
     """The pages of one kind of record, kept as bytes for as long as nothing is written: who asks
     again, as a dashboard does, costs next to nothing."""
 
-    def __init__(self, version: Callable[[], int], run: Run) -> None:
+    def __init__(self, version: Callable[[], int], run: ThreadRunner) -> None:
         self._version = version
         self._run = run
         self._kept: dict[Hashable, bytes] = {}
         self._size = 0
         self._of = -1  # the version that they are of
 
-    async def page(
+    async def render(
         self,
         wanted: Hashable,
         read: Callable[[], tuple[Sequence[T], int]],
@@ -72,7 +72,7 @@ class Pages:
             self._kept, self._size, self._of = {}, 0, version
         body = self._kept.get(wanted)
         if body is None:
-            body = await self._run(lambda: _page(read(), shown))
+            body = await self._run(lambda: _encode_page(read(), shown))
             room = len(self._kept) < MAX_PAGES and self._size + len(body) <= MAX_KEPT
             if version == self._of and room:
                 self._kept[wanted] = body
@@ -80,5 +80,5 @@ class Pages:
         return Response(body, media_type="application/json")
 
 
-def nothing() -> Response:
+def render_empty() -> Response:
     return Response(status_code=204)

@@ -21,14 +21,14 @@ from agent_memory.interfaces.http import (
     websocket,
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
-from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
 
 PREFIX = "/api/v1"
 
 
-def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
+def build_app(parts: HttpDependencies, told: Callable[[], DaemonStatus]) -> FastAPI:
     api = FastAPIOffline(
         title="Agent Memory",
         version=__version__,
@@ -36,22 +36,22 @@ def application(parts: Parts, told: Callable[[], DaemonStatus]) -> FastAPI:
         redoc_url=None,
     )
     for routes in (
-        *knowledge.routers(parts),
-        checkpoints.router(parts),
-        reading.router(parts),
-        status.router(parts.bridge, told),
+        *knowledge.build_routers(parts),
+        checkpoints.build_router(parts),
+        reading.build_router(parts),
+        status.build_router(parts.bridge, told),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.include_router(
-        metrics.router(parts.bridge, parts.observer, parts.vitals), responses=PROBLEMS
+        metrics.build_router(parts.bridge, parts.observer, parts.metrics), responses=PROBLEMS
     )
-    api.include_router(streams.router(parts), responses=PROBLEMS)
-    api.include_router(websocket.router(parts, "/ws"))
-    api.openapi = lambda: _described(api)  # type: ignore[method-assign]  # as FastAPI has it
-    return _telling(api)
+    api.include_router(streams.build_router(parts), responses=PROBLEMS)
+    api.include_router(websocket.build_router(parts, "/ws"))
+    api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # as FastAPI has it
+    return _add_error_handlers(api)
 
 
-def _described(api: FastAPI) -> dict[str, Any]:
+def _build_openapi(api: FastAPI) -> dict[str, Any]:
     """What the page shows, and that it takes a key."""
     if api.openapi_schema is None:
         found = get_openapi(
@@ -63,29 +63,29 @@ def _described(api: FastAPI) -> dict[str, Any]:
     return api.openapi_schema
 
 
-def stand(parts: Parts, transport: str) -> FastAPI:
+def build_transport_app(parts: HttpDependencies, transport: str) -> FastAPI:
     """What `memory serve` opens a port of its own for."""
     api = FastAPI(title="Agent Memory", version=__version__, openapi_url=None)
     if transport == "websocket":
-        api.include_router(websocket.router(parts, "/ws", "/"))
+        api.include_router(websocket.build_router(parts, "/ws", "/"))
     else:
-        api.include_router(streams.router(parts))
-    return _telling(api)
+        api.include_router(streams.build_router(parts))
+    return _add_error_handlers(api)
 
 
-def _telling(api: FastAPI) -> FastAPI:
+def _add_error_handlers(api: FastAPI) -> FastAPI:
     """With what an error becomes."""
-    api.add_exception_handler(AgentMemoryError, _failed)
-    api.add_exception_handler(RequestValidationError, _refused)
+    api.add_exception_handler(AgentMemoryError, _on_error)
+    api.add_exception_handler(RequestValidationError, _on_invalid_request)
     return api
 
 
-async def _failed(_request: Request, error: Exception) -> Response:
+async def _on_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)  # noqa: S101  # it is what the handler is for
-    return answers.json({"detail": _plain(str(error))}, wire.codes(error).http)
+    return answers.render_json({"detail": _plain(str(error))}, wire.codes(error).http)
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
+async def _on_invalid_request(_request: Request, error: Exception) -> Response:
     """Where and why, and never what was given: it may be a secret, or no text at all."""
     assert isinstance(error, RequestValidationError)  # noqa: S101
     found = [
@@ -96,7 +96,7 @@ async def _refused(_request: Request, error: Exception) -> Response:
         }
         for each in error.errors()
     ]
-    return answers.json({"detail": found}, 422)
+    return answers.render_json({"detail": found}, 422)
 
 
 def _plain(text: str) -> str:

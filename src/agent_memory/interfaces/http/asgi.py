@@ -10,7 +10,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-async def answer(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+async def send_json(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
     """A whole answer, in JSON."""
     fixed = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})

@@ -13,7 +13,7 @@ MAX_PATH = 512
 log = structlog.get_logger()
 
 
-class Audit:
+class AuditMiddleware:
     """Stands before an application, behind whoever has told it the caller."""
 
     def __init__(self, inner: Application, record: Callable[..., object] | None = None) -> None:

@@ -4,19 +4,19 @@ import asyncio
 from http import HTTPStatus
 
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
-from agent_memory.interfaces.http.refusals import Refused, refuse
+from agent_memory.interfaces.http.refusals import RequestRefused, refuse
 
 SECONDS = 120.0
 
 
-def too_large(most: int) -> Refused:
-    return Refused(
+def too_large(most: int) -> RequestRefused:
+    return RequestRefused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"the body is larger than {most:,} bytes (http.max_body_bytes): send less at once",
     )
 
 
-class Bodies:
+class BodyLimitMiddleware:
     """Stands before an application that reads them."""
 
     def __init__(self, inner: Application, *, most: int, seconds: float = SECONDS) -> None:
@@ -63,7 +63,9 @@ class _Body:
         except TimeoutError:
             slow = f"the body has not come within {self._seconds:g} seconds"
             close = (b"connection", b"close")
-            return await self._end(Refused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0)
+            return await self._end(
+                RequestRefused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0
+            )
         self._more = message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self._most:
@@ -75,7 +77,7 @@ class _Body:
             self._answering = True
             await self._send(message)
 
-    async def _end(self, refused: Refused, unread: int | None) -> Message:
+    async def _end(self, refused: RequestRefused, unread: int | None) -> Message:
         self._over = True
         if not self._answering:
             await refuse(refused, self._scope, self._receive, self._send, unread)

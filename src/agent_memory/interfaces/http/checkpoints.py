@@ -11,7 +11,7 @@ from agent_memory.features.checkpoints.model.graphs import (
     ThreadId,
 )
 from agent_memory.interfaces.http import answers
-from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import (
     CheckpointAnswer,
     CheckpointIds,
@@ -24,15 +24,15 @@ from agent_memory.kernel.errors import InvalidInput
 Thread = Annotated[str | None, Query(max_length=MAX_ID_CHARS)]
 
 
-def router(parts: Parts) -> APIRouter:
+def build_router(parts: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/checkpoints", tags=["checkpoints"])
     run, graphs = parts.bridge.run, parts.graphs
 
     @routes.get("/", summary="List checkpoints", response_model=Items[CheckpointAnswer])
     async def listed(thread_id: Thread = None, limit: Limit = 50, offset: Offset = 0) -> Response:
         thread = None if thread_id is None else ThreadId(thread_id)
-        found = await run(lambda: graphs.listed(thread, limit=limit, offset=offset))
-        return answers.page(found, _shown)
+        found = await run(lambda: graphs.list_infos(thread, limit=limit, offset=offset))
+        return answers.render_page(found, _checkpoint_json)
 
     @routes.post(
         "/batch-delete/",
@@ -50,12 +50,12 @@ def router(parts: Parts) -> APIRouter:
             graphs.delete_checkpoints(names)
 
         await run(remove)
-        return answers.nothing()
+        return answers.render_empty()
 
     return routes
 
 
-def _shown(info: CheckpointInfo) -> dict[str, Any]:
+def _checkpoint_json(info: CheckpointInfo) -> dict[str, Any]:
     return {
         "thread_id": info.place.thread_id,
         "checkpoint_ns": info.place.checkpoint_ns,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 RETRY_SECONDS = 5
 
 
-class Seats:
+class ConnectionLimit:
     """Used on one event loop."""
 
     def __init__(self, transport: str, limit: int) -> None:
@@ -22,7 +22,7 @@ class Seats:
         )
 
     @contextmanager
-    def taken(self) -> Iterator[bool]:
+    def acquire(self) -> Iterator[bool]:
         """Whether there was a seat left; it is free again afterwards."""
         if self._taken >= self._limit:
             yield False

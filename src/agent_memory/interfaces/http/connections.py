@@ -29,7 +29,7 @@ class Bounds:
     stalled_seconds: float = 30.0
 
 
-def bounds(streams: int) -> Bounds:
+def build_bounds(streams: int) -> Bounds:
     """With room for so many of each kind of stream, and for those who only ask."""
     return Bounds(connections=max(Bounds().connections, 4 * streams))
 
@@ -60,7 +60,7 @@ class Stall:
             self._transport.abort()
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     def __init__(self, bounds: Bounds, **given: Any) -> None:
         super().__init__(**given)
         self._bounds = bounds
@@ -87,14 +87,14 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     @property
-    def known(self) -> bool:
+    def is_authenticated(self) -> bool:
         """Whether one of its requests was let in with a key, or over a socket of the owner's."""
         if self.scope is not None:  # before the first request
             self._known = self._known or bool(self.scope.get("state", {}).get("caller"))
         return self._known
 
     def on_message_begin(self) -> None:
-        self._known = self.known  # what was known of the last request is gone with it
+        self._known = self.is_authenticated  # what was known of the last request is gone with it
         super().on_message_begin()
 
     def _finds_room(self) -> bool:
@@ -107,7 +107,7 @@ class Connection(HttpToolsProtocol):
         unknown = [
             each
             for each in open_ones
-            if isinstance(each, Connection) and each is not self and not each.known
+            if isinstance(each, HttpConnection) and each is not self and not each.is_authenticated
         ]
         if not unknown:
             return False
@@ -182,11 +182,11 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]
             self.transport.abort()  # in the middle of another answer there is nothing to say
             return
-        self.transport.write(whole_answer(status, detail))
+        self.transport.write(build_response(status, detail))
         self.transport.close()
 
 
-def whole_answer(status: bytes, detail: bytes) -> bytes:
+def build_response(status: bytes, detail: bytes) -> bytes:
     body = b'{"detail": "%s"}' % detail
     return (
         b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
@@ -194,7 +194,7 @@ def whole_answer(status: bytes, detail: bytes) -> bytes:
     )
 
 
-def upgraded(bounds: Bounds, **given: Any) -> asyncio.Protocol:
+def build_websocket(bounds: Bounds, **given: Any) -> asyncio.Protocol:
     """What a connection becomes that asks for WebSocket. Loaded then: it takes 30 ms."""
     from agent_memory.interfaces.http.upgraded import WebSocketConnection  # noqa: PLC0415
 

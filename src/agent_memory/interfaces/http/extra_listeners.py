@@ -9,7 +9,7 @@ import structlog
 from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ListenFailed
 
 REFUSAL = "refused without TLS; set http.tls_cert and http.tls_key, or use `localhost`"
@@ -17,7 +17,7 @@ REFUSAL = "refused without TLS; set http.tls_cert and http.tls_key, or use `loca
 log = structlog.get_logger()
 
 
-class Stands:
+class ExtraListeners:
     """Built on the event loop that serves them; `serve` is called in threads. With TLS where the
     daemon's own port has it."""
 
@@ -27,7 +27,7 @@ class Stands:
         self._made = made
         self._tls = tls
         self._loop = asyncio.get_running_loop()
-        self._wanted: set[Halt] = set()
+        self._wanted: set[CancelToken] = set()
         self._ended = False
 
     def serve(
@@ -35,16 +35,16 @@ class Stands:
         application: Application,
         where: tuple[str, int],
         told: Callable[[list[str]], None],
-        until: Halt,
+        until: CancelToken,
     ) -> None:
         """Listen until it is set, or `end`. Raises ListenFailed and ConfigError."""
         host, port = where
         tls = self._tls()
         refusal = REFUSAL if tls is None else None
-        sockets = listening.bind(listening.hosts("--host", host, refusal=refusal), port)
+        sockets = listening.bind(listening.resolve_hosts("--host", host, refusal=refusal), port)
         failures: list[BaseException | None] = []
 
-        def ended(reason: BaseException | None) -> None:
+        def on_end(reason: BaseException | None) -> None:
             failures.append(reason)
             log.error("stand.ended", exc_info=reason)
             until.set()
@@ -54,12 +54,12 @@ class Stands:
             if self._ended:
                 until.set()
             server = self._made()
-            server.start(application, sockets, ended, tls)
+            server.start(application, sockets, on_end, tls)
             return server
 
         server = asyncio.run_coroutine_threadsafe(start(), self._loop).result()
         try:
-            shown = [listening.shown(*each.getsockname()[:2]) for each in sockets]
+            shown = [listening.format_address(*each.getsockname()[:2]) for each in sockets]
             scheme = "http" if tls is None else "https"
             told([f"{scheme}://{address}" for address in shown])
             until.wait()

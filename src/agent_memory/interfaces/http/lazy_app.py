@@ -4,14 +4,14 @@ commands talk to never pays for it."""
 import asyncio
 from collections.abc import Callable, Mapping
 
-from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, answer
+from agent_memory.interfaces.http.asgi import Application, Receive, Scope, Send, send_json
 from agent_memory.kernel.status import StoreHealth
 
 HEALTHY = b'{"status": "ok"}'
 FAILING = b'{"status": "failing", "store": "%s"}'
 
 
-class Deferred:
+class LazyApp:
     """Answers `GET /health` itself: the daemon answers, so it lives, and `health` says whether its
     store takes writes. `mounts` are applications by their paths, which need nothing of what is
     loaded here."""
@@ -32,10 +32,10 @@ class Deferred:
         if scope["type"] == "http" and scope["path"] == "/health":
             health = self._health()
             if health.writable:
-                await answer(send, 200, HEALTHY)
+                await send_json(send, 200, HEALTHY)
             else:  # why is for those with a key: a reason may name paths
                 state = b"read_only" if health.readable else b"unavailable"
-                await answer(send, 503, FAILING % state)
+                await send_json(send, 503, FAILING % state)
             return
         mounted = self._mounts.get(scope["path"])
         if mounted is not None:

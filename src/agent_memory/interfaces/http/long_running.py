@@ -18,11 +18,11 @@ log = structlog.get_logger()
 AT_ONCE = 4  # errands that run; the others wait for their turn
 _UNSENT = 100  # steps that wait to be sent; what is more is left out
 
-Done = Callable[[str, int, int], None]
-Work = Callable[[Done], Mapping[str, Any]]  # what is told when it is complete
+OnProgress = Callable[[str, int, int], None]
+Work = Callable[[OnProgress], Mapping[str, Any]]  # what is told when it is complete
 
 
-class Errands:
+class SseTaskRunner:
     """Used on one event loop."""
 
     def __init__(self, keepalive_seconds: float) -> None:
@@ -33,14 +33,14 @@ class Errands:
         self, operation: str, params: Mapping[str, Any], work: Work
     ) -> AsyncGenerator[bytes, None]:
         """The events of it. Closed before its end, it cancels the work."""
-        yield sse.json("start", {"operation": operation, "params": params})
+        yield sse.format_json_event("start", {"operation": operation, "params": params})
         while not await self._turn():
-            yield sse.json("progress", _progress("waiting", 0, 0))
+            yield sse.format_json_event("progress", _progress("waiting", 0, 0))
         # The turn is the thread's: one that has yet to notice that it is cancelled keeps it.
-        errand = _Errand(work, self._turns.release)
+        errand = _StreamedTask(work, self._turns.release)
         try:
             while not errand.over:
-                if not await sse.waited(errand.woken, self._keepalive):
+                if not await sse.wait_with_timeout(errand.woken, self._keepalive):
                     yield sse.KEEP_ALIVE
                 errand.woken.clear()
                 while errand.unsent:
@@ -57,7 +57,7 @@ class Errands:
         return True
 
 
-class _Errand:
+class _StreamedTask:
     def __init__(self, work: Work, release: Callable[[], None]) -> None:
         self._work = work
         self._release = release
@@ -79,7 +79,7 @@ class _Errand:
 
     def _run(self) -> None:
         try:
-            self._tell(sse.json("complete", self._work(self._done)), ended=True)
+            self._send(sse.format_json_event("complete", self._work(self._on_progress)), ended=True)
         except Cancelled as exc:
             log.info("stream.cancelled")
             self._fail(exc)
@@ -94,19 +94,21 @@ class _Errand:
 
     def _fail(self, error: AgentMemoryError) -> None:
         told = wire.error_json(error)
-        self._tell(
-            sse.json("error", told)
-            + sse.json("complete", {"success": False, "summary": told["message"], "error": told}),
+        self._send(
+            sse.format_json_event("error", told)
+            + sse.format_json_event(
+                "complete", {"success": False, "summary": told["message"], "error": told}
+            ),
             ended=True,
         )
 
-    def _done(self, phase: str, current: int, total: int) -> None:
+    def _on_progress(self, phase: str, current: int, total: int) -> None:
         if self._cancelled.is_set():
             raise Cancelled
         if len(self.unsent) < _UNSENT:
-            self._tell(sse.json("progress", _progress(phase, current, total)))
+            self._send(sse.format_json_event("progress", _progress(phase, current, total)))
 
-    def _tell(self, told: bytes, *, ended: bool = False) -> None:
+    def _send(self, told: bytes, *, ended: bool = False) -> None:
         def hand_over() -> None:
             self.unsent.append(told)
             self._ended = ended

@@ -12,12 +12,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from agent_memory.features.operations.services.metrics import Vitals
+from agent_memory.features.operations.services.metrics import Metrics
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import BUCKETS, Observer
 
 
-def router(bridge: Bridge, observer: Observer, vitals: Vitals) -> APIRouter:
+def build_router(bridge: Bridge, observer: Observer, vitals: Metrics) -> APIRouter:
     routes = APIRouter(tags=["status"])
     registry = CollectorRegistry()
     registry.register(_Collector(observer, vitals))
@@ -33,7 +33,7 @@ def router(bridge: Bridge, observer: Observer, vitals: Vitals) -> APIRouter:
 class _Collector(Collector):
     """Reads what was counted, when it is asked for."""
 
-    def __init__(self, observer: Observer, vitals: Vitals) -> None:
+    def __init__(self, observer: Observer, vitals: Metrics) -> None:
         self._observer = observer
         self._vitals = vitals
 
@@ -45,14 +45,16 @@ class _Collector(Collector):
         writable = GaugeMetricFamily(
             "agent_memory_store_writable", "1 if the store takes writes, 0 if it is failing"
         )
-        writable.add_metric([], int(self._vitals.writable()))
+        writable.add_metric([], int(self._vitals.is_writable()))
         yield writable
-        yield _gauges("queue_depth", "What has yet to be done", "queue", self._vitals.queues())
+        yield _gauges(
+            "queue_depth", "What has yet to be done", "queue", self._vitals.count_pending()
+        )
         yield _gauges("stored", "How much there is", "what", self._vitals.sizes())
         failures = CounterMetricFamily(
             "agent_memory_job_failures", "How often a job has failed", labels=["job"]
         )
-        for name, count in self._vitals.failed_jobs().items():
+        for name, count in self._vitals.count_job_failures().items():
             failures.add_metric([name], count)
         yield failures
 
@@ -65,7 +67,7 @@ class _Collector(Collector):
             "agent_memory_operation_seconds", "How long it took", labels=labels
         )
         bounds = [*(str(bound) for bound in BUCKETS), "+Inf"]
-        for operation, tally in self._observer.tallies().items():
+        for operation, tally in self._observer.snapshot().items():
             counts.add_metric(list(operation), tally.count)
             total, buckets = 0, []
             for bound, count in zip(bounds, tally.buckets, strict=True):

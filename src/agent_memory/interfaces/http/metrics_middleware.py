@@ -10,7 +10,7 @@ from agent_memory.kernel.tracing import Interface
 STREAMS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
 
 
-class Watched:
+class MetricsMiddleware:
     def __init__(self, application: Application, observer: Observer) -> None:
         self._application = application
         self._observer = observer
@@ -18,7 +18,7 @@ class Watched:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         status = 0
 
-        async def noted(message: Message) -> None:
+        async def send_noting_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -28,15 +28,15 @@ class Watched:
 
         began = time.perf_counter()
         try:
-            await self._application(scope, receive, noted)
+            await self._application(scope, receive, send_noting_status)
         finally:
             streams = scope["type"] == "websocket" or scope["path"].startswith(STREAMS)
-            self._observer.note(
+            self._observer.record(
                 Interface.STREAMING if streams else Interface.HTTP,
                 _operation(scope),
                 str(status) if status else "aborted",
                 time.perf_counter() - began,
-                tracing.of_parent(_header(scope, b"traceparent")),
+                tracing.parse_traceparent(_header(scope, b"traceparent")),
             )
 
 

@@ -28,37 +28,37 @@ Count = Annotated[int, Field(ge=0, le=limits.MAX_COUNT)]
 T = TypeVar("T")
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Something that is answered: its examples stand on the page."""
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """Something that is asked for: what is not known is refused, so that no typo goes unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
-    def given(self) -> dict[str, Any]:
+    def dump_set_fields(self) -> dict[str, Any]:
         """What was given, and nothing of what was not."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-def _changing(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+def _omit_defaults(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
     """What is left out stays as it is: a default would tell clients to send it."""
 
-    def described(schema: dict[str, Any]) -> None:
+    def edit_schema(schema: dict[str, Any]) -> None:
         schema["examples"] = [example]
         for field in schema["properties"].values():
             field.pop("default", None)
 
-    return described
+    return edit_schema
 
 
-class Items(Answer, Generic[T]):
+class Items(ResponseModel, Generic[T]):
     items: list[T]
     total: int
 
 
-class Ids(Given):
+class Ids(RequestModel):
     ids: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_IDS)]
 
     model_config = ConfigDict(
@@ -66,7 +66,7 @@ class Ids(Given):
     )
 
 
-class FactAnswer(Answer):
+class FactAnswer(ResponseModel):
     id: str
     scope: str
     agent_id: str | None
@@ -102,7 +102,7 @@ class FactAnswer(Answer):
     )
 
 
-class FactGiven(Given):
+class FactCreate(RequestModel):
     """A claim. The same value again confirms the fact, another one replaces it and is history."""
 
     scope: Name = facts.DEFAULT_SCOPE
@@ -121,17 +121,17 @@ class FactGiven(Given):
     )
 
 
-class FactChange(Given):
+class FactChange(RequestModel):
     value: Value = ""
     fact_type: Name = ""
     confidence: Share = 0.0
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_changing({"value": "make check test"})
+        extra="forbid", json_schema_extra=_omit_defaults({"value": "make check test"})
     )
 
 
-class FormerAnswer(Answer):
+class FormerAnswer(ResponseModel):
     value: str
     fact_type: str
     confidence: float
@@ -140,7 +140,7 @@ class FormerAnswer(Answer):
     held_until: str
 
 
-class EpisodeAnswer(Answer):
+class EpisodeAnswer(ResponseModel):
     id: str
     agent_id: str | None
     user_id: str | None
@@ -155,7 +155,7 @@ class EpisodeAnswer(Answer):
     session_id: str | None
 
 
-class EpisodeGiven(Given):
+class EpisodeCreate(RequestModel):
     agent_id: Annotated[str, Field(max_length=limits.NAME_CHARS)] = ""
     user_id: OptionalName = None
     session_id: OptionalName = None
@@ -182,17 +182,18 @@ class EpisodeGiven(Given):
     )
 
 
-class EpisodeChange(Given):
+class EpisodeChange(RequestModel):
     success: bool = True
     error_code: OptionalName = None
     summary: Text = ""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_changing({"success": False, "error_code": "timeout"})
+        extra="forbid",
+        json_schema_extra=_omit_defaults({"success": False, "error_code": "timeout"}),
     )
 
 
-class ProcedureAnswer(Answer):
+class ProcedureAnswer(ResponseModel):
     id: str
     agent_id: str | None
     name: str
@@ -207,7 +208,7 @@ class ProcedureAnswer(Answer):
     steps: list[str]
 
 
-class ProcedureGiven(Given):
+class ProcedureCreate(RequestModel):
     agent_id: Annotated[str, Field(max_length=limits.NAME_CHARS)] = ""
     name: Name
     description: Text = ""
@@ -230,7 +231,7 @@ class ProcedureGiven(Given):
     )
 
 
-class ProcedureChange(Given):
+class ProcedureChange(RequestModel):
     """`times_succeeded` and `times_failed` are set by whoever counts for itself."""
 
     name: Name = ""
@@ -239,10 +240,12 @@ class ProcedureChange(Given):
     times_succeeded: Count = 0
     times_failed: Count = 0
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_changing({"is_active": False}))
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra=_omit_defaults({"is_active": False})
+    )
 
 
-class UserAnswer(Answer):
+class UserAnswer(ResponseModel):
     id: str
     canonical_id: str
     display_name: str | None
@@ -253,7 +256,7 @@ class UserAnswer(Answer):
     created_at: str
 
 
-class UserGiven(Given):
+class UserCreate(RequestModel):
     canonical_id: Name
     display_name: OptionalName = None
     telegram_id: OptionalName = None
@@ -267,17 +270,17 @@ class UserGiven(Given):
     )
 
 
-class UserChange(Given):
+class UserChange(RequestModel):
     display_name: OptionalName = None
     telegram_id: OptionalName = None
     email: OptionalName = None
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_changing({"email": "ann@example.org"})
+        extra="forbid", json_schema_extra=_omit_defaults({"email": "ann@example.org"})
     )
 
 
-class CheckpointAnswer(Answer):
+class CheckpointAnswer(ResponseModel):
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
@@ -287,7 +290,7 @@ class CheckpointAnswer(Answer):
     blob_size: int
 
 
-class CheckpointIds(Given):
+class CheckpointIds(RequestModel):
     """At least one of both."""
 
     thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
@@ -298,7 +301,7 @@ class CheckpointIds(Given):
     )
 
 
-class SessionAnswer(Answer):
+class SessionAnswer(ResponseModel):
     session_id: str
     episode_id: str | None
     agent: str | None
@@ -311,5 +314,5 @@ class SessionAnswer(Answer):
     ended: bool
 
 
-class Problem(Answer):
+class Problem(ResponseModel):
     detail: Any

@@ -10,7 +10,7 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 SCHEMES = {"ws": "http", "wss": "https"}
 
 
-def host_of(header: bytes) -> str | None:
+def parse_host(header: bytes) -> str | None:
     """The name in a Host header, in lower case and without its port. None: it is none."""
     text = header.decode("latin-1").lower()
     if text.startswith("["):
@@ -23,12 +23,12 @@ def host_of(header: bytes) -> str | None:
     return name if name and (not port or port.isdecimal()) else None
 
 
-def asked(scheme: str, host: bytes) -> str:
+def build_origin(scheme: str, host: bytes) -> str:
     """The origin that a request was sent to."""
-    return normal(f"{SCHEMES.get(scheme, scheme)}://{host.decode('latin-1')}")
+    return normalize(f"{SCHEMES.get(scheme, scheme)}://{host.decode('latin-1')}")
 
 
-def normal(origin: str) -> str:
+def normalize(origin: str) -> str:
     """In lower case, without what goes without saying."""
     found = origin.strip().lower().removesuffix("/")
     scheme, _, rest = found.partition("://")

@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent_memory.features.index.model.documents import Kind
+from agent_memory.features.index.model.documents import DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
     MAX_QUERY_CHARS,
-    Mode,
     Query,
-    Scope,
+    SearchMode,
+    SearchScope,
 )
 from agent_memory.features.memories.model import memories
 from agent_memory.features.recall.services.recall import Recall
@@ -23,27 +23,27 @@ from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, Millis
 _NAME_CHARS = 300
 
 
-def domains(given: str) -> frozenset[str]:
+def parse_domains(given: str) -> frozenset[str]:
     """Those that a filter means; `all`, or nothing, is any. Raises InvalidInput."""
     if given in ("", "all"):
         return frozenset()
     return frozenset({given if given in (PROJECT, ORG) else memories.check_domain(given)})
 
 
-def namespace(given: str) -> str:
+def parse_namespace(given: str) -> str:
     """Nothing is any. Raises InvalidInput."""
     return memories.check_namespace(given) if given else ""
 
 
-class Question(BaseModel):
+class RecallRequest(BaseModel):
     """A query; empty, or `all`, lists the newest."""
 
     model_config = ConfigDict(extra="forbid")
 
     query: str = Field("", max_length=MAX_QUERY_CHARS, examples=["why PostgreSQL"])
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
-    mode: Mode = Mode.HYBRID
-    kinds: list[Kind] = Field([Kind.MEMORY], max_length=len(Kind))
+    mode: SearchMode = SearchMode.HYBRID
+    kinds: list[DocumentKind] = Field([DocumentKind.MEMORY], max_length=len(DocumentKind))
     namespace: str = Field("", max_length=_NAME_CHARS)
     domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
     project: str = Field("", max_length=_NAME_CHARS)
@@ -57,20 +57,20 @@ class Question(BaseModel):
     detail: Literal["minimal", "summary", "full"] = "summary"
     continuation_token: str = Field("", max_length=20)
 
-    def asked(self, recall: Recall) -> Query:
+    def to_query(self, recall: Recall) -> Query:
         """Raises InvalidInput."""
         return Query(
             text=self.query,
             mode=self.mode,
             limit=self.limit,
-            offset=wire.offset_in(self.continuation_token) if self.continuation_token else 0,
+            offset=wire.parse_offset(self.continuation_token) if self.continuation_token else 0,
             min_score=self.min_similarity,
-            scope=Scope(
+            scope=SearchScope(
                 kinds=frozenset(self.kinds),
                 project=self.project,
                 session=self.session_id,
-                namespace=namespace(self.namespace),
-                domains=domains(self.domain),
+                namespace=parse_namespace(self.namespace),
+                domains=parse_domains(self.domain),
                 spec=self.spec,
                 archived=self.include_archived,
                 tags=frozenset(self.tags),
@@ -81,29 +81,29 @@ class Question(BaseModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StreamedRecall:
     """An answer: each result, and what is told once all were."""
 
     results: list[dict[str, Any]]
     summary: dict[str, Any]
 
 
-def parsed(given: dict[str, Any]) -> Question:
+def parse_request(given: dict[str, Any]) -> RecallRequest:
     """Raises InvalidInput with what is wrong, and where."""
     try:
-        return Question.model_validate(given)
+        return RecallRequest.model_validate(given)
     except ValidationError as exc:
         first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidInput(f"{where}: {first['msg']}") from None
 
 
-def found(question: Question, recall: Recall) -> Found:
-    answer = recall.search(question.asked(recall))
+def run_recall(question: RecallRequest, recall: Recall) -> StreamedRecall:
+    answer = recall.search(question.to_query(recall))
     told = wire.answer_json(answer, question.detail)
     results = told.pop("results")
     count = len(results)
-    return Found(
+    return StreamedRecall(
         results=[{"memory": each, "score": each["score"]} for each in results],
         summary={
             "success": True,

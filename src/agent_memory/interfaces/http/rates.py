@@ -5,7 +5,7 @@ from collections.abc import Callable
 SWEEP_AT = 1024
 
 
-class Buckets:
+class TokenBuckets:
     """One for each name: `burst` tokens, and `rate` more a second. Without either, no limit."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float]) -> None:

@@ -5,21 +5,23 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from agent_memory.features.index.model import queries
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import Mode, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.services.timeline import MAX_EVENTS
-from agent_memory.features.memories.model.projects import NOWHERE, Place
+from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
 from agent_memory.interfaces import knowledge_json, wire
 from agent_memory.interfaces.http import answers, questions
 from agent_memory.interfaces.http.answers import MISSING
-from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
 
 Object = dict[str, Any]
-NO_PLACE = Place(domain=Domain("user"), home=NOWHERE)  # a program on a port is in no folder
+NO_LOCATION = MemoryLocation(
+    domain=Domain("user"), home=NOWHERE
+)  # a program on a port is in no folder
 EventLimit = Annotated[int, Query(ge=0, le=MAX_EVENTS, description="0 is the default, 50.")]
 Time = Annotated[int, Query(ge=0, le=MAX_MILLIS, description="Unix milliseconds.")]
 Token = Annotated[str | None, Query(max_length=512, description="From the page before.")]
@@ -28,7 +30,7 @@ Word = Annotated[str, Query(max_length=256)]
 Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
 
-def router(parts: Parts) -> APIRouter:
+def build_router(parts: HttpDependencies) -> APIRouter:
     routes = APIRouter()
     _events(routes, parts)
     _contents(routes, parts)
@@ -36,7 +38,7 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _events(routes: APIRouter, parts: Parts) -> None:
+def _events(routes: APIRouter, parts: HttpDependencies) -> None:
     run = parts.bridge.run
 
     @routes.get("/events/", summary="Events by time", tags=["events"], response_model=Object)
@@ -46,13 +48,13 @@ def _events(routes: APIRouter, parts: Parts) -> None:
         limit: EventLimit = 0,
         continuation_token: Token = None,
     ) -> Response:
-        after = None if continuation_token is None else wire.token_in(continuation_token)
+        after = None if continuation_token is None else wire.parse_token(continuation_token)
 
         def read() -> Response:
             page = parts.timeline.events(
                 from_timestamp_ms, to_timestamp_ms, limit=limit, after=after
             )
-            return answers.json(wire.page_json(page))
+            return answers.render_json(wire.page_json(page))
 
         return await run(read)
 
@@ -65,7 +67,7 @@ def _events(routes: APIRouter, parts: Parts) -> None:
     )
     async def event(event_id: str) -> Response:
         found = await run(lambda: parts.timeline.event(event_id))
-        return answers.json(wire.event_json(found))
+        return answers.render_json(wire.event_json(found))
 
     @routes.get(
         "/sessions/",
@@ -75,7 +77,7 @@ def _events(routes: APIRouter, parts: Parts) -> None:
     )
     async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
         found = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
-        return answers.page(found, knowledge_json.session_json)
+        return answers.render_page(found, knowledge_json.session_json)
 
     @routes.get(
         "/sessions/{session_id:path}/events/",
@@ -86,16 +88,16 @@ def _events(routes: APIRouter, parts: Parts) -> None:
     async def of_session(
         session_id: str, limit: EventLimit = 0, continuation_token: Token = None
     ) -> Response:
-        after = None if continuation_token is None else wire.token_in(continuation_token)
+        after = None if continuation_token is None else wire.parse_token(continuation_token)
 
         def read() -> Response:
             page = parts.timeline.of_session(session_id, limit=limit, after=after)
-            return answers.json(wire.page_json(page))
+            return answers.render_json(wire.page_json(page))
 
         return await run(read)
 
 
-def _contents(routes: APIRouter, parts: Parts) -> None:
+def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
     run, contents = parts.bridge.run, parts.contents
 
     @routes.get(
@@ -103,7 +105,7 @@ def _contents(routes: APIRouter, parts: Parts) -> None:
     )
     async def roots() -> Response:
         nodes = await run(contents.roots)
-        return answers.json({"nodes": [wire.node_json(node) for node in nodes]})
+        return answers.render_json({"nodes": [wire.node_json(node) for node in nodes]})
 
     @routes.get(
         "/toc/{node_id}/",
@@ -122,7 +124,7 @@ def _contents(routes: APIRouter, parts: Parts) -> None:
             if found is None:
                 raise NotFound(f"there is no node {node_id!r}, or not in this version")
             shown = wire.node_json(found) if version is None else wire.version_json(found)
-            return answers.json(shown)
+            return answers.render_json(shown)
 
         return await run(read)
 
@@ -139,7 +141,7 @@ def _contents(routes: APIRouter, parts: Parts) -> None:
     ) -> Response:
         found = await run(lambda: contents.children(node_id, limit=limit, offset=offset))
         nodes = [wire.node_json(node) for node in found.nodes]
-        return answers.json({"children": nodes, "next_offset": found.next})
+        return answers.render_json({"children": nodes, "next_offset": found.next})
 
     @routes.get(
         "/grips/{grip_id}/",
@@ -158,10 +160,10 @@ def _contents(routes: APIRouter, parts: Parts) -> None:
         )
         if found.grip is None:
             raise NotFound(f"there is no grip {grip_id!r}")
-        return answers.json(wire.expansion_json(found))
+        return answers.render_json(wire.expansion_json(found))
 
 
-def _search(routes: APIRouter, parts: Parts) -> None:
+def _search(routes: APIRouter, parts: HttpDependencies) -> None:
     run = parts.bridge.run
 
     @routes.get(
@@ -169,8 +171,8 @@ def _search(routes: APIRouter, parts: Parts) -> None:
     )
     async def search(
         query: Annotated[str, Query(max_length=queries.MAX_QUERY_CHARS)] = "",
-        kinds: Annotated[list[Kind], Query(max_length=10)] = [],  # noqa: B006  # FastAPI's own
-        mode: Mode = Mode.HYBRID,
+        kinds: Annotated[list[DocumentKind], Query(max_length=10)] = [],  # noqa: B006  # FastAPI's own
+        mode: SearchMode = SearchMode.HYBRID,
         limit: Annotated[int, Query(ge=0, le=queries.MAX_LIMIT)] = 0,
         offset: Annotated[int, Query(ge=0, le=queries.MAX_OFFSET)] = 0,
         project: Word = "",
@@ -190,20 +192,20 @@ def _search(routes: APIRouter, parts: Parts) -> None:
             limit=limit,
             offset=offset,
             min_score=min_score,
-            scope=Scope(
+            scope=SearchScope(
                 kinds=frozenset(kinds),
                 project=project,
                 session=session_id,
                 agent=agent,
-                namespace=questions.namespace(namespace),
-                domains=questions.domains(domain),
+                namespace=questions.parse_namespace(namespace),
+                domains=questions.parse_domains(domain),
                 tags=frozenset(tags),
                 since=Millis(from_timestamp_ms),
                 until=Millis(to_timestamp_ms),
             ),
         )
         answer = await run(lambda: parts.recall.search(asked))
-        return answers.json(wire.answer_json(answer, detail))
+        return answers.render_json(wire.answer_json(answer, detail))
 
     @routes.get(
         "/memories/", summary="Memories, the newest first", tags=["memories"], response_model=Object
@@ -220,15 +222,15 @@ def _search(routes: APIRouter, parts: Parts) -> None:
             text="",
             limit=limit,
             offset=offset,
-            scope=Scope(
-                kinds=frozenset({Kind.MEMORY}),
-                namespace=questions.namespace(namespace),
-                domains=questions.domains(domain),
+            scope=SearchScope(
+                kinds=frozenset({DocumentKind.MEMORY}),
+                namespace=questions.parse_namespace(namespace),
+                domains=questions.parse_domains(domain),
                 tags=frozenset(tags),
             ),
         )
         answer = await run(lambda: parts.recall.search(asked))
-        return answers.json(wire.answer_json(answer, detail))
+        return answers.render_json(wire.answer_json(answer, detail))
 
     @routes.get(
         "/memories/{namespace}/{name}/",
@@ -239,5 +241,5 @@ def _search(routes: APIRouter, parts: Parts) -> None:
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        found = await run(lambda: parts.curation.show(uri, NO_PLACE))
-        return answers.json(wire.shown_json(found))
+        found = await run(lambda: parts.curation.show(uri, NO_LOCATION))
+        return answers.render_json(wire.memory_details_json(found))

@@ -4,7 +4,7 @@ import asyncio
 import json
 from http import HTTPStatus
 
-from agent_memory.interfaces.http.asgi import Receive, Scope, Send, answer
+from agent_memory.interfaces.http.asgi import Receive, Scope, Send, send_json
 
 SMALL_BYTES = 64 << 10
 LINGER_BYTES = 64 << 20
@@ -12,7 +12,7 @@ LINGER_SECONDS = 1.0
 POLICY_VIOLATION = 1008
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """This request goes no further."""
 
     def __init__(self, status: HTTPStatus, detail: str, *headers: tuple[bytes, bytes]) -> None:
@@ -27,18 +27,20 @@ class Refused(Exception):
 
 
 async def refuse(
-    refused: Refused, scope: Scope, receive: Receive, send: Send, unread: int | None
+    refused: RequestRefused, scope: Scope, receive: Receive, send: Send, unread: int | None
 ) -> None:
     """`unread`: how much of a body may still come; None: nobody knows."""
     if scope["type"] == "websocket":
         await _refuse_websocket(refused, scope, receive, send)
     elif unread is not None and unread <= SMALL_BYTES:
-        await answer(send, refused.status, refused.body, *refused.headers)
+        await send_json(send, refused.status, refused.body, *refused.headers)
     else:
         await _hang_up(refused, receive, send)
 
 
-async def _refuse_websocket(refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse_websocket(
+    refused: RequestRefused, scope: Scope, receive: Receive, send: Send
+) -> None:
     await receive()  # the request to connect
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": POLICY_VIOLATION})
@@ -49,7 +51,7 @@ async def _refuse_websocket(refused: Refused, scope: Scope, receive: Receive, se
     await send({"type": "websocket.http.response.body", "body": refused.body})
 
 
-async def _hang_up(refused: Refused, receive: Receive, send: Send) -> None:
+async def _hang_up(refused: RequestRefused, receive: Receive, send: Send) -> None:
     """The answer, and then the end of the connection.
 
     Closing it while the client still writes would take the answer back from it, so that is thrown

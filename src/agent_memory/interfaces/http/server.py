@@ -12,7 +12,7 @@ from typing import cast
 import uvicorn
 
 from agent_memory.interfaces.http.asgi import Application
-from agent_memory.interfaces.http.connections import Bounds, Connection, upgraded
+from agent_memory.interfaces.http.connections import Bounds, HttpConnection, build_websocket
 
 STOP_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 10
@@ -26,7 +26,7 @@ class HttpServer:
     def __init__(self, *, ping_seconds: float = 30.0, bounds: Bounds | None = None) -> None:
         self._ping_seconds = ping_seconds
         self._bounds = bounds or Bounds()
-        self._serving: list[tuple[_Server, asyncio.Task[None]]] = []
+        self._serving: list[tuple[_UvicornServer, asyncio.Task[None]]] = []
 
     def start(
         self,
@@ -36,14 +36,14 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`on_end` is told if serving ends before `stop`, and why."""
-        server = _Server(self._config(application, tls))
+        server = _UvicornServer(self._config(application, tls))
 
-        def ended(task: asyncio.Task[None]) -> None:
+        def on_task_done(task: asyncio.Task[None]) -> None:
             if not server.should_exit:
                 on_end(None if task.cancelled() else task.exception())
 
         task = asyncio.create_task(server.serve(sockets))
-        task.add_done_callback(ended)
+        task.add_done_callback(on_task_done)
         self._serving.append((server, task))
 
     async def stop(self) -> None:
@@ -59,8 +59,8 @@ class HttpServer:
             application,
             interface="asgi3",
             lifespan="off",
-            http=_made_by(partial(Connection, self._bounds)),
-            ws=_made_by(partial(upgraded, self._bounds)),
+            http=_cast_to_class(partial(HttpConnection, self._bounds)),
+            ws=_cast_to_class(partial(build_websocket, self._bounds)),
             ws_max_size=MAX_WS_MESSAGE_BYTES,
             ws_ping_interval=self._ping_seconds,
             ws_ping_timeout=PONG_SECONDS,
@@ -77,12 +77,12 @@ class HttpServer:
         )
 
 
-def _made_by(call: Callable[..., asyncio.Protocol]) -> type[asyncio.Protocol]:
+def _cast_to_class(call: Callable[..., asyncio.Protocol]) -> type[asyncio.Protocol]:
     """uvicorn asks for a class, and only ever calls it."""
     return cast("type[asyncio.Protocol]", call)
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn without its ten ticks a second: an idle daemon sleeps."""
 
     def __init__(self, config: uvicorn.Config) -> None:

@@ -9,8 +9,8 @@ import msgspec
 import structlog
 from starlette.responses import Response
 
-from agent_memory.interfaces.http.asgi import Receive, Scope, Send, answer
-from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS, Seats
+from agent_memory.interfaces.http.asgi import Receive, Scope, Send, send_json
+from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS, ConnectionLimit
 
 log = structlog.get_logger()
 
@@ -23,41 +23,41 @@ _HEADERS = [
 ]
 
 
-def text(event: str, data: str, token: str = "") -> bytes:
+def format_event(event: str, data: str, token: str = "") -> bytes:
     """`data` is JSON, and so one line."""
     name = f"id: {token}\n" if token else ""
     return f"{name}event: {event}\ndata: {data}\n\n".encode()
 
 
-def json(event: str, data: Mapping[str, Any], token: str = "") -> bytes:
-    return text(event, msgspec.json.encode(data).decode(), token)
+def format_json_event(event: str, data: Mapping[str, Any], token: str = "") -> bytes:
+    return format_event(event, msgspec.json.encode(data).decode(), token)
 
 
-class Seated(Response):
+class LimitedResponse(Response):
     """An answer that takes its time, and a seat. It ends when its client goes away."""
 
-    def __init__(self, seats: Seats) -> None:
+    def __init__(self, seats: ConnectionLimit) -> None:
         super().__init__()
         self._seats = seats
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        with self._seats.taken() as seated:
+        with self._seats.acquire() as seated:
             if seated:
-                await first_of(self._answer(send), _left(receive))
+                await run_until_first(self._answer(send), _wait_for_disconnect(receive))
                 return
         body = msgspec.json.encode({"detail": self._seats.refusal})
-        await answer(send, 503, body, (b"retry-after", b"%d" % RETRY_SECONDS))
+        await send_json(send, 503, body, (b"retry-after", b"%d" % RETRY_SECONDS))
 
     async def _answer(self, send: Send) -> None:
         raise NotImplementedError
 
 
-class Later(Seated):
+class LongPollResponse(LimitedResponse):
     """JSON, once it is known."""
 
     media_type = "application/json"
 
-    def __init__(self, seats: Seats, body: Coroutine[Any, Any, str]) -> None:
+    def __init__(self, seats: ConnectionLimit, body: Coroutine[Any, Any, str]) -> None:
         super().__init__(seats)
         self._body = body
 
@@ -68,10 +68,10 @@ class Later(Seated):
             self._body.close()
 
     async def _answer(self, send: Send) -> None:
-        await answer(send, 200, (await self._body).encode())
+        await send_json(send, 200, (await self._body).encode())
 
 
-class EventStream(Seated):
+class EventStream(LimitedResponse):
     """Sends what it is given as it comes. Whoever goes away, or takes nothing for a while, is left:
     then `parts` is closed, wherever it stands."""
 
@@ -79,7 +79,7 @@ class EventStream(Seated):
 
     def __init__(
         self,
-        seats: Seats,
+        seats: ConnectionLimit,
         parts: AsyncGenerator[bytes, None],
         *,
         send_seconds: float = SEND_SECONDS,
@@ -103,7 +103,7 @@ class EventStream(Seated):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def first_of(*ways: Coroutine[Any, Any, object]) -> None:
+async def run_until_first(*ways: Coroutine[Any, Any, object]) -> None:
     """Until one of them ends; the others are cancelled, and have ended too."""
     tasks = [asyncio.ensure_future(each) for each in ways]
     try:
@@ -117,12 +117,12 @@ async def first_of(*ways: Coroutine[Any, Any, object]) -> None:
         task.result()
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def waited(woken: asyncio.Event, seconds: float) -> bool:
+async def wait_with_timeout(woken: asyncio.Event, seconds: float) -> bool:
     """Whether it was woken in time."""
     try:
         async with asyncio.timeout(seconds):

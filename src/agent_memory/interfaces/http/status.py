@@ -10,7 +10,7 @@ from agent_memory.interfaces.bridge import Bridge
 from agent_memory.kernel.status import DaemonStatus
 
 
-def router(bridge: Bridge, told: Callable[[], DaemonStatus]) -> APIRouter:
+def build_router(bridge: Bridge, told: Callable[[], DaemonStatus]) -> APIRouter:
     routes = APIRouter(tags=["status"])
 
     @routes.get("/status/", summary="The daemon and its store")

@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.features.memories.services.sync import Wanted
-from agent_memory.features.streaming.services.change_feed import Change, Follower, Happening
+from agent_memory.features.memories.services.sync import SyncOptions
+from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import following, questions, sse
-from agent_memory.interfaces.http.dependencies import Parts
-from agent_memory.interfaces.http.long_running import Done, Errands
-from agent_memory.interfaces.http.questions import Question
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.long_running import OnProgress, SseTaskRunner
+from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
 
@@ -55,27 +55,27 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-def router(parts: Parts) -> APIRouter:
+def build_router(parts: HttpDependencies) -> APIRouter:
     routes = APIRouter(tags=["streams"], prefix="/stream")
     keepalive = float(parts.streaming.sse_keepalive_seconds)
-    errands = Errands(keepalive)
+    errands = SseTaskRunner(keepalive)
     caller = Caller(folder="", environ=parts.environ)
 
     def stream(events: AsyncGenerator[bytes, None]) -> sse.EventStream:
-        return sse.EventStream(parts.sse, events)
+        return sse.EventStream(parts.sse_limit, events)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def consolidate(request: ConsolidateRequest) -> Response:
         """Merge memories that say the same: progress while it runs, and the plan."""
 
-        def work(done: Done) -> Mapping[str, Any]:
+        def work(done: OnProgress) -> Mapping[str, Any]:
             chosen = None
             if request.domain != "all":
-                chosen = [parts.workplaces.domain(request.domain, caller)]
+                chosen = [parts.project_resolver.resolve_domain(request.domain, caller)]
             plan = parts.consolidation.plan(chosen, full=request.full, done=done)
             applied = not request.dry_run and not plan.empty
             if applied:
-                here = parts.workplaces.place(USER, caller)
+                here = parts.project_resolver.resolve(USER, caller)
                 missed = parts.consolidation.apply(plan, here, done)
                 plan = replace(plan, skipped=(*plan.skipped, *missed))
             what = "merged" if applied else "to merge"
@@ -92,14 +92,16 @@ def router(parts: Parts) -> APIRouter:
     async def sync(request: SyncRequest) -> Response:
         """Make store, git notes and remote the same: progress while it runs, and what was done."""
 
-        def work(done: Done) -> Mapping[str, Any]:
-            wanted = Wanted(
+        def work(done: OnProgress) -> Mapping[str, Any]:
+            wanted = SyncOptions(
                 fetch=request.fetch or request.remote,
                 push=request.push or request.remote,
                 force=request.force,
             )
-            outcomes = parts.sharing.share(request.domain, wanted, caller, parts.remote, done)
-            result = wire.shared_json(outcomes)
+            outcomes = parts.sharing.sync_domains(
+                request.domain, wanted, caller, parts.remote, done
+            )
+            result = wire.sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
             return {
                 "success": result["success"],
@@ -110,23 +112,23 @@ def router(parts: Parts) -> APIRouter:
         return stream(errands.run("sync", request.model_dump(), work))
 
     @routes.post("/recall", status_code=200, responses=_STREAM, response_class=sse.EventStream)
-    async def recall(request: Question) -> Response:
+    async def recall(request: RecallRequest) -> Response:
         """What answers a question, best first."""
 
         async def events() -> AsyncGenerator[bytes, None]:
             params = request.model_dump(mode="json", exclude_defaults=True)
-            yield sse.json("start", {"operation": "recall", "params": params})
+            yield sse.format_json_event("start", {"operation": "recall", "params": params})
             try:
-                found = await parts.bridge.run(lambda: questions.found(request, parts.recall))
+                found = await parts.bridge.run(lambda: questions.run_recall(request, parts.recall))
             except AgentMemoryError as exc:
                 told = wire.error_json(exc)
-                yield sse.json("error", told)
+                yield sse.format_json_event("error", told)
                 ended = {"success": False, "summary": told["message"], "error": told}
-                yield sse.json("complete", ended)
+                yield sse.format_json_event("complete", ended)
                 return
             for each in found.results:
-                yield sse.json("result", each)
-            yield sse.json("complete", found.summary)
+                yield sse.format_json_event("result", each)
+            yield sse.format_json_event("complete", found.summary)
 
         return stream(events())
 
@@ -158,12 +160,12 @@ def router(parts: Parts) -> APIRouter:
     ) -> Response:
         """Events as they are recorded. A client that was away goes on where it was: it sends the id
         of the last event it has, as Last-Event-ID or as `since`."""
-        wanted = Happening(session_id=session_id, project=project)
+        wanted = EventFilter(session_id=session_id, project=project)
         given = last_event_id or since
-        after = None if not given else await parts.bridge.run(lambda: _checked(parts, given))
+        after = None if not given else await parts.bridge.run(lambda: _parse_token(parts, given))
         if timeout is not None or "application/json" in accept:
             seconds = DEFAULT_TIMEOUT if timeout is None else timeout
-            return sse.Later(parts.sse, _long_poll(parts, wanted, after, seconds))
+            return sse.LongPollResponse(parts.sse_limit, _long_poll(parts, wanted, after, seconds))
         params = {"session_id": session_id, "project": project}
         shown = {name: value for name, value in params.items() if value}
         return stream(_tail(parts, wanted, after, shown, keepalive))
@@ -171,21 +173,21 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _checked(parts: Parts, token: str) -> int:
+def _parse_token(parts: HttpDependencies, token: str) -> int:
     """The place that a token means. Raises where the stream cannot go on from it."""
     if not (token.isascii() and token.isdecimal()) or int(token) > parts.changes.watermark():
         raise InvalidInput(
             "that is no id of an event of this stream: pass it on unchanged, or leave it out"
         )
-    if not parts.changes.kept(int(token)):
+    if not parts.changes.has_all_after(int(token)):
         raise HTTPException(410, _GONE)
     return int(token)
 
 
-class _Following:
+class _EventFollower:
     """A follower on the event loop."""
 
-    def __init__(self, parts: Parts, wanted: Happening) -> None:
+    def __init__(self, parts: HttpDependencies, wanted: EventFilter) -> None:
         self._parts = parts
         self._wanted = wanted
         self._loop = asyncio.get_running_loop()
@@ -203,42 +205,48 @@ class _Following:
             self._parts.changes.leave(self._follower)
             self._follower = None
 
-    async def kept(self, after: int) -> bool:
-        return await self._parts.bridge.run(lambda: self._parts.changes.kept(after))
+    async def has_all_after(self, after: int) -> bool:
+        return await self._parts.bridge.run(lambda: self._parts.changes.has_all_after(after))
 
-    async def since(self, after: int, up_to: int) -> tuple[list[Change], int]:
+    async def read_since(self, after: int, up_to: int) -> tuple[list[FeedItem], int]:
         changes = self._parts.changes
-        return await self._parts.bridge.run(lambda: changes.since(after, up_to, self._wanted))
+        return await self._parts.bridge.run(lambda: changes.read_since(after, up_to, self._wanted))
 
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self.woken.set)
 
 
 async def _tail(
-    parts: Parts, wanted: Happening, after: int | None, params: Mapping[str, str], keepalive: float
+    parts: HttpDependencies,
+    wanted: EventFilter,
+    after: int | None,
+    params: Mapping[str, str],
+    keepalive: float,
 ) -> AsyncGenerator[bytes, None]:
     """What was stored since, and then what comes. One that was too slow for what comes reads on
     from the store."""
-    mine = _Following(parts, wanted)
+    mine = _EventFollower(parts, wanted)
     try:
         follower = await mine.begin()
         reached = follower.start if after is None else after
-        yield sse.json("start", {"operation": "events", "params": params}, str(reached))
+        yield sse.format_json_event(
+            "start", {"operation": "events", "params": params}, str(reached)
+        )
         while True:
             while reached < follower.start:
-                if not await mine.kept(reached):
-                    yield sse.json("error", wire.error_json(InvalidInput(_GONE)))
+                if not await mine.has_all_after(reached):
+                    yield sse.format_json_event("error", wire.error_json(InvalidInput(_GONE)))
                     return
-                found, reached = await mine.since(reached, follower.start)
+                found, reached = await mine.read_since(reached, follower.start)
                 for each in found:
-                    yield sse.text("event", each.text, str(each.sequence))
-            if not await sse.waited(mine.woken, keepalive):
+                    yield sse.format_event("event", each.text, str(each.sequence))
+            if not await sse.wait_with_timeout(mine.woken, keepalive):
                 yield sse.KEEP_ALIVE
             mine.woken.clear()
             for each in follower.take():
                 if each.sequence > reached:  # one that came back may be ahead of the feed
                     reached = each.sequence
-                    yield sse.text("event", each.text, str(reached))
+                    yield sse.format_event("event", each.text, str(reached))
             if follower.dropped:
                 follower = await mine.begin()
     except StorageClosed:
@@ -247,9 +255,11 @@ async def _tail(
         mine.end()
 
 
-async def _long_poll(parts: Parts, wanted: Happening, after: int | None, seconds: float) -> str:
+async def _long_poll(
+    parts: HttpDependencies, wanted: EventFilter, after: int | None, seconds: float
+) -> str:
     """At once where there is something, else when there is, or when the time is over."""
-    mine = _Following(parts, wanted)
+    mine = _EventFollower(parts, wanted)
     deadline = asyncio.get_running_loop().time() + seconds
     events: list[str] = []
     reached = after
@@ -257,9 +267,13 @@ async def _long_poll(parts: Parts, wanted: Happening, after: int | None, seconds
         follower = await mine.begin()
         reached = follower.start if after is None else after
         while True:
-            events, reached = await _stored(parts, mine, reached)
+            events, reached = await _read_stored(parts, mine, reached)
             left = deadline - asyncio.get_running_loop().time()
-            if events or follower.dropped or not await sse.waited(mine.woken, max(0.0, left)):
+            if (
+                events
+                or follower.dropped
+                or not await sse.wait_with_timeout(mine.woken, max(0.0, left))
+            ):
                 break
             mine.woken.clear()
     except StorageClosed:
@@ -269,13 +283,15 @@ async def _long_poll(parts: Parts, wanted: Happening, after: int | None, seconds
     return f'{{"events":[{",".join(events)}],"next":"{"" if reached is None else reached}"}}'
 
 
-async def _stored(parts: Parts, mine: _Following, after: int) -> tuple[list[str], int]:
+async def _read_stored(
+    parts: HttpDependencies, mine: _EventFollower, after: int
+) -> tuple[list[str], int]:
     """What there is, as much as fits an answer."""
     newest = await parts.bridge.run(parts.changes.watermark)
     events: list[str] = []
     chars = 0
     while after < newest and chars < _ANSWER_CHARS and len(events) < _ANSWER_EVENTS:
-        found, after = await mine.since(after, newest)
+        found, after = await mine.read_since(after, newest)
         events += [each.text for each in found]
         chars += sum(len(each.text) for each in found)
     return events, after

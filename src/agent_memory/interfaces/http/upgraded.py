@@ -4,7 +4,7 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from agent_memory.interfaces.http.connections import Bounds, Stall, whole_answer
+from agent_memory.interfaces.http.connections import Bounds, Stall, build_response
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
@@ -18,7 +18,7 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
         if not self.handshake_initiated and not self.transport.is_closing():
             # The whole request was in there. What uvicorn cannot make out it would wait for.
             detail = b"this is no request for a WebSocket: it has a body, or a header of 8 KiB"
-            self.transport.write(whole_answer(b"400 Bad Request", detail))
+            self.transport.write(build_response(b"400 Bad Request", detail))
             self.transport.close()
 
     def pause_writing(self) -> None:

@@ -14,16 +14,16 @@ from fastapi.responses import JSONResponse
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Memory
 from agent_memory.features.streaming.services.change_feed import (
-    Change,
+    EventFilter,
+    FeedItem,
+    FeedRecord,
     Follower,
-    Happening,
-    Record,
-    Remembering,
+    MemoryFilter,
 )
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import following, questions, sse
 from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
-from agent_memory.interfaces.http.dependencies import Parts
+from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -44,20 +44,20 @@ TRY_AGAIN_LATER, RESTARTS = 1013, 1012  # codes of a close
 CLOSE_SECONDS = 2.0
 OPERATIONS = ("recall", "subscribe", "unsubscribe", "ping")
 
-Subscription = Happening | Remembering
+Subscription = EventFilter | MemoryFilter
 Request = Mapping[str, Any]
 
 
-def router(parts: Parts, *paths: str) -> APIRouter:
+def build_router(parts: HttpDependencies, *paths: str) -> APIRouter:
     routes = APIRouter()
 
     async def connect(socket: WebSocket) -> None:
-        with parts.websockets.taken() as seated:
+        with parts.websocket_limit.acquire() as seated:
             if seated:
                 await socket.accept()
-                await _Connection(socket, parts).serve()
+                await _WebSocketSession(socket, parts).serve()
                 return
-        await _refuse(socket, parts.websockets.refusal)
+        await _refuse(socket, parts.websocket_limit.refusal)
 
     for path in paths:
         routes.add_api_websocket_route(path, connect)
@@ -72,11 +72,11 @@ async def _refuse(socket: WebSocket, why: str) -> None:
         await socket.close(TRY_AGAIN_LATER)
 
 
-class _Connection:
+class _WebSocketSession:
     """Answers, and what was subscribed to, are queued and sent by one task; whoever does not take
     them is dropped."""
 
-    def __init__(self, socket: WebSocket, parts: Parts) -> None:
+    def __init__(self, socket: WebSocket, parts: HttpDependencies) -> None:
         self._socket = socket
         self._parts = parts
         self._loop = asyncio.get_running_loop()
@@ -91,7 +91,7 @@ class _Connection:
 
     async def serve(self) -> None:
         try:
-            await sse.first_of(self._read_all(), self._send_all(), self._over.wait())
+            await sse.run_until_first(self._read_all(), self._send_all(), self._over.wait())
         except WebSocketDisconnect:
             pass
         finally:
@@ -116,7 +116,7 @@ class _Connection:
     async def _answer(self, text: str | None) -> None:
         request: Request = {}
         try:
-            request = _parsed(text)
+            request = _parse_request(text)
             await self._perform(request)
         except AgentMemoryError as exc:
             self._fail(request, exc)
@@ -124,7 +124,7 @@ class _Connection:
     async def _perform(self, request: Request) -> None:
         match request.get("operation"):
             case "ping":
-                self._say(request, type="pong")
+                self._queue_answer(request, type="pong")
             case "recall":
                 self._begin_recall(request)
             case "subscribe":
@@ -138,26 +138,26 @@ class _Connection:
 
     def _begin_recall(self, request: Request) -> None:
         given = {name: each for name, each in request.items() if name not in ("operation", "id")}
-        question = questions.parsed(given)
+        question = questions.parse_request(given)
         if len(self._recalls) >= MAX_RECALLS:
             raise Overloaded(f"{MAX_RECALLS} recalls of this connection are running: wait for one")
         task = self._loop.create_task(self._recall(request, question))
         self._recalls.add(task)
         task.add_done_callback(self._recalls.discard)
 
-    async def _recall(self, request: Request, question: questions.Question) -> None:
+    async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
         recall = self._parts.recall
         try:
-            found = await self._parts.bridge.run(lambda: questions.found(question, recall))
+            found = await self._parts.bridge.run(lambda: questions.run_recall(question, recall))
         except AgentMemoryError as exc:
             self._fail(request, exc)
             return
         for each in found.results:
-            self._say(request, type="result", data=each)
-        self._say(request, type="complete", **found.summary)
+            self._queue_answer(request, type="result", data=each)
+        self._queue_answer(request, type="complete", **found.summary)
 
     async def _subscribe(self, request: Request) -> None:
-        wanted, named = _subscription(request)
+        wanted, named = _parse_subscription(request)
         if wanted not in self._subscriptions:
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
                 raise Overloaded(
@@ -170,16 +170,16 @@ class _Connection:
             except StorageClosed:
                 self._subscriptions = ()
                 raise
-        self._say(request, type="subscribed", **named)
+        self._queue_answer(request, type="subscribed", **named)
 
     def _unsubscribe(self, request: Request) -> None:
-        wanted, named = _subscription(request)
+        wanted, named = _parse_subscription(request)
         if wanted not in self._subscriptions:
             raise NotFound("there is no such subscription")
         self._subscriptions = tuple(each for each in self._subscriptions if each != wanted)
         if not self._subscriptions:
             self._unfollow()
-        self._say(request, type="unsubscribed", **named)
+        self._queue_answer(request, type="unsubscribed", **named)
 
     def _unfollow(self) -> None:
         if self._follower is not None:
@@ -188,7 +188,7 @@ class _Connection:
 
     # What goes.
 
-    def _say(self, request: Request, **answer: Any) -> None:
+    def _queue_answer(self, request: Request, **answer: Any) -> None:
         if "id" in request:
             answer["id"] = request["id"]
         text = msgspec.json.encode(answer).decode()
@@ -199,7 +199,7 @@ class _Connection:
         self._woken.set()
 
     def _fail(self, request: Request, error: AgentMemoryError) -> None:
-        self._say(request, type="error", **wire.error_json(error))
+        self._queue_answer(request, type="error", **wire.error_json(error))
 
     async def _send_all(self) -> None:
         while True:
@@ -212,7 +212,7 @@ class _Connection:
             if self._follower is not None:
                 for change in self._follower.take():
                     if self._wants(change.record):  # it may have unsubscribed meanwhile
-                        await self._send(_told(change))
+                        await self._send(_format_change(change))
             if self._unsent:
                 self._woken.set()
 
@@ -226,26 +226,26 @@ class _Connection:
 
     # From the thread that reads changes.
 
-    def _wants(self, record: Record) -> bool:
+    def _wants(self, record: FeedRecord) -> bool:
         return any(wanted(record) for wanted in self._subscriptions)
 
     def _wake(self) -> None:
-        self._loop.call_soon_threadsafe(self._look)
+        self._loop.call_soon_threadsafe(self._check_follower)
 
-    def _look(self) -> None:
+    def _check_follower(self) -> None:
         if self._follower is not None and self._follower.dropped:
             self._code = TRY_AGAIN_LATER if self._follower.slow else RESTARTS
             self._over.set()
         self._woken.set()
 
 
-def _told(change: Change) -> str:
+def _format_change(change: FeedItem) -> str:
     if isinstance(change.record, Memory):
         return f'{{"type":"change","uri":"{change.record.urn}","memory":{change.text}}}'
     return f'{{"type":"event","token":"{change.sequence}","event":{change.text}}}'
 
 
-def _parsed(text: str | None) -> Request:
+def _parse_request(text: str | None) -> Request:
     if text is None:
         raise InvalidInput("a message is JSON text, not binary data")
     if len(text) > MAX_MESSAGE_CHARS:
@@ -265,17 +265,17 @@ def _parsed(text: str | None) -> Request:
     return request
 
 
-def _subscription(request: Request) -> tuple[Subscription, dict[str, Any]]:
+def _parse_subscription(request: Request) -> tuple[Subscription, dict[str, Any]]:
     """What is meant, and how it is named in the answer."""
     uri, events = request.get("uri"), request.get("events")
     if isinstance(uri, str) and events is None:
-        return Remembering(area=memories.parse_area(uri)), {"uri": uri}
+        return MemoryFilter(area=memories.parse_area(uri)), {"uri": uri}
     if uri is None and events is True:
         events = {}
     if uri is None and isinstance(events, dict) and events.keys() <= {"session_id", "project"}:
         named = [events.get("session_id", ""), events.get("project", "")]
         if all(isinstance(each, str) and len(each) <= MAX_ID_CHARS * 2 for each in named):
-            wanted = Happening(session_id=named[0], project=named[1])
+            wanted = EventFilter(session_id=named[0], project=named[1])
             return wanted, {"events": events}
     raise InvalidInput(
         "give what to follow: uri (subcog://project:my-app/decisions, a domain, a namespace, all),"

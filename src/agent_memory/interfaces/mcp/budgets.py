@@ -14,7 +14,7 @@ _BYTES = 4  # of a token, as elsewhere; by bytes, since a sign of three bytes is
 _MARK = re.compile(rf"<(?=\s*/?\s*{MARKER})", re.IGNORECASE)
 
 
-def encoded(told: Any) -> str:
+def encode(told: Any) -> str:
     """JSON in which no marker of ours can begin or end: text from memory stays within its own."""
     plain = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
     return _MARK.sub("\\\\u003c", plain)
@@ -22,14 +22,14 @@ def encoded(told: Any) -> str:
 
 def size(told: Any) -> int:
     """In bytes of JSON."""
-    return len(encoded(told).encode("utf-8", "replace"))
+    return len(encode(told).encode("utf-8", "replace"))
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // _BYTES)
 
 
-def room(limit: int) -> int:
+def tokens_to_bytes(limit: int) -> int:
     """The bytes of so many tokens."""
     return limit * _BYTES
 
@@ -48,7 +48,7 @@ def cut(told: Mapping[str, Any], most: int) -> dict[str, Any]:
     return found
 
 
-def filled(rows: Iterable[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+def take_fitting(rows: Iterable[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
     """The first of them, as many as fit; each is cut to half of it, so that one always does."""
     kept: list[dict[str, Any]] = []
     left = most
@@ -61,7 +61,7 @@ def filled(rows: Iterable[Mapping[str, Any]], most: int) -> list[dict[str, Any]]
     return kept
 
 
-def shared(rows: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+def cut_evenly(rows: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
     """All of them, the long ones cut: each may take what those before it have left."""
     kept: list[dict[str, Any]] = []
     left = most

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 from mcp_types import Completion, PromptReference, ResourceTemplateReference
 
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS, Query, SearchScope
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.interfaces.mcp import resources, uris
 from agent_memory.interfaces.mcp.prompts import PROMPTS
-from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.resources import TEMPLATES
 from agent_memory.kernel.errors import InvalidInput
 
@@ -20,8 +20,8 @@ _DEEP = 1_000  # nodes looked at
 _LEVELS = tuple(level.name.lower() for level in Level)
 
 
-def completed(
-    visit: Visit,
+def complete(
+    visit: RequestContext,
     ref: PromptReference | ResourceTemplateReference,
     name: str,
     value: str,
@@ -37,7 +37,7 @@ def completed(
     else:
         if ref.uri not in {each.uri_template for each in TEMPLATES}:
             raise InvalidInput("there is no such template: resources/templates/list has all")
-        begun = uris.plain(value).lower()
+        begun = uris.to_plain(value).lower()
         found = [each for each in _of_template(visit, name, begun, known) if _begins(each, begun)]
     return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
 
@@ -49,10 +49,12 @@ def _begins(candidate: str, begun: str) -> bool:
     )
 
 
-def _of_template(visit: Visit, name: str, begun: str, known: Mapping[str, str]) -> Iterable[str]:
+def _of_template(
+    visit: RequestContext, name: str, begun: str, known: Mapping[str, str]
+) -> Iterable[str]:
     match name:
         case "domain":
-            return resources.known_domains(visit)
+            return resources.list_domains(visit)
         case "namespace":
             return NAMESPACES
         case "memory_id":
@@ -63,23 +65,23 @@ def _of_template(visit: Visit, name: str, begun: str, known: Mapping[str, str]) 
             return ()  # of grips there are too many, and none can be known
 
 
-def _memory_ids(visit: Visit, known: Mapping[str, str]) -> list[str]:
+def _memory_ids(visit: RequestContext, known: Mapping[str, str]) -> list[str]:
     """Newest first, as the last part of a URI."""
     domain, namespace = known.get("domain", ""), known.get("namespace", "")
-    domains = [visit.domain(domain)] if domain else visit.nearby()
-    scope = Scope(
-        kinds=frozenset({Kind.MEMORY}),
+    domains = [visit.resolve_domain(domain)] if domain else visit.list_nearby()
+    scope = SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
         domains=frozenset(domains or ()),
         namespace=namespace if namespace in NAMESPACES else "",
     )
-    hits = visit.parts.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    hits = visit.deps.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]
 
 
-def _node_ids(visit: Visit, begun: str) -> list[str]:
+def _node_ids(visit: RequestContext, begun: str) -> list[str]:
     """Down to the level that the beginning names, as far as that is not too much: the first that
     are found, from the newest year on."""
-    contents = visit.parts.contents
+    contents = visit.deps.contents
     found = [node.node_id for node in contents.roots()]
     waiting = list(found)
     named = begun.split(":")[1] if ":" in begun else ""
@@ -92,15 +94,15 @@ def _node_ids(visit: Visit, begun: str) -> list[str]:
     return list(map(str, found))
 
 
-def _for_prompt(visit: Visit, prompt: str, name: str, value: str) -> list[str]:
+def _for_prompt(visit: RequestContext, prompt: str, name: str, value: str) -> list[str]:
     chosen = next((each for each in PROMPTS if each.name == prompt), None)
     if chosen is None:
         raise InvalidInput("there is no such prompt: prompts/list has all")
     if name not in ("summary", "topic"):
         return []
-    scope = Scope(
-        kinds=frozenset({Kind.MEMORY}),
-        domains=frozenset(visit.nearby() or ()),
+    scope = SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
+        domains=frozenset(visit.list_nearby() or ()),
         namespace="decisions" if name == "summary" else "",
     )
     begun = " ".join(value.lower().split())
@@ -111,5 +113,5 @@ def _for_prompt(visit: Visit, prompt: str, name: str, value: str) -> list[str]:
     return list(dict.fromkeys(found))[:_SUGGESTED]
 
 
-def _titles(visit: Visit, query: Query) -> list[str]:
-    return [hit.document.title for hit in visit.parts.recall.search(query, counted=False).hits]
+def _titles(visit: RequestContext, query: Query) -> list[str]:
+    return [hit.document.title for hit in visit.deps.recall.search(query, counted=False).hits]

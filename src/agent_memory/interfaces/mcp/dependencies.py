@@ -3,37 +3,37 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.config import Mcp
+from agent_memory.config import McpSettings
 from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.memories.services.consolidation import Consolidation
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.project_resolver import Workplaces
-from agent_memory.features.memories.services.remote_sync import Sharing
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
+from agent_memory.features.memories.services.remote_sync import RemoteSync
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.recall.services.recall import Recall
-from agent_memory.features.streaming.services.change_feed import Changes
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
 from agent_memory.features.toc.services.contents import Contents
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import Observer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class McpDependencies:
     bridge: Bridge
     capture: Capture
     recall: Recall
-    curation: Curation
-    workplaces: Workplaces
+    curation: MemoryEditor
+    project_resolver: ProjectResolver
     contents: Contents
-    survey: Survey
-    sharing: Sharing
+    memory_stats: MemoryStatistics
+    sharing: RemoteSync
     consolidation: Consolidation
     memory_forgetting: MemoryForgetting
     indexes: Indexes
-    changes: Changes
-    settings: Mcp
+    changes: ChangeFeed
+    settings: McpSettings
     observer: Observer
     version: str
     remote: str  # of projects, for who works in no folder

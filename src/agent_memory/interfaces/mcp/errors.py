@@ -20,14 +20,14 @@ CRASHED = "it failed in the daemon; its log says why"
 _SHOWN = 5
 
 
-def invalid(error: ValidationError) -> InvalidInput:
+def to_invalid_input(error: ValidationError) -> InvalidInput:
     """What is wrong with arguments, without what they are: they may hold a secret."""
     told = error.errors(include_url=False, include_context=False, include_input=False)
     shown = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in told]
     return InvalidInput("; ".join(shown[:_SHOWN]))
 
 
-def result(error: AgentMemoryError) -> CallToolResult:
+def to_tool_result(error: AgentMemoryError) -> CallToolResult:
     """Without structured content: clients would hold it against the schema of a success."""
     told = wire.error_json(error)
     return CallToolResult(
@@ -37,13 +37,13 @@ def result(error: AgentMemoryError) -> CallToolResult:
     )
 
 
-def protocol(error: AgentMemoryError, **data: Any) -> MCPError:
+def to_protocol_error(error: AgentMemoryError, **data: Any) -> MCPError:
     told = wire.error_json(error)
     code = INVALID_PARAMS if isinstance(error, InvalidInput | NotFound) else told["code"]
     return MCPError(code, told["message"], {**told, **data})
 
 
-def missing(error: NotFound, version: str, uri: str) -> MCPError:
+def to_missing_resource(error: NotFound, version: str, uri: str) -> MCPError:
     """No such resource, in the code of the negotiated revision."""
     told = wire.error_json(error)
     modern = version in MODERN_PROTOCOL_VERSIONS

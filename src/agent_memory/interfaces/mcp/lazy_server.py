@@ -21,10 +21,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Serving(Protocol):
+class TransportServer(Protocol):
     """What serves clients, each over a transport of its own. On the event loop alone."""
 
-    async def pipe(
+    async def serve_pipe(
         self,
         caller: Caller,
         reader: asyncio.StreamReader,
@@ -40,20 +40,20 @@ class Serving(Protocol):
         """Whether a client waits for an answer."""
         ...
 
-    async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
+    async def serve_streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
 
-    async def legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
+    async def serve_legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
 
     async def close(self) -> None: ...
 
 
-class Entrance:
+class LazyMcpServer:
     """`load` is called in a thread, and what it gives on the event loop. `used` is the file that
     tells the next daemon that clients come here; `give_way` lowers a thread's priority."""
 
     def __init__(
         self,
-        load: Callable[[], Callable[[], Serving]],
+        load: Callable[[], Callable[[], TransportServer]],
         used: Path,
         give_way: Callable[[], None],
     ) -> None:
@@ -61,8 +61,8 @@ class Entrance:
         self._used = used
         self._give_way = give_way
         self._loading = threading.Lock()
-        self._made: Callable[[], Serving] | None = None
-        self._serving: Serving | None = None
+        self._made: Callable[[], TransportServer] | None = None
+        self._serving: TransportServer | None = None
         self._closed = False
 
     def preload(self) -> None:
@@ -73,40 +73,40 @@ class Entrance:
         def load() -> None:
             self._give_way()
             with contextlib.suppress(Exception):  # the first client is told
-                self._loaded()
+                self._load_once()
 
         threading.Thread(target=load, name="mcp", daemon=True).start()
 
-    async def pipe(
+    async def serve_pipe(
         self,
         caller: Caller,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         ending: asyncio.Event,
     ) -> None:
-        serving = await self._opened()
-        await serving.pipe(caller, reader, writer, ending)
+        serving = await self._open_server()
+        await serving.serve_pipe(caller, reader, writer, ending)
 
     def is_busy(self) -> bool:
         """Whether a client waits for an answer; one that is only connected does not."""
         return self._serving is not None and self._serving.is_busy()
 
-    async def streamable(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serving = await self._opened()
-        await serving.streamable(scope, receive, send)
+    async def serve_streamable(self, scope: Scope, receive: Receive, send: Send) -> None:
+        serving = await self._open_server()
+        await serving.serve_streamable(scope, receive, send)
 
-    async def legacy(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serving = await self._opened()
-        await serving.legacy(scope, receive, send)
+    async def serve_legacy(self, scope: Scope, receive: Receive, send: Send) -> None:
+        serving = await self._open_server()
+        await serving.serve_legacy(scope, receive, send)
 
     async def close(self) -> None:
         self._closed = True
         if self._serving is not None:
             await self._serving.close()
 
-    async def _opened(self) -> Serving:
+    async def _open_server(self) -> TransportServer:
         if self._serving is None:
-            made = await asyncio.to_thread(self._loaded)
+            made = await asyncio.to_thread(self._load_once)
             if self._closed:
                 raise ConnectionResetError("the daemon stops")
             if self._serving is None:  # nobody was quicker
@@ -114,7 +114,7 @@ class Entrance:
                 await asyncio.to_thread(self._remember)
         return self._serving
 
-    def _loaded(self) -> Callable[[], Serving]:
+    def _load_once(self) -> Callable[[], TransportServer]:
         with self._loading:
             if self._made is None:
                 began = time.monotonic()

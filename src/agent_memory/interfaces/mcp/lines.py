@@ -22,7 +22,7 @@ LISTEN = "subscriptions/listen"  # the one request that is not answered until it
 CANCELLED = "notifications/cancelled"
 
 
-class Running:
+class PendingRequests:
     """The requests of one connection that have no answer yet."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Running:
         """Whether all is answered."""
         return self._quiet.is_set()
 
-    async def quiet(self, seconds: float | None) -> None:
+    async def wait_quiet(self, seconds: float | None) -> None:
         """Wait until all is answered, but no longer than that."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), seconds)
@@ -66,10 +66,10 @@ class Running:
             self._quiet.clear()
 
 
-class Answers:
+class LineWriter:
     """What the SDK writes to."""
 
-    def __init__(self, writer: asyncio.StreamWriter, running: Running) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, running: PendingRequests) -> None:
         self._writer = writer
         self._running = running
         self._turn = asyncio.Lock()
@@ -106,14 +106,14 @@ class Answers:
         await self.aclose()
 
 
-class Requests:
+class LineReader:
     """What the SDK reads from. It ends where the client has ended its side, or `ending` is set."""
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
-        answers: Answers,
-        running: Running,
+        answers: LineWriter,
+        running: PendingRequests,
         ending: asyncio.Event,
     ) -> None:
         self._reader = reader
@@ -144,7 +144,7 @@ class Requests:
                     line.decode(errors="replace"), by_name=False
                 )
             except ValueError as exc:
-                name = _id_in(line)
+                name = _parse_id(line)
                 if name is None:
                     return exc  # nobody waits for an answer to it
                 await self._refuse(name, "this is no message of JSON-RPC 2.0 in valid Unicode")
@@ -210,7 +210,7 @@ class Requests:
     async def _leave(self) -> None:
         """What ends here cancels all calls: those that are nearly done are waited for."""
         self._over = True
-        await self._running.quiet(None if self._ending.is_set() else LEAVING_SECONDS)
+        await self._running.wait_quiet(None if self._ending.is_set() else LEAVING_SECONDS)
 
     async def _refuse(self, request_id: types.RequestId | None, reason: str) -> None:
         error = types.ErrorData(code=types.INVALID_REQUEST, message=reason)
@@ -220,7 +220,7 @@ class Requests:
             self._over = True
 
 
-def _id_in(line: bytes) -> types.RequestId | None:
+def _parse_id(line: bytes) -> types.RequestId | None:
     """The request that cannot be read, if it is one: half a character in it is enough."""
     try:
         found = json.loads(line)

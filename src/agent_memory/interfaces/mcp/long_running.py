@@ -13,18 +13,18 @@ AT_ONCE = 4  # the others wait for their turn
 MOST = 100  # that run or wait
 
 T = TypeVar("T")
-Done = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 Report = Callable[[int, str], Awaitable[None]]
 
 
-class Errands:
+class McpTaskRunner:
     """Used on one event loop. Not the threads of everybody's calls: a remote may take a minute."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, "mcp-errand")
         self._wanted: set[threading.Event] = set()
 
-    async def run(self, work: Callable[[Done], T], report: Report) -> T:
+    async def run(self, work: Callable[[OnProgress], T], report: Report) -> T:
         """Cancelled, it cancels the work, which ends at its next step."""
         if len(self._wanted) >= MOST:
             raise Overloaded("too much long work is waiting already; try again later")
@@ -36,7 +36,7 @@ class Errands:
             steps[:] = [step]  # only the last tells how far it is
             woken.set()
 
-        def done(phase: str, current: int, total: int) -> None:
+        def on_progress(phase: str, current: int, total: int) -> None:
             if cancelled.is_set():
                 raise Cancelled
             step = phase.capitalize() + (f": {current:,} of {total:,}" if total else "")
@@ -44,7 +44,7 @@ class Errands:
                 loop.call_soon_threadsafe(hand_over, step)
 
         self._wanted.add(cancelled)
-        future = loop.run_in_executor(self._threads, work, done)
+        future = loop.run_in_executor(self._threads, work, on_progress)
         future.add_done_callback(lambda _: woken.set())
         number = 0
         try:

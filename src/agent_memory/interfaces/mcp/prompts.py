@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, SearchScope
 from agent_memory.features.memories.model.memories import MAX_CONTENT_BYTES, MAX_SUMMARY_CHARS
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import NOTICE, Wanted
+from agent_memory.features.recall.model.contexts import NOTICE, ContextRequest
 from agent_memory.interfaces.mcp import uris
-from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.kernel.errors import InvalidInput, NotFound
 
 CAPTURE_DECISION = "capture-decision"
 RECALL_CONTEXT = "recall-context"
-RELATED = 5
-FOUND = 15
+MAX_RELATED = 5
+MAX_FOUND = 15
 TOKENS = 4_000  # of what is stored
 
 PROMPTS = (
@@ -48,7 +48,7 @@ _LIMITS = {
 }
 
 
-def made(visit: Visit, name: str, given: Mapping[str, str]) -> GetPromptResult:
+def build_prompt(visit: RequestContext, name: str, given: Mapping[str, str]) -> GetPromptResult:
     prompt = next((each for each in PROMPTS if each.name == name), None)
     if prompt is None:
         known = ", ".join(each.name for each in PROMPTS)
@@ -74,14 +74,14 @@ def _argument(name: str, value: str) -> str:
     return text
 
 
-def _decision(visit: Visit, summary: str, context: str) -> list[str]:
-    scope = Scope(
-        kinds=frozenset({Kind.MEMORY}),
-        domains=frozenset(visit.nearby() or ()),
+def _decision(visit: RequestContext, summary: str, context: str) -> list[str]:
+    scope = SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
+        domains=frozenset(visit.list_nearby() or ()),
         namespace="decisions",
     )
-    before = _told(
-        visit, Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope), RELATED
+    before = _recall_text(
+        visit, Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope), MAX_RELATED
     )
     ask = (
         "We have taken a decision. Keep it with the tool memory_capture: namespace `decisions`, the"
@@ -100,17 +100,17 @@ def _decision(visit: Visit, summary: str, context: str) -> list[str]:
     return [f"{ask}\n\nSummary: {summary}\n\nContext:\n{context}", *before]
 
 
-def _topic(visit: Visit, topic: str) -> list[str]:
-    kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
-    nearby = visit.nearby()
-    memories = Scope(kinds=frozenset({Kind.MEMORY}), domains=frozenset(nearby or ()))
+def _topic(visit: RequestContext, topic: str) -> list[str]:
+    kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
+    nearby = visit.list_nearby()
+    memories = SearchScope(kinds=frozenset({DocumentKind.MEMORY}), domains=frozenset(nearby or ()))
     project = nearby[0].partition(":")[2] if nearby else ""
-    spoken = Scope(kinds=kinds - {Kind.MEMORY}, project=project)
+    spoken = SearchScope(kinds=kinds - {DocumentKind.MEMORY}, project=project)
     found = [
-        *_hits(visit, Query(text=topic, scope=memories, limit=FOUND)),
-        *_hits(visit, Query(text=topic, scope=spoken, limit=FOUND)),
+        *_hits(visit, Query(text=topic, scope=memories, limit=MAX_FOUND)),
+        *_hits(visit, Query(text=topic, scope=spoken, limit=MAX_FOUND)),
     ]
-    text = _shown(found)
+    text = _render_hits(found)
     if not text:
         return [f"Nothing is stored about this topic yet: {topic}"]
     ask = (
@@ -122,18 +122,18 @@ def _topic(visit: Visit, topic: str) -> list[str]:
     return [ask, text]
 
 
-def _told(visit: Visit, query: Query, limit: int) -> list[str]:
-    text = _shown(_hits(visit, replace(query, limit=limit)))
+def _recall_text(visit: RequestContext, query: Query, limit: int) -> list[str]:
+    text = _render_hits(_hits(visit, replace(query, limit=limit)))
     return [text] if text else []
 
 
-def _hits(visit: Visit, query: Query) -> list[Hit]:
-    if query.lists:  # the topic "all" is a word here
+def _hits(visit: RequestContext, query: Query) -> list[Hit]:
+    if query.is_listing:  # the topic "all" is a word here
         return []
-    hits = visit.parts.recall.search(query).hits
-    return [replace(hit, uri=uris.written(hit.uri)) if hit.uri else hit for hit in hits]
+    hits = visit.deps.recall.search(query).hits
+    return [replace(hit, uri=uris.from_urn(hit.uri)) if hit.uri else hit for hit in hits]
 
 
-def _shown(hits: list[Hit]) -> str:
-    text = contexts.build(Wanted(tokens=TOKENS), hits).text
+def _render_hits(hits: list[Hit]) -> str:
+    text = contexts.build(ContextRequest(tokens=TOKENS), hits).text
     return f"{NOTICE}\n{text}" if text else ""

@@ -11,21 +11,21 @@ from urllib.parse import unquote
 from mcp_types import Annotations, Resource, ResourceTemplate
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import MAX_OFFSET, Hit, Query, SearchScope
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.mcp import budgets, uris
-from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.tools import hit_json, node_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
 PAGE = 50  # memories that are listed at a time
-LISTED = 100  # memories of a namespace that are told when it is read
+MAX_LISTED = 100  # memories of a namespace that are told when it is read
 JSON = "application/json"
 MAX_URI_CHARS = 1_000
 _MOST_BYTES = 1 << 20  # of what is read
@@ -65,7 +65,7 @@ TEMPLATES = (
 )
 
 
-class Listed(NamedTuple):
+class ResourcePage(NamedTuple):
     resources: list[Resource]
     cursor: str | None
 
@@ -77,40 +77,44 @@ class _Cursor(NamedTuple):
     skip: int
 
 
-def listed(visit: Visit, cursor: str | None) -> Listed:
+def list_resources(visit: RequestContext, cursor: str | None) -> ResourcePage:
     """Namespaces with counts and the table of contents first, then memories, newest first."""
-    nearby = visit.nearby()
+    nearby = visit.list_nearby()
     found = [] if cursor else [*_namespaces(visit, nearby), _CONTENTS]
-    at = _cursor_in(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
+    at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
     scope = replace(_scope(nearby), until=Millis(at.until))
-    page = visit.parts.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    page = visit.deps.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
     found += [_memory(hit) for hit in page.hits]
     if page.next is None or not page.hits:
-        return Listed(found, None)
+        return ResourcePage(found, None)
     last = page.hits[-1].document.at_ms
     same = sum(hit.document.at_ms == last for hit in page.hits)
-    return Listed(found, _cursor_out(_Cursor(last, same + (at.skip if last == at.until else 0))))
+    return ResourcePage(
+        found, _format_cursor(_Cursor(last, same + (at.skip if last == at.until else 0)))
+    )
 
 
-def read(visit: Visit, uri: str) -> str:
+def read(visit: RequestContext, uri: str) -> str:
     """What is there, as JSON. Raises NotFound."""
-    return budgets.encoded(budgets.cut({"notice": NOTICE, **_found(visit, uri)}, _MOST_BYTES))
+    return budgets.encode(
+        budgets.cut({"notice": NOTICE, **_read_resource(visit, uri)}, _MOST_BYTES)
+    )
 
 
-def known_domains(visit: Visit) -> list[Domain]:
+def list_domains(visit: RequestContext) -> list[Domain]:
     """Those that have memories, and those that the visitor works with."""
-    near = visit.nearby() or [USER]
-    return list(dict.fromkeys((*near, *visit.parts.curation.memories.domains())))
+    near = visit.list_nearby() or [USER]
+    return list(dict.fromkeys((*near, *visit.deps.curation.memories.list_domains())))
 
 
-def _found(visit: Visit, uri: str) -> dict[str, Any]:
+def _read_resource(visit: RequestContext, uri: str) -> dict[str, Any]:
     if len(uri) > MAX_URI_CHARS:
         raise NotFound("there is no resource of so long a name")
     given = unquote(uri.strip())
     if given.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [node_json(each) for each in visit.parts.contents.roots()],
+            "children": [node_json(each) for each in visit.deps.contents.roots()],
         }
     if given.startswith(f"{uris.CONTENTS}/"):
         return _node(visit, given.removeprefix(f"{uris.CONTENTS}/"))
@@ -120,7 +124,11 @@ def _found(visit: Visit, uri: str) -> dict[str, Any]:
         raise NotFound(f"no resource {uri!r}: URIs begin with {SCHEME}, or with memory://")
     domain, _, rest = given.removeprefix(SCHEME).rstrip("/").partition("/")
     try:
-        name = visit.domain(domain) if domain in (PROJECT, ORG) else memories.check_domain(domain)
+        name = (
+            visit.resolve_domain(domain)
+            if domain in (PROJECT, ORG)
+            else memories.check_domain(domain)
+        )
         if not rest:
             return _domain(visit, name)
         namespace, _, memory_id = rest.partition("/")
@@ -130,80 +138,82 @@ def _found(visit: Visit, uri: str) -> dict[str, Any]:
         memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = visit.parts.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.here())
-    return {**wire.shown_json(shown), "uri": uris.written(shown.memory.urn)}
+    shown = visit.deps.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.find_here())
+    return {**wire.memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
-def _domain(visit: Visit, domain: Domain) -> dict[str, Any]:
-    if domain not in known_domains(visit):
+def _domain(visit: RequestContext, domain: Domain) -> dict[str, Any]:
+    if domain not in list_domains(visit):
         raise NotFound(f"nothing is known of {domain}")
     counts = {each: _count(visit, domain, each) for each in NAMESPACES}
     return {
         "domain": domain,
-        "uri": uris.of_domain(domain),
+        "uri": uris.from_domain(domain),
         "total": sum(counts.values()),
         "namespaces": [
-            {"namespace": each, "uri": uris.of_namespace(domain, each), "count": count}
+            {"namespace": each, "uri": uris.from_namespace(domain, each), "count": count}
             for each, count in counts.items()
         ],
     }
 
 
-def _namespace(visit: Visit, domain: Domain, namespace: str) -> dict[str, Any]:
-    if domain not in known_domains(visit):
+def _namespace(visit: RequestContext, domain: Domain, namespace: str) -> dict[str, Any]:
+    if domain not in list_domains(visit):
         raise NotFound(f"nothing is known of {domain}")
-    query = Query(text="", scope=_scope([domain], namespace), limit=LISTED)
-    answer = visit.parts.recall.search(query)
+    query = Query(text="", scope=_scope([domain], namespace), limit=MAX_LISTED)
+    answer = visit.deps.recall.search(query)
     told: dict[str, Any] = {
         "domain": domain,
         "namespace": namespace,
-        "uri": uris.of_namespace(domain, namespace),
+        "uri": uris.from_namespace(domain, namespace),
         "total": answer.total,
         "memories": [hit_json(hit, "summary") for hit in answer.hits],
     }
     if answer.next is not None:
         told["note"] = (
-            f"The newest {LISTED} are told; memory_recall with namespace {namespace} and domain"
+            f"The newest {MAX_LISTED} are told; memory_recall with namespace {namespace} and domain"
             f" {domain} pages through all."
         )
     return told
 
 
-def _node(visit: Visit, node_id: str) -> dict[str, Any]:
-    node = visit.parts.contents.node(node_id)
+def _node(visit: RequestContext, node_id: str) -> dict[str, Any]:
+    node = visit.deps.contents.node(node_id)
     if node is None:
         raise NotFound(f"there is no node {node_id!r} in the table of contents")
-    children = [{"node_id": each, "uri": uris.of_node(each)} for each in node.child_ids]
-    grips = [{"grip_id": each, "uri": uris.of_grip(each)} for each in sorted(node.grip_ids())]
+    children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
+    grips = [{"grip_id": each, "uri": uris.from_grip(each)} for each in sorted(node.grip_ids())]
     return {**node_json(node), "children": children, "grips": grips}
 
 
-def _grip(visit: Visit, grip_id: str) -> dict[str, Any]:
-    found = visit.parts.contents.expand(grip_id) if grip_id else None
+def _grip(visit: RequestContext, grip_id: str) -> dict[str, Any]:
+    found = visit.deps.contents.expand(grip_id) if grip_id else None
     if found is None or found.grip is None:
         raise NotFound(f"there is no grip {grip_id!r}")
     share = _MOST_BYTES // 4  # of long events, the beginning
     shown = wire.expansion_json(found)
     events = {
-        name: budgets.shared(shown[name], share)
+        name: budgets.cut_evenly(shown[name], share)
         for name in ("events_before", "excerpt_events", "events_after")
     }
-    return {**shown, **events, "uri": uris.of_grip(grip_id)}
+    return {**shown, **events, "uri": uris.from_grip(grip_id)}
 
 
-def _scope(domains: list[Domain] | None, namespace: str = "") -> Scope:
-    return Scope(
-        kinds=frozenset({Kind.MEMORY}), domains=frozenset(domains or ()), namespace=namespace
+def _scope(domains: list[Domain] | None, namespace: str = "") -> SearchScope:
+    return SearchScope(
+        kinds=frozenset({DocumentKind.MEMORY}),
+        domains=frozenset(domains or ()),
+        namespace=namespace,
     )
 
 
-def _count(visit: Visit, domain: Domain, namespace: str = "") -> int:
+def _count(visit: RequestContext, domain: Domain, namespace: str = "") -> int:
     query = Query(text="", scope=_scope([domain], namespace), limit=1)
-    return visit.parts.recall.search(query).total
+    return visit.deps.recall.search(query).total
 
 
-def _namespaces(visit: Visit, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in visit.parts.curation.memories.domains() if nearby is None else nearby:
+def _namespaces(visit: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
+    for domain in visit.deps.curation.memories.list_domains() if nearby is None else nearby:
         if not _count(visit, domain):
             continue
         for namespace in NAMESPACES:
@@ -211,7 +221,7 @@ def _namespaces(visit: Visit, nearby: list[Domain] | None) -> Iterator[Resource]
             if count:
                 noun = "memory" if count == 1 else "memories"
                 yield Resource(
-                    uri=uris.of_namespace(domain, namespace),
+                    uri=uris.from_namespace(domain, namespace),
                     name=f"{domain}/{namespace}",
                     title=f"{namespace.capitalize()} of {domain} ({count})",
                     description=f"{count} {noun}, newest first",
@@ -231,22 +241,22 @@ _CONTENTS = Resource(
 
 def _memory(hit: Hit) -> Resource:
     document = hit.document
-    when = documents.iso(document.at_ms)
+    when = documents.format_iso(document.at_ms)
     return Resource(
-        uri=uris.written(hit.uri),
-        name=wire.named(document),
-        title=wire.summary(document),
+        uri=uris.from_urn(hit.uri),
+        name=wire.format_document_id(document),
+        title=wire.format_summary(document),
         description=f"{document.namespace} of {document.domain}, {when}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # what it says never changes
     )
 
 
-def _cursor_out(at: _Cursor) -> str:
+def _format_cursor(at: _Cursor) -> str:
     return base64.urlsafe_b64encode(json.dumps(at).encode()).decode()
 
 
-def _cursor_in(text: str) -> _Cursor:
+def _parse_cursor(text: str) -> _Cursor:
     try:
         until, skip = json.loads(base64.b64decode(text, b"-_", validate=True))
         check_millis("time", until)

@@ -20,15 +20,15 @@ NOTE: Schema = {"type": "string", "description": "What was left out, and how to 
 COUNTS: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def maybe(schema: Schema) -> Schema:
+def nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"]}
 
 
-def many(schema: Schema) -> Schema:
+def array_of(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
-def told(required: Mapping[str, Schema], **further: Schema) -> Schema:
+def object_of(required: Mapping[str, Schema], **further: Schema) -> Schema:
     """An object with these, and perhaps with further ones."""
     return {
         "type": "object",
@@ -37,7 +37,7 @@ def told(required: Mapping[str, Schema], **further: Schema) -> Schema:
     }
 
 
-CAPTURE = told(
+CAPTURE = object_of(
     {
         "success": FLAG,
         "memory_id": ID,
@@ -46,15 +46,15 @@ CAPTURE = told(
         "domain": TEXT,
         "indexed": FLAG,
         "created": {**FLAG, "description": "False where the same was there already."},
-        "warning": maybe(TEXT),
+        "warning": nullable(TEXT),
     }
 )
 
-RESULT = told(
+RESULT = object_of(
     {
         "kind": TEXT,
         "id": TEXT,
-        "uri": maybe(URI),
+        "uri": nullable(URI),
         "score": {**SHARE, "description": "Relevance, from 0 to 1; 0 where all are listed."},
         "summary": TEXT,
         "timestamp": TEXT,
@@ -62,36 +62,36 @@ RESULT = told(
     timestamp_ms=MILLIS,
     namespace=TEXT,
     domain=TEXT,
-    tags=many(TEXT),
-    spec=maybe(TEXT),
+    tags=array_of(TEXT),
+    spec=nullable(TEXT),
     status=TEXT,
-    relates_to=many(TEXT),
+    relates_to=array_of(TEXT),
     content=TEXT,
     text=TEXT,
-    event_id=maybe(TEXT),
-    last_event_id=maybe(TEXT),
-    session_id=maybe(TEXT),
-    grip_id=maybe(TEXT),
-    node_id=maybe(TEXT),
-    project=maybe(TEXT),
+    event_id=nullable(TEXT),
+    last_event_id=nullable(TEXT),
+    session_id=nullable(TEXT),
+    grip_id=nullable(TEXT),
+    node_id=nullable(TEXT),
+    project=nullable(TEXT),
     role=TEXT,
-    speaker=maybe(TEXT),
+    speaker=nullable(TEXT),
     truncated=FLAG,
     score_parts={"type": "object", "additionalProperties": {"type": "number"}},
 )
 
-RECALL = told(
+RECALL = object_of(
     {
         "notice": TEXT,
-        "results": many(RESULT),
+        "results": array_of(RESULT),
         "total": COUNT,
-        "warning": maybe(TEXT),
+        "warning": nullable(TEXT),
         "continuation_token": MORE,
     },
     note=NOTE,
 )
 
-STATUS = told(
+STATUS = object_of(
     {
         "total": COUNT,
         "by_domain": COUNTS,
@@ -99,19 +99,19 @@ STATUS = told(
         "by_tier": COUNTS,
         "by_status": COUNTS,
         "index_bytes": COUNT,
-        "last_sync": maybe(TEXT),
+        "last_sync": nullable(TEXT),
         "notes_waiting": COUNT,
         "feature_tier": TEXT,
-        "project": maybe(TEXT),
+        "project": nullable(TEXT),
         "version": TEXT,
     }
 )
 
-SYNC = told(
+SYNC = object_of(
     {
         "success": FLAG,
-        "domains": many(
-            told(
+        "domains": array_of(
+            object_of(
                 {
                     "domain": TEXT,
                     "imported": COUNT,
@@ -119,32 +119,32 @@ SYNC = told(
                     "moved": COUNT,
                     "fetched": FLAG,
                     "pushed": FLAG,
-                    "problems": many({"type": "object"}),
+                    "problems": array_of({"type": "object"}),
                 }
             )
         ),
-        "failed": many(told({"domain": TEXT, "reason": TEXT})),
-        "warnings": many(TEXT),
+        "failed": array_of(object_of({"domain": TEXT, "reason": TEXT})),
+        "warnings": array_of(TEXT),
     }
 )
 
-CONSOLIDATE = told(
+CONSOLIDATE = object_of(
     {"notice": TEXT, "applied": FLAG},
     considered=COUNT,
-    merges=many(
-        told({"kept": maybe(ID), "summary": TEXT, "superseded": many(ID)}),
+    merges=array_of(
+        object_of({"kept": nullable(ID), "summary": TEXT, "superseded": array_of(ID)}),
     ),
-    moves=many(told({"id": ID, "from": TEXT, "to": TEXT})),
-    skipped=many(TEXT),
+    moves=array_of(object_of({"id": ID, "from": TEXT, "to": TEXT})),
+    skipped=array_of(TEXT),
     undone=COUNT,
     left=COUNT,
     note=NOTE,
 )
 
-CONFIGURE = told(
+CONFIGURE = object_of(
     {
-        "settings": many(
-            told(
+        "settings": array_of(
+            object_of(
                 {
                     "key": TEXT,
                     "value": {},
@@ -163,34 +163,34 @@ CONFIGURE = told(
     path=TEXT,
 )
 
-NODE = told(
+NODE = object_of(
     {
         "node_id": TEXT,
         "uri": URI,
         "level": TEXT,
         "title": TEXT,
         "summary": TEXT,
-        "bullets": many(told({"text": TEXT, "grip_ids": many(TEXT)})),
-        "keywords": many(TEXT),
+        "bullets": array_of(object_of({"text": TEXT, "grip_ids": array_of(TEXT)})),
+        "keywords": array_of(TEXT),
         "start_time_ms": MILLIS,
         "end_time_ms": MILLIS,
     },
-    child_node_ids=many(TEXT),
+    child_node_ids=array_of(TEXT),
     version=COUNT,
     truncated=FLAG,
 )
 
-TIMELINE = told(
+TIMELINE = object_of(
     {
         "notice": TEXT,
         "node": {**NODE, "type": ["object", "null"]},
-        "children": many(NODE),
+        "children": array_of(NODE),
         "continuation_token": MORE,
     },
     note=NOTE,
 )
 
-EVENT = told(
+EVENT = object_of(
     {
         "event_id": TEXT,
         "session_id": TEXT,
@@ -203,27 +203,27 @@ EVENT = told(
     truncated=FLAG,
 )
 
-EXPAND = told(
+EXPAND = object_of(
     {
         "notice": TEXT,
-        "grip": told(
+        "grip": object_of(
             {"grip_id": TEXT, "uri": URI, "excerpt": TEXT, "timestamp_ms": MILLIS},
             toc_node_id=TEXT,
         ),
-        "events_before": many(EVENT),
-        "excerpt_events": many(EVENT),
-        "events_after": many(EVENT),
+        "events_before": array_of(EVENT),
+        "excerpt_events": array_of(EVENT),
+        "events_after": array_of(EVENT),
     },
     note=NOTE,
 )
 
-FORGET = told(
+FORGET = object_of(
     {
-        "forgotten": many(told({"memory_id": ID, "uri": URI})),
+        "forgotten": array_of(object_of({"memory_id": ID, "uri": URI})),
         "found_in": {
-            **many(TEXT),
+            **array_of(TEXT),
             "description": "Where it could still be found; empty where it is gone.",
         },
-        "unreachable": {**many(TEXT), "description": "Copies that are out of reach."},
+        "unreachable": {**array_of(TEXT), "description": "Copies that are out of reach."},
     }
 )

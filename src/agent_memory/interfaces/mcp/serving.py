@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.mcp.handlers import Visitor
+from agent_memory.interfaces.mcp.handlers import ClientOrigin
 from agent_memory.interfaces.mcp.lazy_server import Receive, Scope, Send
-from agent_memory.interfaces.mcp.lines import Answers, Requests, Running
+from agent_memory.interfaces.mcp.lines import LineReader, LineWriter, PendingRequests
 
 MAX_SESSIONS = 256
 IDLE_SECONDS = 5 * 60
@@ -26,23 +26,23 @@ PROJECT = "project"
 MAX_PROJECT_CHARS = 256
 
 
-class Offering(Protocol):
+class ServerFactory(Protocol):
     """What clients are offered: `desk.Desk`."""
 
-    def server(
-        self, visitor: Callable[[ServerRequestContext[Any, Any]], Visitor], /
+    def build_server(
+        self, visitor: Callable[[ServerRequestContext[Any, Any]], ClientOrigin], /
     ) -> Server[Any]: ...
 
     def close(self) -> None: ...
 
 
-class McpServing:
+class McpTransportServer:
     """Who comes by HTTP has shown a key; `most_streams` of them may keep an SSE stream open."""
 
-    def __init__(self, desk: Offering, *, max_body_bytes: int, most_streams: int) -> None:
+    def __init__(self, desk: ServerFactory, *, max_body_bytes: int, most_streams: int) -> None:
         self._desk = desk
         self._sessions = StreamableHTTPSessionManager(
-            app=desk.server(_by_request),
+            app=desk.build_server(_find_origin),
             max_request_body_size=max_body_bytes,
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_SESSIONS,
@@ -53,12 +53,12 @@ class McpServing:
         self._closing = asyncio.Event()
         self._opened: asyncio.Future[None] | None = None
         self._managing: asyncio.Task[None] | None = None
-        self._pipes: set[Running] = set()
+        self._pipes: set[PendingRequests] = set()
         self._posts = 0
         self._answered = asyncio.Event()
         self._answered.set()
 
-    async def pipe(
+    async def serve_pipe(
         self,
         caller: Caller,
         reader: asyncio.StreamReader,
@@ -66,11 +66,11 @@ class McpServing:
         ending: asyncio.Event,
         /,
     ) -> None:
-        visitor = Visitor(caller=caller)
-        server = self._desk.server(lambda _ctx: visitor)
-        running = Running()
-        answers = Answers(writer, running)
-        requests = Requests(reader, answers, running, ending)
+        visitor = ClientOrigin(caller=caller)
+        server = self._desk.build_server(lambda _ctx: visitor)
+        running = PendingRequests()
+        answers = LineWriter(writer, running)
+        requests = LineReader(reader, answers, running, ending)
         self._pipes.add(running)
         try:
             await server.run(requests, answers, server.create_initialization_options())
@@ -80,7 +80,7 @@ class McpServing:
     def is_busy(self) -> bool:
         return bool(self._posts) or not all(each.is_quiet() for each in self._pipes)
 
-    async def streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+    async def serve_streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
         if scope["type"] != "http":
             return
         scope["route"] = scope["path"]  # for those who count by it
@@ -97,7 +97,7 @@ class McpServing:
             if not self._posts:
                 self._answered.set()
 
-    async def legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None:
+    async def serve_legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None:
         """`GET /sse`, and what is then posted to `/messages/`."""
         if scope["type"] != "http":
             return
@@ -125,8 +125,8 @@ class McpServing:
             await asyncio.wait((self._managing,))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor = Visitor(caller=None, project=_project(Request(scope)))
-        server = self._desk.server(lambda _ctx: visitor)
+        visitor = ClientOrigin(caller=None, project=_project(Request(scope)))
+        server = self._desk.build_server(lambda _ctx: visitor)
 
         conversation = anyio.CancelScope()
         self._streams.add(conversation)
@@ -151,8 +151,8 @@ class McpServing:
             await anyio.sleep_forever()
 
 
-def _by_request(ctx: ServerRequestContext[Any, Any]) -> Visitor:
-    return Visitor(
+def _find_origin(ctx: ServerRequestContext[Any, Any]) -> ClientOrigin:
+    return ClientOrigin(
         caller=None, project=_project(ctx.request) if isinstance(ctx.request, Request) else ""
     )
 

@@ -32,10 +32,10 @@ from mcp_types import (
 
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import SCHEME, Memory
-from agent_memory.features.streaming.services.change_feed import Changes, Follower, Record
+from agent_memory.features.streaming.services.change_feed import ChangeFeed, FeedRecord, Follower
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.mcp import errors, uris
-from agent_memory.interfaces.mcp.request_context import Visit
+from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.resources import MAX_URI_CHARS
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, Overloaded, StorageClosed
 from agent_memory.kernel.ids import PROJECT
@@ -57,21 +57,23 @@ class _Client:
     reason to look again, not news."""
 
     def __init__(self, session: ServerSession) -> None:
-        self.wanted: dict[str, str] = {}  # URIs as they are compared, and as they were given
+        self.subscribed: dict[str, str] = {}  # URIs as they are compared, and as they were given
         self._session = session
         self._changed: dict[str, None] = {}
         self._list_changed = False
         self._woken = asyncio.Event()
         self._task = asyncio.create_task(self._run())
 
-    def tell(self, changed: AbstractSet[str]) -> None:
+    def notify(self, changed: AbstractSet[str]) -> None:
         self._list_changed = True
-        self._changed |= dict.fromkeys(self.wanted[each] for each in changed & self.wanted.keys())
+        self._changed |= dict.fromkeys(
+            self.subscribed[each] for each in changed & self.subscribed.keys()
+        )
         self._woken.set()
 
-    def tell_all(self) -> None:
+    def notify_all(self) -> None:
         self._list_changed = True
-        self._changed |= dict.fromkeys(self.wanted.values())
+        self._changed |= dict.fromkeys(self.subscribed.values())
         self._woken.set()
 
     def end(self) -> None:
@@ -95,7 +97,7 @@ class _Client:
 class Subscriptions:
     """Used on one event loop."""
 
-    def __init__(self, changes: Changes, bridge: Bridge) -> None:
+    def __init__(self, changes: ChangeFeed, bridge: Bridge) -> None:
         self._changes = changes
         self._bridge = bridge
         self._bus = InMemorySubscriptionBus()
@@ -113,38 +115,44 @@ class Subscriptions:
         """A stream of the present era, until its client leaves."""
         wanted = params.notifications.resource_subscriptions or ()
         if len(wanted) > MAX_URIS or any(len(each) > MAX_URI_CHARS for each in wanted):
-            raise errors.protocol(InvalidInput(f"at most {MAX_URIS:,} URIs can be listened to"))
+            raise errors.to_protocol_error(
+                InvalidInput(f"at most {MAX_URIS:,} URIs can be listened to")
+            )
         try:
-            async with self._followed():
+            async with self._hold_feed():
                 return await self._streams(ctx, params)
         except AgentMemoryError as exc:
-            raise errors.protocol(exc) from exc
+            raise errors.to_protocol_error(exc) from exc
 
-    async def greet(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def register_on_initialize(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: a client of the older era that introduces itself is met before it is
         answered, so that nothing which it causes afterwards is missed."""
         result = await call_next(ctx)
         if ctx.method == "initialize":
             with suppress(StorageClosed):
-                await self._met(ctx)
+                await self._register_client(ctx)
         return result
 
     def subscribe(self, ctx: Context, params: SubscribeRequestParams, uri: str) -> EmptyResult:
         """`uri` is the one that is compared."""
         client = self._clients.get(id(_connection(ctx)))
         if client is None:
-            raise errors.protocol(InvalidInput("this connection cannot be told of changes"))
-        if len(client.wanted) >= MAX_URIS:
-            raise errors.protocol(Overloaded(f"at most {MAX_URIS:,} URIs can be subscribed to"))
-        client.wanted[uri] = params.uri
+            raise errors.to_protocol_error(
+                InvalidInput("this connection cannot be told of changes")
+            )
+        if len(client.subscribed) >= MAX_URIS:
+            raise errors.to_protocol_error(
+                Overloaded(f"at most {MAX_URIS:,} URIs can be subscribed to")
+            )
+        client.subscribed[uri] = params.uri
         return EmptyResult()
 
     def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
         """Of one that was never subscribed to, nothing is said."""
         client = self._clients.get(id(_connection(ctx)))
         if client is not None:
-            client.wanted = {
-                uri: given for uri, given in client.wanted.items() if given != params.uri
+            client.subscribed = {
+                uri: given for uri, given in client.subscribed.items() if given != params.uri
             }
         return EmptyResult()
 
@@ -155,37 +163,37 @@ class Subscriptions:
             client.end()
         self._stop()
 
-    async def _met(self, ctx: Context) -> None:
+    async def _register_client(self, ctx: Context) -> None:
         connection = _connection(ctx)
         if id(connection) in self._clients:
             return
-        await self._arrive()
+        await self._acquire_feed()
         self._clients[id(connection)] = _Client(ctx.session)
-        connection.exit_stack.callback(self._left, id(connection))
+        connection.exit_stack.callback(self._remove_client, id(connection))
 
-    def _left(self, name: int) -> None:
+    def _remove_client(self, name: int) -> None:
         client = self._clients.pop(name, None)
         if client is not None:
             client.end()
-            self._leave()
+            self._release_feed()
 
     @asynccontextmanager
-    async def _followed(self) -> AsyncIterator[None]:
-        await self._arrive()
+    async def _hold_feed(self) -> AsyncIterator[None]:
+        await self._acquire_feed()
         try:
             yield
         finally:
-            self._leave()
+            self._release_feed()
 
-    async def _arrive(self) -> None:
+    async def _acquire_feed(self) -> None:
         """From here on what becomes durable is told. Raises StorageClosed."""
         async with self._beginning:
             if self._follower is None:
                 self._follower = await self._follow()
-                self._feed = asyncio.create_task(self._tell())
+                self._feed = asyncio.create_task(self._run_feed())
             self._present += 1
 
-    def _leave(self) -> None:
+    def _release_feed(self) -> None:
         self._present -= 1
         if not self._present:
             self._stop()
@@ -210,15 +218,15 @@ class Subscriptions:
         try:
             return await asyncio.shield(begun)
         except asyncio.CancelledError:
-            begun.add_done_callback(self._unwanted)
+            begun.add_done_callback(self._discard_follower)
             raise
 
-    def _unwanted(self, begun: "asyncio.Future[Follower]") -> None:
+    def _discard_follower(self, begun: "asyncio.Future[Follower]") -> None:
         """Whoever wanted to follow has left before it began."""
         if not begun.cancelled() and begun.exception() is None:
             self._changes.leave(begun.result())
 
-    async def _tell(self) -> None:
+    async def _run_feed(self) -> None:
         while self._follower is not None:
             await self._woken.wait()
             self._woken.clear()
@@ -226,10 +234,10 @@ class Subscriptions:
             changed = [each.record for each in follower.take() if isinstance(each.record, Memory)]
             if changed:
                 await self._publish(changed)
-            if follower.dropped and not await self._again():
+            if follower.dropped and not await self._follow_again():
                 return
 
-    async def _again(self) -> bool:
+    async def _follow_again(self) -> bool:
         """After a gap: the ones look at everything anew, the others listen anew."""
         self._follower = None
         while self._follower is None:
@@ -242,19 +250,19 @@ class Subscriptions:
                 await asyncio.sleep(RETRY_SECONDS)
         self._streams.close()
         for client in self._clients.values():
-            client.tell_all()
+            client.notify_all()
         return self._follower is not None
 
     async def _publish(self, changed: list[Memory]) -> None:
-        touched = dict.fromkeys(uri for each in changed for uri in uris.touched(each))
+        touched = dict.fromkeys(uri for each in changed for uri in uris.list_affected(each))
         for client in self._clients.values():
-            client.tell(touched.keys())
+            client.notify(touched.keys())
         for uri in touched:
             await self._bus.publish(ResourceUpdated(uri))
         await self._bus.publish(ResourcesListChanged())
 
 
-def _is_memory(record: Record) -> bool:
+def _is_memory(record: FeedRecord) -> bool:
     return isinstance(record, Memory)
 
 
@@ -263,14 +271,14 @@ def _connection(ctx: Context) -> Connection:
     return ctx.session._connection  # noqa: SLF001
 
 
-def compared(visit: Visit, uri: str) -> str:
+def resolve_uri(visit: RequestContext, uri: str) -> str:
     """The URI of what changes are told of, in the spelling that is compared. Raises
     InvalidInput."""
-    given = uris.plain(uri).rstrip("/")
+    given = uris.to_plain(uri).rstrip("/")
     if len(uri) > MAX_URI_CHARS or not given.startswith(SCHEME):
         raise InvalidInput(
             f"changes are told of memories, namespaces and domains: URIs that begin with {SCHEME}"
         )
-    if memories.parse_area(given).domain == PROJECT and visit.nearby() is not None:
-        return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.domain(PROJECT)}", 1)
+    if memories.parse_area(given).domain == PROJECT and visit.list_nearby() is not None:
+        return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.resolve_domain(PROJECT)}", 1)
     return given

@@ -67,11 +67,11 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-class Given(BaseModel):
+class ToolInput(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-class Capture(Given):
+class CaptureInput(ToolInput):
     namespace: Namespace = Field(description="What kind of thing it is.")
     summary: str = Field(
         min_length=1,
@@ -95,7 +95,7 @@ class Capture(Given):
     )
 
 
-class Recall(Given):
+class RecallInput(ToolInput):
     query: str = Field(
         "",
         max_length=MAX_QUERY_CHARS,
@@ -126,11 +126,11 @@ class Recall(Given):
     continuation_token: Token = ""
 
 
-class Status(Given):
+class StatusInput(ToolInput):
     domain: Domain = Field("all", description=SOME_DOMAIN)
 
 
-class Sync(Given):
+class SyncInput(ToolInput):
     domain: Domain = Field("all", description=SOME_DOMAIN)
     remote: StrictBool = Field(
         default=False, description="Fetch from the git remote, merge, and push to it."
@@ -142,7 +142,7 @@ class Sync(Given):
     )
 
 
-class Consolidate(Given):
+class ConsolidateInput(ToolInput):
     dry_run: StrictBool = Field(
         default=True, description="Show the plan only; false carries it out."
     )
@@ -153,7 +153,7 @@ class Consolidate(Given):
     undo: StrictBool = Field(default=False, description="Take back the last consolidation instead.")
 
 
-class Configure(Given):
+class ConfigureInput(ToolInput):
     key: str = Field(
         "", max_length=100, description="As `hooks.enabled`. Empty lists all that can be read."
     )
@@ -164,7 +164,7 @@ class Configure(Given):
     )
 
 
-class Timeline(Given):
+class TimelineInput(ToolInput):
     node_id: str = Field(
         "",
         max_length=MAX_NAME_CHARS,
@@ -174,13 +174,13 @@ class Timeline(Given):
     continuation_token: Token = ""
 
 
-class Expand(Given):
+class ExpandInput(ToolInput):
     grip_id: Name = Field(description="As a bullet of memory_timeline or a result names it.")
     events_before: StrictInt = Field(3, ge=0, le=MAX_AROUND)
     events_after: StrictInt = Field(3, ge=0, le=MAX_AROUND)
 
 
-class Forget(Given):
+class ForgetInput(ToolInput):
     memory_ids: list[Name] = Field(
         min_length=1, max_length=MAX_FORGOTTEN, description="Ids or URIs of memories."
     )
@@ -192,21 +192,21 @@ class Forget(Given):
     )
 
 
-def schema(shape: type[Given]) -> dict[str, Any]:
+def schema(shape: type[ToolInput]) -> dict[str, Any]:
     """JSON Schema of it, without titles, which only repeat the names."""
-    made: dict[str, Any] = _untitled(shape.model_json_schema())
+    made: dict[str, Any] = _drop_titles(shape.model_json_schema())
     return made
 
 
-def _untitled(value: Any) -> Any:
+def _drop_titles(value: Any) -> Any:
     if isinstance(value, list):
-        return [_untitled(each) for each in value]
+        return [_drop_titles(each) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: {key: _untitled(each) for key, each in item.items()}
+        name: {key: _drop_titles(each) for key, each in item.items()}
         if name == "properties"
-        else _untitled(item)
+        else _drop_titles(item)
         for name, item in value.items()
         if item is not None and not (name == "title" and isinstance(item, str))
     }

@@ -13,42 +13,42 @@ CONTENTS = documents.CONTENTS
 GRIPS = documents.GRIPS
 
 
-def written(urn: str) -> str:
+def from_urn(urn: str) -> str:
     """A URN, or the URI of a namespace or a domain."""
     domain, slash, rest = urn.removeprefix(SCHEME).partition("/")
     return f"{SCHEME}{domain.replace(':', '%3A')}{slash}{rest}"
 
 
-def plain(text: str) -> str:
+def to_plain(text: str) -> str:
     """As the rest of the product spells it; of a node or a grip by its URI, the id."""
     spelled = text.strip().replace("%3A", ":").replace("%3a", ":")
     return spelled.removeprefix(f"{CONTENTS}/").removeprefix(f"{GRIPS}/")
 
 
-def of_domain(domain: str) -> str:
-    return written(f"{SCHEME}{domain}")
+def from_domain(domain: str) -> str:
+    return from_urn(f"{SCHEME}{domain}")
 
 
-def of_namespace(domain: str, namespace: str) -> str:
-    return written(f"{SCHEME}{domain}/{namespace}")
+def from_namespace(domain: str, namespace: str) -> str:
+    return from_urn(f"{SCHEME}{domain}/{namespace}")
 
 
-def of_node(node_id: str) -> str:
+def from_node(node_id: str) -> str:
     return f"{CONTENTS}/{node_id}"
 
 
-def of_grip(grip_id: str) -> str:
+def from_grip(grip_id: str) -> str:
     return f"{GRIPS}/{grip_id}"
 
 
-def touched(memory: Memory) -> Iterator[str]:
+def list_affected(memory: Memory) -> Iterator[str]:
     """Every URI, in every spelling, of what is another when this memory has changed."""
-    for domain in dict.fromkeys((memory.domain, memories.family(memory.domain))):
+    for domain in dict.fromkeys((memory.domain, memories.get_family(memory.domain))):
         own = f"{SCHEME}{domain}"
         each = [own, f"{own}/{memory.namespace}"]
         if domain == memory.domain:
             each.append(memory.urn)
         for uri in each:
-            yield written(uri)
+            yield from_urn(uri)
             if ":" in domain:
                 yield uri

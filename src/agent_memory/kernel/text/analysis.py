@@ -33,7 +33,7 @@ class _Foldings(dict[int, str]):
         if len(self) >= _FOLDINGS:
             self.clear()
         character = chr(code)
-        short = folded(character)
+        short = fold(character)
         self[code] = found = short if len(short) == 1 else character
         return found
 
@@ -42,26 +42,26 @@ _known = _Stems()
 _foldings = _Foldings()
 
 
-def terms(text: str) -> list[str]:
+def extract_terms(text: str) -> list[str]:
     """The terms of a text in order: stems in lower case, without accents. An identifier is there
     whole and in its parts; text without blanks between words by each two of its characters."""
     known = _known
     return [term for word in _WORD.findall(text) for term in known[word]]
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """In lower case and without accents: so it holds the beginning of each of its terms."""
     if text.isascii():
         return text.lower()
     return _plain(text).lower()
 
 
-def folded_in_place(text: str) -> str:
+def fold_in_place(text: str) -> str:
     """Fold a text without moving a character: those that fold to none or several stay."""
     return text.lower() if text.isascii() else text.translate(_foldings)
 
 
-def length(text: str) -> int:
+def estimate_length(text: str) -> int:
     """About how many words a text has; cheaper than to count them."""
     return text.count(" ") + text.count("\n") + 1
 

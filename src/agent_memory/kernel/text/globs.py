@@ -18,18 +18,18 @@ class Glob:
     alternatives: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, pattern: str) -> "Glob":
+    def parse(cls, pattern: str) -> "Glob":
         """Raises ValueError, with what is wrong."""
         if len(pattern) > MAX_CHARS:
             raise ValueError(f"the pattern has more than {MAX_CHARS:,} characters")
-        return cls(tuple(_segments(each) for each in _expanded(pattern)))
+        return cls(tuple(_segments(each) for each in _expand_braces(pattern)))
 
     def matches(self, path: str) -> bool:
         parts = path.split("/")
-        return any(matching(each, parts) for each in self.alternatives)
+        return any(is_match(each, parts) for each in self.alternatives)
 
 
-def matching(segments: Sequence[str], parts: Sequence[str]) -> bool:
+def is_match(segments: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether a path is as a pattern says, part by part. After a part that does not fit only the
     last `**` is tried anew: to try all of them could take for ever."""
     at = part = 0
@@ -54,7 +54,7 @@ def _segments(pattern: str) -> tuple[str, ...]:
     return ("**", *parts) if "/" not in pattern else tuple(parts)
 
 
-def _expanded(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     done: list[str] = []
     waiting = [pattern]
     while waiting:

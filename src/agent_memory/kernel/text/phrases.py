@@ -35,7 +35,7 @@ Word = tuple[str, str, bool]  # as shown, its stem, and whether a capital is due
 
 
 @dataclass(slots=True)
-class Words:
+class SentenceWords:
     """A sentence taken apart."""
 
     runs: list[tuple[float, list[Word]]]  # telling words side by side, and how nominal they look
@@ -45,7 +45,7 @@ class Words:
     plain: list[str]  # all of them in lower case, letters only
 
 
-def words(text: str) -> Words:
+def split_words(text: str) -> SentenceWords:
     runs: list[tuple[float, list[Word]]] = []
     run: list[Word] = []
     stems: dict[str, float] = {}
@@ -53,14 +53,14 @@ def words(text: str) -> Words:
     size = 0
     opening = True
     before, nominal = "", 1.0
-    for token in terms.tokens(text):
-        found = terms.terms(token if len(token) <= terms.MAX_WORD else terms.name(token))
+    for token in terms.tokenize(text):
+        found = terms.to_terms(token if len(token) <= terms.MAX_WORD else terms.shorten_path(token))
         for stem, weight, name in found:
             if weight >= TELLING:
                 if not run:
                     nominal = _nominal(before)
                 if name:
-                    shown = terms.name(token)
+                    shown = terms.shorten_path(token)
                     if not opening or weight > 1:
                         named.add(stem)
                 else:
@@ -87,7 +87,7 @@ def words(text: str) -> Words:
         before = token
     if run:
         runs.append((nominal, run))
-    return Words(runs, stems, named, size, _PLAIN.findall(text.lower()))
+    return SentenceWords(runs, stems, named, size, _PLAIN.findall(text.lower()))
 
 
 def _nominal(before: str) -> float:
@@ -96,7 +96,7 @@ def _nominal(before: str) -> float:
 
 
 @dataclass(slots=True)
-class _Phrase:
+class _PhraseCount:
     count: int
     nominal: float
     whole: int  # times it stood alone, not as part of a longer run
@@ -104,10 +104,12 @@ class _Phrase:
     order: int
 
 
-def key_phrases(said: Sequence[Words], worth: Mapping[str, float], limit: int) -> list[str]:
+def extract_key_phrases(
+    said: Sequence[SentenceWords], worth: Mapping[str, float], limit: int
+) -> list[str]:
     """The phrases worth most, best first; none says again what those before it say."""
     named = {stem for one in said for stem in one.named}
-    found = _counted(said)
+    found = _count_phrases(said)
     scored: list[tuple[float, int, tuple[str, ...]]] = []
     for stems, phrase in found.items():
         total = sum([worth.get(one, 0.0) for one in stems])
@@ -123,14 +125,14 @@ def key_phrases(said: Sequence[Words], worth: Mapping[str, float], limit: int) -
         fresh = [one for one in stems if one not in seen]
         if 2 * len(fresh) > len(stems):
             seen.update(stems)
-            chosen.append(_shown(found[stems].words, named))
+            chosen.append(_render_phrase(found[stems].words, named))
             if len(chosen) == limit:
                 break
     return chosen
 
 
-def _counted(said: Sequence[Words]) -> dict[tuple[str, ...], _Phrase]:
-    found: dict[tuple[str, ...], _Phrase] = {}
+def _count_phrases(said: Sequence[SentenceWords]) -> dict[tuple[str, ...], _PhraseCount]:
+    found: dict[tuple[str, ...], _PhraseCount] = {}
     for one in said:
         for looks, whole in one.runs:
             nominal, run = looks, whole
@@ -143,7 +145,7 @@ def _counted(said: Sequence[Words]) -> dict[tuple[str, ...], _Phrase]:
                     stems = all_stems[at : at + length]
                     known = found.get(stems)
                     if known is None:
-                        known = _Phrase(0, 0.0, 0, run[at : at + length], len(found))
+                        known = _PhraseCount(0, 0.0, 0, run[at : at + length], len(found))
                         found[stems] = known
                     known.count += 1
                     known.nominal += nominal
@@ -152,7 +154,7 @@ def _counted(said: Sequence[Words]) -> dict[tuple[str, ...], _Phrase]:
     return {stems: phrase for stems, phrase in found.items() if phrase.whole or phrase.count > 1}
 
 
-def _shown(part: Sequence[Word], named: set[str]) -> str:
+def _render_phrase(part: Sequence[Word], named: set[str]) -> str:
     return " ".join(
         token.lower() if opening and stem not in named and token[1:].islower() else token
         for token, stem, opening in part

@@ -13,18 +13,18 @@ MAX_READ = 20_000  # characters of a text that are looked at: its head and its t
 _TAIL = 6_000
 
 
-class Kind(Enum):
+class SentenceKind(Enum):
     PROSE = auto()
     HEADING = auto()
     FAULT = auto()  # a line a program prints when something went wrong
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A slice of the text, without its list marker and without blanks around it."""
 
     start: int
     end: int
-    kind: Kind
+    kind: SentenceKind
     whole: bool  # False where a longer sentence was cut
 
 
@@ -68,29 +68,29 @@ _EDGE = " \t\r\n\f\v*"
 _GLUED = 60  # a line this long without an end goes on in the next one
 
 
-def spans(text: str) -> list[Span]:
+def find_sentences(text: str) -> list[TextSpan]:
     """The sentences of a message, in order."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for first, last in _read(text):
         _add_prose(found, text, first, last)
     return found
 
 
-def faults(text: str, limit: int) -> list[Span]:
+def find_faults(text: str, limit: int) -> list[TextSpan]:
     """The lines of a program's output that say what went wrong."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for first, last in _read(text):
         for line in _LINE.finditer(text, first, last):
             if len(found) < limit and _FAULT.match(text, line.start(), line.end()):
-                _add(found, text, line.start(), line.end(), Kind.FAULT)
+                _add(found, text, line.start(), line.end(), SentenceKind.FAULT)
     return found
 
 
-def first_line(text: str) -> Span | None:
+def find_first_line(text: str) -> TextSpan | None:
     """Something to show where nothing else is."""
     for line in _LINE.finditer(text, 0, MAX_READ):
-        found: list[Span] = []
-        _add(found, text, line.start(), line.end(), Kind.PROSE)
+        found: list[TextSpan] = []
+        _add(found, text, line.start(), line.end(), SentenceKind.PROSE)
         if found:
             return found[0]
     return None
@@ -104,7 +104,7 @@ def _read(text: str) -> Iterator[tuple[int, int]]:
         yield len(text) - _TAIL, len(text)
 
 
-def _add_prose(found: list[Span], text: str, first: int, last: int) -> None:
+def _add_prose(found: list[TextSpan], text: str, first: int, last: int) -> None:
     fenced = False
     start = end = first  # the paragraph that is still open; none where both are the same
     for line in _LINE.finditer(text, first, last):
@@ -121,7 +121,7 @@ def _add_prose(found: list[Span], text: str, first: int, last: int) -> None:
         _add_sentences(found, text, start, end)
         start = end = stop
         if prose and heading:
-            _add(found, text, begin, stop, Kind.HEADING)
+            _add(found, text, begin, stop, SentenceKind.HEADING)
         elif prose:
             start = begin
     _add_sentences(found, text, start, end)
@@ -160,7 +160,7 @@ def _noisy(text: str, at: int, start: int, end: int) -> bool:
     return len(_SYMBOLS.findall(line)) * 8 > end - start
 
 
-def _add_sentences(found: list[Span], text: str, start: int, end: int) -> None:
+def _add_sentences(found: list[TextSpan], text: str, start: int, end: int) -> None:
     at = start
     for ending in _END.finditer(text, start, end):
         mark, stop = ending.span()
@@ -175,7 +175,7 @@ def _add_sentences(found: list[Span], text: str, start: int, end: int) -> None:
         _add_clauses(found, text, at, end)
 
 
-def _add_clauses(found: list[Span], text: str, start: int, end: int) -> None:
+def _add_clauses(found: list[TextSpan], text: str, start: int, end: int) -> None:
     """The sentence, or its clauses where it is too long for a bullet."""
     at = start
     if end - start > MAX_CHARS:
@@ -186,13 +186,13 @@ def _add_clauses(found: list[Span], text: str, start: int, end: int) -> None:
     _add_pieces(found, text, at, end)
 
 
-def _add_pieces(found: list[Span], text: str, start: int, end: int) -> None:
+def _add_pieces(found: list[TextSpan], text: str, start: int, end: int) -> None:
     """The clause, in pieces where even that is too long: people write without a full stop."""
-    while start < end and _add(found, text, start, end, Kind.PROSE):
+    while start < end and _add(found, text, start, end, SentenceKind.PROSE):
         start = found[-1].end
 
 
-def _add(found: list[Span], text: str, start: int, end: int, kind: Kind) -> bool:
+def _add(found: list[TextSpan], text: str, start: int, end: int, kind: SentenceKind) -> bool:
     """Without blanks and stars before it, cut where it is too long; False if nothing is left."""
     while start < end and text[start] in _EDGE:
         start += 1
@@ -203,7 +203,7 @@ def _add(found: list[Span], text: str, start: int, end: int, kind: Kind) -> bool
         end = start + _cut(text[start : start + MAX_CHARS])
     if start >= end or text[start:end].isspace():
         return False
-    found.append(Span(start, end, kind, whole))
+    found.append(TextSpan(start, end, kind, whole))
     return True
 
 

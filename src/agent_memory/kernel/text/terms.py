@@ -26,12 +26,12 @@ class Term(NamedTuple):
 NOTHING = Term("", 0.0, False)
 
 
-def tokens(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Words, numbers, identifiers, file names and URLs, and each punctuation mark for itself."""
     return _TOKEN.findall(text)
 
 
-def name(token: str) -> str:
+def shorten_path(token: str) -> str:
     """The file of a path; what is too long to be one is nothing."""
     last = token.rpartition("/")[2]
     shown = last if "." in last or "_" in last or len(token) > MAX_WORD else token
@@ -39,7 +39,7 @@ def name(token: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def terms(token: str) -> tuple[Term, ...]:
+def to_terms(token: str) -> tuple[Term, ...]:
     """One term a word; text without blanks between its words gives one for each two characters."""
     if not token or not (token[0].isalnum() or token[0] == "_"):
         return ()
@@ -51,7 +51,7 @@ def terms(token: str) -> tuple[Term, ...]:
 
 def _term(token: str) -> Term:
     if _IDENTIFIER.match(token) and token.lower() not in GRAMMAR:
-        known = name(token).lower()
+        known = shorten_path(token).lower()
         return Term(known, 1.3 if len(known) > 3 else 0.9, True)
     word = token.lower().replace("\u2019", "'").partition("'")[0]
     if word in GRAMMAR or token.startswith(("http://", "https://")):

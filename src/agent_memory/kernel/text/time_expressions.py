@@ -43,13 +43,13 @@ _NUMBERS = (
 _COUNTS = {word: (count, count) for count, word in enumerate(_NUMBERS, 1)}  # at least, at most
 _COUNTS |= {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 
-Span = tuple[int, int]  # milliseconds, both ends included
-Found = re.Match[str]
-Read = Callable[[Found, int], list[Span]]
+TimeRange = tuple[int, int]  # milliseconds, both ends included
+TimeMatch = re.Match[str]
+Read = Callable[[TimeMatch, int], list[TimeRange]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TimeWindow:
     """Some stretches of time that a query names."""
 
     words: str  # as they stand in the query
@@ -59,24 +59,26 @@ class Window:
         return any(start <= at_ms <= end for start, end in self.ranges)
 
 
-def find(query: str, now: Millis) -> tuple[Window, ...]:
+def find(query: str, now: Millis) -> tuple[TimeWindow, ...]:
     """The times that the query names, as they stand in it from left to right."""
     meant = ((phrase, _tidy(_meaning(phrase, now))) for phrase in _phrases(query))
     return tuple(
-        Window(words=query[phrase.start : phrase.end], ranges=ranges)
+        TimeWindow(words=query[phrase.start : phrase.end], ranges=ranges)
         for phrase, ranges in meant
         if ranges
     )
 
 
-def moments(words: str, now: Millis) -> tuple[Millis, Millis]:
+def parse_moments(words: str, now: Millis) -> tuple[Millis, Millis]:
     """The first and the last moment of a time given by itself: a date, a moment, or words; without
     a year the latest is meant. Raises InvalidInput."""
     given = words.strip()
     if given.isdecimal() and len(given) == _MILLIS_DIGITS:
         return Millis(int(given)), Millis(int(given))
     if written := _MOMENT.fullmatch(given):
-        return _written(given, 1 if written["fraction"] else 1_000 if written["second"] else 60_000)
+        return _parse_iso(
+            given, 1 if written["fraction"] else 1_000 if written["second"] else 60_000
+        )
     for tried in (given, f"on {given}", f"in {given}"):
         if found := find(tried, now):
             return found[0].ranges[-1]
@@ -86,7 +88,7 @@ def moments(words: str, now: Millis) -> tuple[Millis, Millis]:
     )
 
 
-def _written(moment: str, size: int) -> tuple[Millis, Millis]:
+def _parse_iso(moment: str, size: int) -> tuple[Millis, Millis]:
     """A moment as ISO 8601 has it, as long as the last of its parts; without an offset in UTC."""
     try:
         at = datetime.fromisoformat(moment)
@@ -97,7 +99,7 @@ def _written(moment: str, size: int) -> tuple[Millis, Millis]:
     return Millis(first), Millis(min(first + size - 1, MAX_MILLIS))
 
 
-def without(query: str, windows: Sequence[Window]) -> str:
+def remove_windows(query: str, windows: Sequence[TimeWindow]) -> str:
     """The query without the words of its windows."""
     left = [window.words for window in windows]
     rest, done = "", 0
@@ -116,21 +118,21 @@ def _day_of(now: int) -> date:
     return _EPOCH + timedelta(days=now // _DAY_MS)
 
 
-def _span(first: date, after: date) -> Span:
+def _span(first: date, after: date) -> TimeRange:
     return (first - _EPOCH).days * _DAY_MS, (after - _EPOCH).days * _DAY_MS - 1
 
 
-def _days(first: date, count: int = 1) -> Span:
+def _days(first: date, count: int = 1) -> TimeRange:
     return _span(first, first + timedelta(days=count))
 
 
-def _months(first: int, count: int) -> Span:
+def _months(first: int, count: int) -> TimeRange:
     """Whole months; the first is counted from January of the year 0."""
     bounds = (date(max(each // 12, 1), each % 12 + 1, 1) for each in (first, first + count))
     return _span(*bounds)
 
 
-def _calendar(unit: str, now: int, back: int) -> Span:
+def _calendar(unit: str, now: int, back: int) -> TimeRange:
     """The day, week, month, quarter or year that is so many before the present one."""
     today = _day_of(now)
     if unit == "day":
@@ -141,7 +143,7 @@ def _calendar(unit: str, now: int, back: int) -> Span:
     return _months(((today.year * 12 + today.month - 1) // size - back) * size, size)
 
 
-def _tidy(spans: Iterable[Span]) -> tuple[tuple[Millis, Millis], ...]:
+def _tidy(spans: Iterable[TimeRange]) -> tuple[tuple[Millis, Millis], ...]:
     """What lies in the time that events can have, in order, with overlaps made one."""
     tidied: list[tuple[Millis, Millis]] = []
     for start, end in sorted((max(start, 0), min(end, MAX_MILLIS)) for start, end in spans):
@@ -155,18 +157,20 @@ def _tidy(spans: Iterable[Span]) -> tuple[tuple[Millis, Millis], ...]:
 # --- what the words of one expression mean ---
 
 
-def _said(found: Found, group: str) -> str:
+def _get_group(found: TimeMatch, group: str) -> str:
     return (found.groupdict().get(group) or "").lower()
 
 
-def _month_number(found: Found) -> int:
-    return int(_said(found, "number") or _MONTHS.index(_said(found, "month")[:3]) + 1)
+def _month_number(found: TimeMatch) -> int:
+    return int(_get_group(found, "number") or _MONTHS.index(_get_group(found, "month")[:3]) + 1)
 
 
-def _yearly(found: Found, now: int, spans_in: Callable[[int], Iterable[Span]]) -> list[Span]:
+def _yearly(
+    found: TimeMatch, now: int, spans_in: Callable[[int], Iterable[TimeRange]]
+) -> list[TimeRange]:
     """What it is in the year that is named; in each of the last years if none is."""
     this = _day_of(now).year
-    year, which = _said(found, "year"), _said(found, "which")
+    year, which = _get_group(found, "year"), _get_group(found, "which")
     if year.isdigit():
         return [*spans_in(int(year))]
     if year[1:].isdigit():  # '23
@@ -180,33 +184,33 @@ def _yearly(found: Found, now: int, spans_in: Callable[[int], Iterable[Span]]) -
     return begun[-YEARS_BACK:]
 
 
-def _date(year: int, month: int, day: int) -> list[Span]:
+def _date(year: int, month: int, day: int) -> list[TimeRange]:
     try:
         return [_days(date(year, month, day))]
     except ValueError:  # the 31st of June
         return []
 
 
-def _on_day(found: Found, now: int) -> list[Span]:
+def _on_day(found: TimeMatch, now: int) -> list[TimeRange]:
     month, day = _month_number(found), int(found["day"])
-    if _said(found, "slash"):  # 03/06/2026 is either
+    if _get_group(found, "slash"):  # 03/06/2026 is either
         return _yearly(found, now, lambda year: _date(year, month, day) + _date(year, day, month))
     return _yearly(found, now, lambda year: _date(year, month, day))
 
 
-def _days_of_month(found: Found, now: int) -> list[Span]:
-    def spans_in(year: int) -> list[Span]:
+def _days_of_month(found: TimeMatch, now: int) -> list[TimeRange]:
+    def spans_in(year: int) -> list[TimeRange]:
         first, last = (_date(year, _month_number(found), int(found[of])) for of in ("day", "last"))
         return [(first[0][0], last[0][1])] if first and last and first <= last else []
 
     return _yearly(found, now, spans_in)
 
 
-def _part_of_year(found: Found, now: int) -> list[Span]:
+def _part_of_year(found: TimeMatch, now: int) -> list[TimeRange]:
     """A month, a quarter or a season."""
-    if season := _said(found, "season"):
+    if season := _get_group(found, "season"):
         first, count = _SEASONS[season], 3
-    elif quarter := _said(found, "quarter"):
+    elif quarter := _get_group(found, "quarter"):
         first, count = 3 * int(quarter) - 2, 3
     else:
         first, count = _month_number(found), 1
@@ -214,34 +218,34 @@ def _part_of_year(found: Found, now: int) -> list[Span]:
     return _yearly(found, now, lambda year: [_months(year * 12 + at - 1, count) for at in firsts])
 
 
-def _years(found: Found, now: int) -> list[Span]:
+def _years(found: TimeMatch, now: int) -> list[TimeRange]:
     first = int(found["year"])
-    last = int(_said(found, "last") or first)
+    last = int(_get_group(found, "last") or first)
     begun = first <= _day_of(now).year  # nothing was said in 2048: it is a size
     return [_months(first * 12, (last - first + 1) * 12)] if begun and first <= last else []
 
 
-def _near_day(found: Found, now: int) -> list[Span]:
+def _near_day(found: TimeMatch, now: int) -> list[TimeRange]:
     """A day named by its weekday or from today, or a part of it."""
-    word, week = _said(found, "word"), _said(found, "week")
+    word, week = _get_group(found, "word"), _get_group(found, "week")
     back = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}.get(word, 0)
-    if weekday := _said(found, "weekday"):
+    if weekday := _get_group(found, "weekday"):
         back = _day_of(now).weekday() - _WEEKDAYS.index(weekday[:3])
         if week:
             back += 7 * (week == "last")
         else:
-            back = back % 7 or 7 * (_said(found, "which") == "last")
+            back = back % 7 or 7 * (_get_group(found, "which") == "last")
     start, end = _calendar("day", now, back)
-    part = "night" if "night" in word else _said(found, "part")
+    part = "night" if "night" in word else _get_group(found, "part")
     if not part:
         return [(start, end)]
     first, after = _PARTS[part]
     return [(start + first * _HOUR_MS, start + after * _HOUR_MS - 1)]
 
 
-def _amount(found: Found) -> tuple[str, int, int]:
+def _amount(found: TimeMatch) -> tuple[str, int, int]:
     """A unit, how many at least, and at most."""
-    unit, words = _said(found, "unit"), _said(found, "count").split()
+    unit, words = _get_group(found, "unit"), _get_group(found, "count").split()
     if words and words[0].isdigit():
         low = high = int(words[0])
     else:  # the last to say a number is meant: of "a couple of", the couple
@@ -249,7 +253,7 @@ def _amount(found: Found) -> tuple[str, int, int]:
     return _ABBREVIATED.get(unit, unit), low, high
 
 
-def _ago(found: Found, now: int) -> list[Span]:
+def _ago(found: TimeMatch, now: int) -> list[TimeRange]:
     unit, low, high = _amount(found)
     if unit in ("minute", "hour"):
         size = _LENGTHS[unit]
@@ -258,13 +262,13 @@ def _ago(found: Found, now: int) -> list[Span]:
     return [(_calendar(unit, now, high)[0], _calendar(unit, now, low)[1])]
 
 
-def _up_to_now(found: Found, now: int) -> list[Span]:
+def _up_to_now(found: TimeMatch, now: int) -> list[TimeRange]:
     unit, _, high = _amount(found)
     return [(now - high * _LENGTHS[unit], now)]
 
 
-def _whole(found: Found, now: int) -> list[Span]:
-    return [_calendar(_said(found, "unit"), now, int(_said(found, "which") == "last"))]
+def _whole(found: TimeMatch, now: int) -> list[TimeRange]:
+    return [_calendar(_get_group(found, "unit"), now, int(_get_group(found, "which") == "last"))]
 
 
 # --- how expressions are written: a blank stands for one to three of any kind ---
@@ -377,30 +381,30 @@ _RANGE_LINKS = frozenset(("to", "through", "until", "till", "-", "\u2013"))
 _LINKS = _RANGE_LINKS - _DIRECTIONS | {"between", "and"}  # say nothing of one time alone
 
 
-class _Phrase(NamedTuple):
+class _TimePhrase(NamedTuple):
     """One time, or two that are the ends of one."""
 
     start: int
     end: int
     direction: str
-    times: tuple[tuple[Read, Found], ...]
+    times: tuple[tuple[Read, TimeMatch], ...]
 
 
-def _hits(text: str) -> list[tuple[_Form, Found]]:
+def _hits(text: str) -> list[tuple[_Form, TimeMatch]]:
     """What is written like a time; where they overlap the first, and of those the longest."""
     every = [(form, found) for form in _FORMS for found in re.finditer(form.pattern, text)]
     every.sort(key=lambda hit: (hit[1].start(), -hit[1].end()))
-    kept: list[tuple[_Form, Found]] = []
+    kept: list[tuple[_Form, TimeMatch]] = []
     for form, found in every:
         if not kept or found.start() >= kept[-1][1].end():
             kept.append((form, found))
     return kept
 
 
-def _phrases(query: str) -> list[_Phrase]:
+def _phrases(query: str) -> list[_TimePhrase]:
     """Where times stand in the query, whatever the present is: so `without` finds them again."""
     text = query[:MAX_LOOKED_AT]
-    phrases: list[_Phrase] = []
+    phrases: list[_TimePhrase] = []
     hits = iter(_hits(text))
     hit = next(hits, None)
     while hit is not None:
@@ -408,10 +412,10 @@ def _phrases(query: str) -> list[_Phrase]:
         start, end = found.span()
         if hit is not None and _is_range(found, hit[1]):
             times = ((form.read, found), (hit[0].read, hit[1]))
-            phrases.append(_Phrase(start, hit[1].end(), "", times))
+            phrases.append(_TimePhrase(start, hit[1].end(), "", times))
             hit = next(hits, None)
             continue
-        lead = _said(found, "lead")
+        lead = _get_group(found, "lead")
         if lead in _LINKS:
             start = found.start("body")
         if lead not in _DIRECTIONS:
@@ -420,17 +424,17 @@ def _phrases(query: str) -> list[_Phrase]:
         else:
             direction = lead
         if lead not in _LINKS or form.alone:
-            phrases.append(_Phrase(start, end, direction, ((form.read, found),)))
+            phrases.append(_TimePhrase(start, end, direction, ((form.read, found),)))
     # the last may be cut in two
     return [phrase for phrase in phrases if not phrase.end == MAX_LOOKED_AT < len(query)]
 
 
-def _is_range(first: Found, last: Found) -> bool:
+def _is_range(first: TimeMatch, last: TimeMatch) -> bool:
     if first.string[first.end() : last.start()].strip():
         return False
-    if _said(last, "lead") == "and":
-        return _said(first, "lead") == "between"
-    return _said(last, "lead") in _RANGE_LINKS and _said(first, "lead") in _RANGE_LEADS
+    if _get_group(last, "lead") == "and":
+        return _get_group(first, "lead") == "between"
+    return _get_group(last, "lead") in _RANGE_LINKS and _get_group(first, "lead") in _RANGE_LEADS
 
 
 def _reaching(words: Sequence[str]) -> str:
@@ -445,16 +449,16 @@ def _reaching(words: Sequence[str]) -> str:
     return ""
 
 
-def _meaning(phrase: _Phrase, now: int) -> list[Span]:
+def _meaning(phrase: _TimePhrase, now: int) -> list[TimeRange]:
     (read, found), (read_last, found_last) = phrase.times[0], phrase.times[-1]
     spans = sorted(read_last(found_last, now))
     if len(phrase.times) == 1 or not spans:
-        return _directed(phrase.direction, spans, now)
+        return _apply_direction(phrase.direction, spans, now)
     # "from Monday to Friday", "between May and July 1990": the first is one before the last
     return _between(read(found, now), spans) or _between(read(found, spans[-1][1]), spans)
 
 
-def _between(firsts: list[Span], lasts: list[Span]) -> list[Span]:
+def _between(firsts: list[TimeRange], lasts: list[TimeRange]) -> list[TimeRange]:
     """From each first to the next last."""
     ends: dict[int, int] = {}
     for last, end in lasts:
@@ -463,7 +467,7 @@ def _between(firsts: list[Span], lasts: list[Span]) -> list[Span]:
     return list(ends.items())
 
 
-def _directed(direction: str, spans: list[Span], now: int) -> list[Span]:
+def _apply_direction(direction: str, spans: list[TimeRange], now: int) -> list[TimeRange]:
     """What lies before, after, since or until the latest of the spans."""
     begun, over = ([span for span in spans if span[end] <= now][-1:] for end in (0, 1))
     match direction:

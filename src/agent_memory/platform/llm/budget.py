@@ -8,19 +8,19 @@ from typing import Protocol
 class TokenBudget(Protocol):
     """Tokens spent, by UTC day (YYYY-MM-DD)."""
 
-    def spent(self, day: str, /) -> int: ...
+    def get_spent(self, day: str, /) -> int: ...
 
     def add(self, day: str, tokens: int, /) -> None: ...
 
 
-class ForgetfulTokenBudget:
+class InMemoryTokenBudget:
     """Counts until the process ends."""
 
     def __init__(self) -> None:
         self._spent: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def spent(self, day: str, /) -> int:
+    def get_spent(self, day: str, /) -> int:
         return self._spent[day]
 
     def add(self, day: str, tokens: int, /) -> None:

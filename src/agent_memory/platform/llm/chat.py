@@ -35,7 +35,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 BUSY = frozenset({408, 409, 425, 429})
-WRONG = frozenset({400, 413, 422})
+BAD_REQUEST = frozenset({400, 413, 422})
 NOT_SENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -55,9 +55,9 @@ class ChatRefused(AgentMemoryError):
         self.status = status
 
     @property
-    def always(self) -> bool:
+    def is_permanent(self) -> bool:
         """Whether another request would be refused as well: a wrong key, address or model."""
-        return self.status not in WRONG
+        return self.status not in BAD_REQUEST
 
 
 class ChatTooLong(ChatRefused):
@@ -82,7 +82,7 @@ class ChatUnavailable(RemoteUnavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ChatQuestion:
     """What a model is asked. `schema` is the JSON schema, called `name`, of the answer."""
 
     system: str
@@ -93,7 +93,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ChatAnswer:
     """What it answers. `whole` is False where it ran into `max_tokens`; usage is as told."""
 
     text: str
@@ -106,7 +106,7 @@ class Chat(Protocol):
     @property
     def model(self) -> str: ...
 
-    def ask(self, question: Question, /, *, seconds: float) -> Answer:
+    def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
         """The answer. Raises ChatRefused, ChatUnusable or ChatUnavailable."""
         ...
 
@@ -123,7 +123,7 @@ class OpenAiChat:
     def __init__(
         self, *, base_url: str = "", model: str = "", api_key: str = "", bounded: bool = False
     ) -> None:
-        self._server = Server(api_of(base_url), "/chat/completions", bearer(api_key))
+        self._server = ModelEndpoint(resolve_api(base_url), "/chat/completions", bearer(api_key))
         self._model = model
         self._bounded = bounded
 
@@ -131,8 +131,8 @@ class OpenAiChat:
     def model(self) -> str:
         return self._model
 
-    def ask(self, question: Question, /, *, seconds: float) -> Answer:
-        schema = question.schema if self._bounded else _unbounded(question.schema)
+    def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
+        schema = question.schema if self._bounded else _drop_bounds(question.schema)
         payload: dict[str, Any] = {
             "messages": [
                 {"role": "system", "content": question.system},
@@ -147,12 +147,12 @@ class OpenAiChat:
         }
         if self._model:
             payload["model"] = self._model
-        found = _decoded(self._server.post(payload, seconds), _Completion)
+        found = _decode(self._server.post(payload, seconds), _Completion)
         choice = found.choices[0] if found.choices else None
         if choice is None or choice.message.content is None:
             raise ChatUnusable("the answer has no content")
         usage = found.usage or _Usage()
-        return Answer(
+        return ChatAnswer(
             text=choice.message.content,
             whole=choice.finish_reason != "length",
             prompt_tokens=usage.prompt_tokens,
@@ -167,19 +167,19 @@ class AnthropicChat:
     """Anthropic's `/v1/messages`; the answer is the input of the one tool there is."""
 
     def __init__(self, *, base_url: str = "", model: str, api_key: str) -> None:
-        url = address_of(base_url or ANTHROPIC_URL)
+        url = parse_base_url(base_url or ANTHROPIC_URL)
         path = url.path.rstrip("/")
         if not path.endswith("/v1"):
             url = url.copy_with(path=path + "/v1")
-        headers = {"x-api-key": checked_key(api_key), "anthropic-version": ANTHROPIC_VERSION}
-        self._server = Server(url, "/messages", headers)
+        headers = {"x-api-key": check_key(api_key), "anthropic-version": ANTHROPIC_VERSION}
+        self._server = ModelEndpoint(url, "/messages", headers)
         self._model = model
 
     @property
     def model(self) -> str:
         return self._model
 
-    def ask(self, question: Question, /, *, seconds: float) -> Answer:
+    def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
         payload: dict[str, Any] = {
             "model": self._model,
             "system": question.system,
@@ -195,9 +195,9 @@ class AnthropicChat:
             ],
             "tool_choice": {"type": "tool", "name": question.name},
         }
-        found = _decoded(self._server.post(payload, seconds), _Message)
-        usage = found.usage or _MessageUsage()
-        return Answer(
+        found = _decode(self._server.post(payload, seconds), _AnthropicMessage)
+        usage = found.usage or _AnthropicUsage()
+        return ChatAnswer(
             text=_content(found.content),
             whole=found.stop_reason != "max_tokens",
             prompt_tokens=usage.prompt_tokens,
@@ -208,7 +208,7 @@ class AnthropicChat:
         self._server.close()
 
 
-class Options:
+class OptionalFields:
     """What of a request a server may not know: told that it does not, it is left out from then on,
     or goes by its other name."""
 
@@ -216,7 +216,7 @@ class Options:
         self._optional = optional
         self._left_out: set[str] = set()
 
-    def fit(self, payload: dict[str, Any]) -> None:
+    def apply(self, payload: dict[str, Any]) -> None:
         for name in self._left_out & payload.keys():
             value = payload.pop(name)
             if other := self._optional[name]:
@@ -224,14 +224,14 @@ class Options:
 
     def learn(self, payload: Mapping[str, Any], status: int, body: bytes) -> bool:
         """Whether the error is about options of the request, so that it can be asked without."""
-        if status not in WRONG or is_too_long(body):
+        if status not in BAD_REQUEST or is_too_long(body):
             return False
         unknown = {name for name in self._optional if name in payload and name.encode() in body}
         self._left_out |= unknown
         return bool(unknown)
 
 
-class Server:
+class ModelEndpoint:
     """Posts to one address."""
 
     # Newer models of OpenAI want another name, or no temperature; many servers know no schema.
@@ -242,14 +242,14 @@ class Server:
     }
 
     def __init__(self, url: httpx.URL, path: str, headers: Mapping[str, str]) -> None:
-        self._url = below(url, path)
-        self._options = Options(self._OPTIONAL)
-        self._client = client_of(url, headers)
+        self._url = join_url(url, path)
+        self._options = OptionalFields(self._OPTIONAL)
+        self._client = build_client(url, headers)
 
     def post(self, payload: dict[str, Any], seconds: float) -> bytes:
         deadline = time.monotonic() + seconds
         while True:
-            self._options.fit(payload)
+            self._options.apply(payload)
             status, headers, body = self._answer(payload, deadline)
             if status == httpx.codes.OK:
                 return body
@@ -307,13 +307,13 @@ class _Completion(msgspec.Struct, frozen=True):
     usage: _Usage | None = None
 
 
-class _Block(msgspec.Struct, frozen=True):
+class _AnthropicBlock(msgspec.Struct, frozen=True):
     type: str = ""
     text: str = ""
     input: msgspec.Raw = msgspec.Raw()
 
 
-class _MessageUsage(msgspec.Struct, frozen=True):
+class _AnthropicUsage(msgspec.Struct, frozen=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
@@ -327,23 +327,23 @@ class _MessageUsage(msgspec.Struct, frozen=True):
         return self.input_tokens + cached
 
 
-class _Message(msgspec.Struct, frozen=True):
-    content: list[_Block]
+class _AnthropicMessage(msgspec.Struct, frozen=True):
+    content: list[_AnthropicBlock]
     stop_reason: str | None = None
-    usage: _MessageUsage | None = None
+    usage: _AnthropicUsage | None = None
 
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def _decoded(body: bytes, kind: type[S]) -> S:
+def _decode(body: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
         raise ChatUnusable("the answer is not what the API promises") from exc
 
 
-def _content(blocks: list[_Block]) -> str:
+def _content(blocks: list[_AnthropicBlock]) -> str:
     """The tool's input; without one what the model says instead, which may be the JSON too."""
     for block in blocks:
         if block.type == "tool_use":
@@ -355,7 +355,7 @@ def _content(blocks: list[_Block]) -> str:
 
 
 def _failure(status: int, headers: Mapping[str, str], body: bytes) -> AgentMemoryError:
-    if (status in WRONG or status >= 500) and is_too_long(body):
+    if (status in BAD_REQUEST or status >= 500) and is_too_long(body):
         return ChatTooLong(status)  # older llama-servers say 500
     if status in BUSY or status >= 500:
         return ChatUnavailable(f"status {status}", sent=False, retry_after=_retry_after(headers))
@@ -378,14 +378,14 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _unbounded(schema: Any) -> Any:
+def _drop_bounds(schema: Any) -> Any:
     """The schema without limits of length."""
     if isinstance(schema, Mapping):
-        return {key: _unbounded(value) for key, value in schema.items() if key not in _BOUNDS}
-    return [_unbounded(each) for each in schema] if isinstance(schema, list) else schema
+        return {key: _drop_bounds(value) for key, value in schema.items() if key not in _BOUNDS}
+    return [_drop_bounds(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def address_of(base_url: str) -> httpx.URL:
+def parse_base_url(base_url: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url.strip())
     except httpx.InvalidURL as exc:
@@ -395,18 +395,18 @@ def address_of(base_url: str) -> httpx.URL:
     return url
 
 
-def api_of(base_url: str) -> httpx.URL:
+def resolve_api(base_url: str) -> httpx.URL:
     """Where an OpenAI-compatible API begins."""
-    url = address_of(base_url or OPENAI_URL)
+    url = parse_base_url(base_url or OPENAI_URL)
     return url.copy_with(path="/v1") if url.path in ("", "/") else url
 
 
-def below(url: httpx.URL, path: str) -> httpx.URL:
+def join_url(url: httpx.URL, path: str) -> httpx.URL:
     """Requests are logged with their address, by httpx itself: no password is in there."""
     return url.copy_with(userinfo=b"", path=url.path.rstrip("/") + path)
 
 
-def client_of(
+def build_client(
     url: httpx.URL, headers: Mapping[str, str], limits: httpx.Limits | None = None
 ) -> httpx.Client:
     local = _is_loopback(url.host)
@@ -424,10 +424,10 @@ def client_of(
 
 
 def bearer(api_key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {checked_key(api_key)}"} if api_key else {}
+    return {"authorization": f"Bearer {check_key(api_key)}"} if api_key else {}
 
 
-def checked_key(api_key: str) -> str:
+def check_key(api_key: str) -> str:
     key = api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ConfigError("the API key holds characters that no key has")

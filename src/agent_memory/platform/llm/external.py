@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote_to_bytes, urlsplit, urlunsplit
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.status import ModelStatus
 from agent_memory.platform.llm import health
 from agent_memory.platform.llm.leases import Lease
@@ -28,19 +28,19 @@ class ExternalServer:
         self._url = endpoint.strip()
         self._key = api_key.strip()
         self._model_dir = model_dir
-        self._health = health.Health(timer)
+        self._health = health.HealthCache(timer)
 
     @contextmanager
-    def lease(self, halt: Halt, /) -> Iterator[Lease]:
+    def lease(self, halt: CancelToken, /) -> Iterator[Lease]:
         halt.check()
         yield Lease(url=self._url, key=self._key)
 
     def status(self) -> ModelStatus:
-        address, userinfo = _parted(self._url)
+        address, userinfo = _split_userinfo(self._url)
         return ModelStatus(
             endpoint=address,
             model_dir=self._model_dir,
-            healthy=self._health.of(address, lambda: self._answers(address, userinfo)),
+            healthy=self._health.check(address, lambda: self._answers(address, userinfo)),
         )
 
     def close(self) -> None:
@@ -48,10 +48,10 @@ class ExternalServer:
 
     def _answers(self, address: str, userinfo: str) -> bool:
         base = address.rstrip("/")
-        found = health.status(f"{base.removesuffix('/v1')}/health")
+        found = health.fetch_status(f"{base.removesuffix('/v1')}/health")
         if found in _NO_SUCH_PAGE:
             api = base if urlsplit(base).path else f"{base}/v1"
-            found = health.status(f"{api}/models", self._headers(userinfo))
+            found = health.fetch_status(f"{api}/models", self._headers(userinfo))
         return found == health.OK
 
     def _headers(self, userinfo: str) -> dict[str, str]:
@@ -63,7 +63,7 @@ class ExternalServer:
         return {"authorization": f"Bearer {self._key}"} if self._key else {}
 
 
-def _parted(url: str) -> tuple[str, str]:
+def _split_userinfo(url: str) -> tuple[str, str]:
     """The address for others to see, and who we are there."""
     try:
         parts = urlsplit(url)

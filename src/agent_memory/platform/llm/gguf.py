@@ -16,7 +16,7 @@ _SUFFIX = ".gguf"
 _SHARD = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
-def program(server: str, environ: Mapping[str, str]) -> Path:
+def find_program(server: str, environ: Mapping[str, str]) -> Path:
     """The program meant by `llama.server`, or the one on PATH."""
     name = str(Path(server.strip()).expanduser()) if server.strip() else PROGRAM
     found = shutil.which(name, path=environ.get("PATH", os.defpath))
@@ -29,7 +29,7 @@ def program(server: str, environ: Mapping[str, str]) -> Path:
     return Path(found).absolute()
 
 
-def model(folder: Path, name: str) -> Path:
+def find_model(folder: Path, name: str) -> Path:
     """The model meant by `llama.model`, or the only one of the folder."""
     if name:
         for direct in (folder / name, folder / f"{name}{_SUFFIX}"):

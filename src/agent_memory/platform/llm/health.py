@@ -11,7 +11,7 @@ KEPT_SECONDS = 1.0
 OK = 200
 
 
-class Health:
+class HealthCache:
     """An answer is kept for a moment: many may ask, and the server has other work."""
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
@@ -19,7 +19,7 @@ class Health:
         self._lock = threading.Lock()
         self._known: tuple[object, float, bool] | None = None
 
-    def of(self, server: object, ask: Callable[[], bool]) -> bool:
+    def check(self, server: object, ask: Callable[[], bool]) -> bool:
         with self._lock:
             known = self._known
             if known is None or known[0] != server or self._timer() - known[1] > KEPT_SECONDS:
@@ -28,7 +28,9 @@ class Health:
             return known[2]
 
 
-def status(url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS) -> int:
+def fetch_status(
+    url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+) -> int:
     """The status that a GET is answered with; 0 where it is not."""
     try:
         parts = urlsplit(url)

@@ -5,7 +5,7 @@ import re
 _FENCE = re.compile(r"<think>.*?</think>|```\w*", re.DOTALL)
 
 
-def json_object(text: str) -> str:
+def extract_json(text: str) -> str:
     """The JSON object in what a model says: some think aloud first, or fence it."""
     text = _FENCE.sub("", text)
     return text[text.find("{") : text.rfind("}") + 1] if "{" in text else text

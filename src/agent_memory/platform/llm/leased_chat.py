@@ -1,14 +1,14 @@
 """Questions to a model whose server is leased: it runs for as long as somebody asks."""
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import FeatureUnavailable, LlmFailed
-from agent_memory.platform.llm.chat import Answer, ChatUnavailable, OpenAiChat, Question
-from agent_memory.platform.llm.leases import Lease, Lessor
+from agent_memory.platform.llm.chat import ChatAnswer, ChatQuestion, ChatUnavailable, OpenAiChat
+from agent_memory.platform.llm.leases import LeasableServer, Lease
 
 
 class LeasedChat:
-    def __init__(self, lessor: Lessor, *, model: str = "") -> None:
-        self._lessor = lessor
+    def __init__(self, lessor: LeasableServer, *, model: str = "") -> None:
+        self._server = lessor
         self._model = model
         self._known: tuple[int, OpenAiChat] | None = None
 
@@ -16,10 +16,10 @@ class LeasedChat:
     def model(self) -> str:
         return self._model
 
-    def ask(self, question: Question, /, *, seconds: float) -> Answer:
+    def ask(self, question: ChatQuestion, /, *, seconds: float) -> ChatAnswer:
         """The time that the server takes to start comes on top."""
         try:
-            with self._lessor.lease(Halt()) as lease:
+            with self._server.lease(CancelToken()) as lease:
                 return self._chat(lease).ask(question, seconds=seconds)
         except (FeatureUnavailable, LlmFailed) as exc:
             raise ChatUnavailable(str(exc), sent=False) from exc

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +18,12 @@ class Lease:
     url: str
     key: str = field(repr=False)
     serial: int = 0
-    ended: Callable[[], str | None] = lambda: None
+    get_exit_reason: Callable[[], str | None] = lambda: None
 
 
-class Lessor(Protocol):
+class LeasableServer(Protocol):
     """Who has a model's server."""
 
-    def lease(self, halt: Halt, /) -> AbstractContextManager[Lease]:
+    def lease(self, halt: CancelToken, /) -> AbstractContextManager[Lease]:
         """Meanwhile it runs. Raises FeatureUnavailable, LlmFailed, and Cancelled when halted."""
         ...

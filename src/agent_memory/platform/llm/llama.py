@@ -17,12 +17,12 @@ from typing import IO
 
 import structlog
 
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, FeatureUnavailable, LlmFailed
 from agent_memory.kernel.status import ModelStatus
 from agent_memory.platform.llm import gguf, health
 from agent_memory.platform.llm.leases import Lease
-from agent_memory.platform.processes.process import WardedProcess
+from agent_memory.platform.processes.process import SupervisedProcess
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ Later = Callable[[float, Callable[[], None]], Cancel]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class LlamaOptions:
     """What to run. `args` are further arguments, and win."""
 
     server: str = ""
@@ -103,19 +103,19 @@ class _Tail:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Server:
+class _ServerProcess:
     """One process of it. `epitaph` is how it ended."""
 
     serial: int
-    process: WardedProcess
+    process: SupervisedProcess
     tail: _Tail
     url: str
     key: str = field(repr=False)
     up_at: float = 0.0
-    epitaph: str | None = None
+    exit_reason: str | None = None
 
 
-def later(seconds: float, call: Callable[[], None]) -> Cancel:
+def call_later(seconds: float, call: Callable[[], None]) -> Cancel:
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()
@@ -127,21 +127,21 @@ class LlamaServer:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: LlamaOptions,
         environ: Mapping[str, str],
         *,
-        later: Later = later,
+        later: Later = call_later,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._setup = setup
         self._environ = environ
         self._later = later
         self._timer = timer
-        self._health = health.Health(timer)
+        self._health = health.HealthCache(timer)
         self._changed = threading.Condition()
         self._phase = _Phase.OFF
         self._closed = False
-        self._server: _Server | None = None
+        self._server: _ServerProcess | None = None
         self._attempt = 0
         self._failure: tuple[int, AgentMemoryError] | None = None
         self._life: threading.Thread | None = None
@@ -152,14 +152,14 @@ class LlamaServer:
         self._restart: Cancel | None = None
 
     @contextmanager
-    def lease(self, halt: Halt, /) -> Iterator[Lease]:
-        server = self._needed(halt)
+    def lease(self, halt: CancelToken, /) -> Iterator[Lease]:
+        server = self._acquire(halt)
         try:
             yield Lease(
                 url=server.url,
                 key=server.key,
                 serial=server.serial,
-                ended=lambda: self._epitaph(server),
+                get_exit_reason=lambda: self._wait_exit_reason(server),
             )
         finally:
             with self._changed:
@@ -179,7 +179,7 @@ class LlamaServer:
         return ModelStatus(
             endpoint=server.url,
             model_dir=str(self._setup.model_dir),
-            healthy=is_up and self._health.of(server, lambda: _is_healthy(server)),
+            healthy=is_up and self._health.check(server, lambda: _is_healthy(server)),
             running=True,
             pid=server.process.pid,
         )
@@ -198,10 +198,10 @@ class LlamaServer:
         if life is not None:
             life.join(STOP_SECONDS)
 
-    def _needed(self, halt: Halt) -> _Server:
+    def _acquire(self, halt: CancelToken) -> _ServerProcess:
         """The one that runs, which is leased now."""
         attempt: int | None = None
-        with halt.calling(self._wake), self._changed:
+        with halt.on_cancel(self._wake), self._changed:
             while True:
                 halt.check()
                 if self._closed:
@@ -223,10 +223,10 @@ class LlamaServer:
         with self._changed:
             self._changed.notify_all()
 
-    def _epitaph(self, server: _Server) -> str | None:
+    def _wait_exit_reason(self, server: _ServerProcess) -> str | None:
         with self._changed:
-            self._changed.wait_for(lambda: server.epitaph is not None, TELL_SECONDS)
-            return server.epitaph
+            self._changed.wait_for(lambda: server.exit_reason is not None, TELL_SECONDS)
+            return server.exit_reason
 
     # A life: it is started, runs, and ends. One thread goes along with it.
 
@@ -243,7 +243,7 @@ class LlamaServer:
 
     def _live(self, attempt: int, restarted: bool) -> None:
         try:
-            server = self._started(attempt)
+            server = self._start(attempt)
         except AgentMemoryError as exc:
             self._not_started(attempt, exc, restarted)
             return
@@ -260,7 +260,7 @@ class LlamaServer:
         epitaph = f"llama-server ended ({_how(code)}): {_last(server.tail.lines(), 1)}"
         with self._changed:
             asked = self._closed or self._phase is _Phase.STOPPING
-            server.epitaph = "llama-server was stopped" if asked else epitaph
+            server.exit_reason = "llama-server was stopped" if asked else epitaph
             self._server, self._phase = None, _Phase.OFF
             seconds = round(self._timer() - server.up_at, 3)
             tell = log.info if asked else log.warning
@@ -300,13 +300,13 @@ class LlamaServer:
             self._restart()
             self._restart = None
 
-    def _started(self, attempt: int) -> _Server:
+    def _start(self, attempt: int) -> _ServerProcess:
         setup = self._setup
-        program = gguf.program(setup.server, self._environ)
-        model = gguf.model(setup.model_dir, setup.model)
+        program = gguf.find_program(setup.server, self._environ)
+        model = gguf.find_model(setup.model_dir, setup.model)
         begun = time.monotonic()
         for last in (*[False] * (PORT_TRIES - 1), True):
-            server = self._spawned(attempt, program, model)
+            server = self._spawn(attempt, program, model)
             if self._comes_up(server, begun + setup.start_seconds):
                 seconds = round(time.monotonic() - begun, 3)
                 log.info("llama.started", pid=server.process.pid, model=model.name, seconds=seconds)
@@ -328,7 +328,7 @@ class LlamaServer:
                 )
         raise FeatureUnavailable("the model's server is closed: the daemon is ending")
 
-    def _spawned(self, attempt: int, program: Path, model: Path) -> _Server:
+    def _spawn(self, attempt: int, program: Path, model: Path) -> _ServerProcess:
         setup, port, key = self._setup, _free_port(), secrets.token_urlsafe(32)
         options = {
             "--model": str(model),
@@ -339,7 +339,7 @@ class LlamaServer:
         }
         arguments = [str(program), *(part for each in options.items() for part in each)]
         try:
-            process = WardedProcess.start(
+            process = SupervisedProcess.start(
                 [*arguments, "--jinja", "--no-webui", *setup.args],
                 cwd="/",
                 env=_environment(self._environ, program) | {"LLAMA_API_KEY": key},
@@ -349,7 +349,7 @@ class LlamaServer:
         except OSError as exc:
             raise FeatureUnavailable(f"{program} cannot be run: {exc.strerror}") from exc
         assert process.stderr is not None  # noqa: S101
-        server = _Server(
+        server = _ServerProcess(
             serial=attempt,
             process=process,
             tail=_Tail(process.stderr),
@@ -360,7 +360,7 @@ class LlamaServer:
             self._server = server
         return server
 
-    def _comes_up(self, server: _Server, deadline: float) -> bool:
+    def _comes_up(self, server: _ServerProcess, deadline: float) -> bool:
         """Whether it answers in time. One that cannot have its port may see another's answer."""
         while not self._closed and time.monotonic() < deadline:
             healthy = _is_healthy(server)
@@ -374,13 +374,13 @@ class LlamaServer:
 
     def _watch_idleness(self) -> None:
         if self._setup.idle_minutes and not self._leases and self._phase is _Phase.UP:
-            self._look_in(self._setup.idle_minutes * 60)
+            self._schedule_check(self._setup.idle_minutes * 60)
 
-    def _look_in(self, seconds: float) -> None:
+    def _schedule_check(self, seconds: float) -> None:
         if self._idle_check is None and not self._closed:
-            self._idle_check = self._later(seconds, self._look)
+            self._idle_check = self._later(seconds, self._stop_if_idle)
 
-    def _look(self) -> None:
+    def _stop_if_idle(self) -> None:
         with self._changed:
             self._idle_check = None
             server = self._server
@@ -388,15 +388,15 @@ class LlamaServer:
                 return
             left = self._idle_since + self._setup.idle_minutes * 60 - self._timer()
             if left > 0:
-                self._look_in(left)
+                self._schedule_check(left)
                 return
             self._phase = _Phase.STOPPING
         log.info("llama.idle", pid=server.process.pid)
         server.process.stop(STOP_SECONDS)
 
 
-def _is_healthy(server: _Server) -> bool:
-    return health.status(f"{server.url}/health") == health.OK
+def _is_healthy(server: _ServerProcess) -> bool:
+    return health.fetch_status(f"{server.url}/health") == health.OK
 
 
 def _environment(environ: Mapping[str, str], program: Path) -> dict[str, str]:

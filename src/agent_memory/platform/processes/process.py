@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-_WARDEN = str(Path(__file__).with_name("supervisor.py"))
+_SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 GRACE_SECONDS = 5.0
 START_SECONDS = 30.0
 _SPARE_SECONDS = 5.0  # for the warden to reap and tell
@@ -22,7 +22,7 @@ _MAX_LINE_BYTES = 64
 Stream = int | IO[bytes] | None
 
 
-class WardedProcess:
+class SupervisedProcess:
     """A running child and all that it starts. Thread safe.
 
     `stdout`, `stderr` and `stdin` are ends of pipes, where a PIPE was asked for.
@@ -35,7 +35,7 @@ class WardedProcess:
         self.stdin = between.stdin
         self.stdout = between.stdout
         self.stderr = between.stderr
-        self._between = between
+        self._supervisor = between
         self._lifeline = lifeline
         self._code: int | None = None
         self._ended = threading.Event()
@@ -71,7 +71,7 @@ class WardedProcess:
                 passed = (theirs.fileno(), *([folder] if isinstance(folder, int) else []))
                 between = subprocess.Popen(
                     [
-                        *(sys.executable, "-I", "-S", _WARDEN, str(theirs.fileno())),
+                        *(sys.executable, "-I", "-S", _SUPERVISOR, str(theirs.fileno())),
                         Path(arguments[0]).name,  # for who looks at the processes
                     ],
                     cwd="/",
@@ -115,7 +115,7 @@ class WardedProcess:
             with contextlib.suppress(OSError):
                 self._lifeline.sendall(f"{grace_seconds:.3f}\n".encode())
         if not self._ended.wait(grace_seconds + _SPARE_SECONDS):
-            self._between.kill()
+            self._supervisor.kill()
             self._ended.wait()
         assert self._code is not None  # noqa: S101
         return self._code
@@ -131,7 +131,7 @@ class WardedProcess:
             code = -signal.SIGKILL
             with contextlib.suppress(OSError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._between.wait()
+        self._supervisor.wait()
         self._code = code
         self._ended.set()
         self._lifeline.close()

@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 64
 Order = tuple[list[bytes], dict[bytes, bytes], int | bytes | None, float]
 
 
-class Child:
+class SupervisedChild:
     """`group` is its pid too. Whatever it leaves behind becomes ours (on Linux), not init's."""
 
     def __init__(self, group: int) -> None:
@@ -40,7 +40,7 @@ class Child:
         except OSError:
             pass  # nobody is left, or only what ended
 
-    def ended(self) -> bool:
+    def reap(self) -> bool:
         """Whether it has; the rest of its group is killed before its number is given back."""
         if self.code is not None:
             return True
@@ -64,7 +64,7 @@ class Child:
                 self.code = os.waitstatus_to_exitcode(status)
                 return True
 
-    def clear(self) -> None:
+    def kill_orphans(self) -> None:
         """Kill what left its group: a process that makes itself a daemon is handed on to us."""
         deadline = time.monotonic() + REAP_SECONDS
         while time.monotonic() < deadline:
@@ -94,36 +94,36 @@ def main() -> None:
     libc = ctypes.CDLL(None) if LINUX else None
     if libc is not None:
         libc.prctl(SET_SUBREAPER, 1, 0, 0, 0)
-    order = received(lifeline)
+    order = receive_order(lifeline)
     if order is None:
         return
-    pid, trouble = started(order, libc)
+    pid, trouble = start(order, libc)
     leave(order[2])
     if trouble:
-        told(lifeline, f"failed {trouble}")
+        send_line(lifeline, f"failed {trouble}")
         return
-    child = Child(pid)
-    told(lifeline, f"pid {pid}")
+    child = SupervisedChild(pid)
+    send_line(lifeline, f"pid {pid}")
     watch(child, lifeline, signals, order[3])
-    child.clear()
-    told(lifeline, f"ended {child.code}")
+    child.kill_orphans()
+    send_line(lifeline, f"ended {child.code}")
 
 
-def watch(child: Child, lifeline: int, signals: int, grace: float) -> None:
+def watch(child: SupervisedChild, lifeline: int, signals: int, grace: float) -> None:
     """Return once the child has ended: by itself, or because it was told to."""
     kill_at: float | None = None  # None until it is told to end
     asked = select.poll()
     asked.register(lifeline, select.POLLIN)
     asked.register(signals, select.POLLIN)
     listening = True
-    while not child.ended():
+    while not child.reap():
         left = None if kill_at is None else max(kill_at - time.monotonic(), 0.0)
         ready = {found for found, _ in asked.poll(None if left is None else left * 1000 + 1)}
         stop = signals in ready and signal.SIGTERM in os.read(signals, 4096)
         seconds = grace
         if listening and lifeline in ready:
             stop = True
-            said = heard(lifeline)
+            said = read_lifeline(lifeline)
             if said:
                 seconds = min(float(each) for each in said.split())
             else:
@@ -138,7 +138,7 @@ def watch(child: Child, lifeline: int, signals: int, grace: float) -> None:
             kill_at = time.monotonic() + REAP_SECONDS  # and again, for who was just being made
 
 
-def started(order: Order, libc: ctypes.CDLL | None) -> tuple[int, str]:
+def start(order: Order, libc: ctypes.CDLL | None) -> tuple[int, str]:
     """The child's pid; and what went wrong, with the number of the error."""
     arguments, environ, folder, _ = order
     warden = os.getpid()
@@ -183,11 +183,11 @@ def leave(folder: int | bytes | None) -> None:
     os.chdir("/")
 
 
-def received(lifeline: int) -> Order | None:
+def receive_order(lifeline: int) -> Order | None:
     """What to run, or None where the daemon is gone already."""
     data = b""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        part = heard(lifeline)
+        part = read_lifeline(lifeline)
         if not part:
             return None
         data += part
@@ -197,14 +197,14 @@ def received(lifeline: int) -> Order | None:
     return order
 
 
-def heard(lifeline: int, size: int = 1 << 16) -> bytes:
+def read_lifeline(lifeline: int, size: int = 1 << 16) -> bytes:
     try:
         return os.read(lifeline, size)
     except OSError:
         return b""
 
 
-def told(lifeline: int, line: str) -> None:
+def send_line(lifeline: int, line: str) -> None:
     try:
         os.write(lifeline, f"{line}\n".encode())
     except OSError:

@@ -76,5 +76,5 @@ class Conflict(NamedTuple):
     failed: Expectation
 
 
-Outcome = Committed | Conflict
+CommitOutcome = Committed | Conflict
 Row = tuple[bytes, bytes]

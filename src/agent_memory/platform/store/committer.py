@@ -28,12 +28,12 @@ from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
+    CommitOutcome,
     Committed,
     Conflict,
     Delete,
     DeleteRange,
     Expectation,
-    Outcome,
     Put,
     Row,
 )
@@ -78,7 +78,9 @@ class Engine(Protocol):
         """A stable view as of this call, read as the iterator advances."""
         ...
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
         """The rows next to each key, from one stable view."""
         ...
 
@@ -108,7 +110,7 @@ class CommittedStore:
     def __init__(self, engine: Engine, watch: Callable[[StoreHealth], None]) -> None:
         """Report each change of health to `watch`, on the committer's thread."""
         self._engine = engine
-        self._watch = watch
+        self._on_health_change = watch
         self._health = StoreHealth()
         self._gate = _Gate()
         self._users = _Gate()  # closed only by close(): an unfinished scan would keep the lock
@@ -137,17 +139,19 @@ class CommittedStore:
                 rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
             return list(rows)  # outside the gate: a long read holds up no writer
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
         with self._users.reading(), self._reading():
-            return self._engine.around(family, keys, reach=reach)
+            return self._engine.get_neighbors(family, keys, reach=reach)
 
-    def submit(self, batches: Sequence[Batch], /) -> "Future[list[Outcome]]":
+    def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
         submission = _Submission(tuple(batches))
         with self._wake:
             if self._closing:
                 raise StorageClosed("the store is closed")
             if not self._health.writable:
-                raise _refusal(self._health)
+                raise _unwritable_error(self._health)
             if self._waiting_bytes > PENDING_BYTES:
                 raise Overloaded(
                     f"{self._waiting_bytes >> 20} MiB are waiting to be written; try again"
@@ -157,7 +161,7 @@ class CommittedStore:
             self._wake.notify()
         return submission.future
 
-    def sequence(self, family: str, prefix: bytes, /) -> int:
+    def get_sequence(self, family: str, prefix: bytes, /) -> int:
         with self._reading():
             return _last(self._engine, family, prefix)
 
@@ -209,7 +213,7 @@ class CommittedStore:
             with suppress(Exception):
                 self._engine.interrupt()  # a compaction would hold us up
             with self._users.writing(), self._gate.writing():
-                before, self._health = self._health, self._reopened()
+                before, self._health = self._health, self._reopen()
                 self._sequences = {}  # what was written last may be there or not: read them again
             self._report_change(before)
             if self._health.writable:
@@ -218,7 +222,7 @@ class CommittedStore:
                 if self._wake.wait_for(lambda: self._closing, pause):
                     return
 
-    def _reopened(self) -> StoreHealth:
+    def _reopen(self) -> StoreHealth:
         try:
             self._engine.reopen(read_only=False)
             self._engine.write([PROBE])
@@ -237,7 +241,7 @@ class CommittedStore:
         if (now.writable, now.readable) == (before.writable, before.readable):
             return
         try:
-            self._watch(now)
+            self._on_health_change(now)
         except Exception:  # this thread must live: all writes wait for it
             log.exception("store.watcher_failed")
 
@@ -247,7 +251,7 @@ class CommittedStore:
             self._waiting.clear()
             self._waiting_bytes = 0
         for submission in refused:
-            submission.fail(_refusal(self._health))
+            submission.fail(_unwritable_error(self._health))
 
     def _next_group(self) -> "list[_Submission]":
         """What waits, up to the size of a group; empty when the store closes."""
@@ -286,11 +290,11 @@ class CommittedStore:
 
     def _plan(
         self, submissions: "list[_Submission]"
-    ) -> "tuple[_Plan, list[tuple[_Submission, list[Outcome]]]]":
+    ) -> "tuple[_Plan, list[tuple[_Submission, list[CommitOutcome]]]]":
         """A row that cannot be read fails only the submission that asked for it, as a whole: the
         others are planned again without it."""
         plan = _Plan(self._engine, self._sequences)
-        planned: list[tuple[_Submission, list[Outcome]]] = []
+        planned: list[tuple[_Submission, list[CommitOutcome]]] = []
         for submission in submissions:
             try:
                 planned.append((submission, [plan.add(batch) for batch in submission.batches]))
@@ -322,7 +326,7 @@ class CommittedStore:
                 time.sleep(STALL_PAUSE)
 
 
-def _refusal(health: StoreHealth) -> StorageUnwritable:
+def _unwritable_error(health: StoreHealth) -> StorageUnwritable:
     return StorageUnwritable(f"the store cannot be written now: {health.reason}")
 
 
@@ -331,7 +335,7 @@ class _Submission:
 
     def __init__(self, batches: tuple[Batch, ...]) -> None:
         self.batches = batches
-        self.future: Future[list[Outcome]] = Future()
+        self.future: Future[list[CommitOutcome]] = Future()
         # Running on from the start: a waiter that gives up cannot cancel a write half done.
         self.future.set_running_or_notify_cancel()
         # Keys and values; of a range or a deletion, its keys.
@@ -360,7 +364,7 @@ class _Plan:
         self._cleared: list[DeleteRange] = []
         self._advanced: set[tuple[str, bytes]] = set()
 
-    def add(self, batch: Batch) -> Outcome:
+    def add(self, batch: Batch) -> CommitOutcome:
         for expectation in batch.expectations:
             if not self._holds(expectation):
                 return Conflict(expectation)

@@ -48,8 +48,8 @@ def mend_logs(db: Path, now: Millis) -> Callable[[Get], Damage] | None:
     what = f"damaged records in the write-ahead log ({names})"
     found = put_aside(db, mended, Damage(what=what, noticed_ms=now))
     for path, content in mended.items():
-        durable.write_whole(path, content)
-    return partial(_settle, found, losses)
+        durable.write_atomic(path, content)
+    return partial(_complete_report, found, losses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Loss:
     between: tuple[Millis, ...]
 
 
-def _examine(content: bytes, reading: write_ahead_log.Reading, place: tuple[int, int]) -> _Loss:
+def _examine(content: bytes, reading: write_ahead_log.LogContents, place: tuple[int, int]) -> _Loss:
     start, end = place
     lost = content[start:end]
     between: tuple[Millis, ...] = ()
@@ -90,7 +90,7 @@ def _times(record: bytes) -> list[Millis]:
     return [Millis(int(match[1])) for match in _EVENT.finditer(record)]
 
 
-def _settle(found: Damage, losses: Sequence[_Loss], get: Get) -> Damage:
+def _complete_report(found: Damage, losses: Sequence[_Loss], get: Get) -> Damage:
     """Complete a report with the events that are not in the store."""
     keys = sorted({key for loss in losses for key in loss.events})
     rows = get(families.EVENTS, keys) if keys else []
@@ -135,7 +135,7 @@ def copy(path: Path, target: Path) -> None:
 
 def write_report(folder: Path, damage: Damage) -> None:
     """Write what `reports` reads."""
-    durable.write_whole(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
+    durable.write_atomic(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
 
 
 def folders(db: Path) -> list[Path]:

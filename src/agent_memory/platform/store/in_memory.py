@@ -32,9 +32,11 @@ class MemoryEngine:
         chosen = keys[::-1][:limit] if reverse else keys[:limit]
         return iter([(key, found.values[key]) for key in chosen])
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
         found = self._family(family)
-        return [[(k, found.values[k]) for k in found.beside(key, reach)] for key in keys]
+        return [[(k, found.values[k]) for k in found.get_neighbors(key, reach)] for key in keys]
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         targets = [self._family(operation.family) for operation in operations]  # all, or fail
@@ -96,7 +98,7 @@ class _Family:
     def between(self, start: bytes, end: bytes) -> list[bytes]:
         return self._keys[bisect_left(self._keys, start) : bisect_left(self._keys, end)]
 
-    def beside(self, key: bytes, reach: int) -> list[bytes]:
+    def get_neighbors(self, key: bytes, reach: int) -> list[bytes]:
         place = bisect_left(self._keys, key)
         after = place + reach + (key in self.values)
         return self._keys[max(0, place - reach) : after]

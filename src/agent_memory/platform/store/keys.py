@@ -27,15 +27,15 @@ def session_event(session_id: SessionId, at_ms: Millis, event_id: EventId) -> by
 
 def session(session_id: SessionId) -> bytes:
     """The prefix of one session's events. The id is escaped: a colon ends it."""
-    return b"%s%s:" % (SESSION_PREFIX, escaped(session_id))
+    return b"%s%s:" % (SESSION_PREFIX, escape(session_id))
 
 
-def session_of(key: bytes) -> SessionId:
+def parse_session(key: bytes) -> SessionId:
     """The session that a session key is of."""
-    return SessionId(unescaped(key.split(b":", 2)[1]))
+    return SessionId(unescape(key.split(b":", 2)[1]))
 
 
-def position(key: bytes) -> Position:
+def parse_position(key: bytes) -> Position:
     """The time and id that end an event key or a session key."""
     fields_before = 1 if key.startswith(b"evt:") else 2
     *_, at_ms, name = key.split(b":", fields_before + 1)
@@ -44,24 +44,24 @@ def position(key: bytes) -> Position:
 
 def domain(name: Domain) -> bytes:
     """The prefix of one domain's memories."""
-    return b"%s%s:" % (MEMORY_PREFIX, escaped(name))
+    return b"%s%s:" % (MEMORY_PREFIX, escape(name))
 
 
 def memory(key: MemoryKey) -> bytes:
     return b"%s%s:%s" % (domain(key.domain), key.namespace.encode(), key.digest.encode())
 
 
-def memory_of(key: bytes) -> MemoryKey:
+def parse_memory(key: bytes) -> MemoryKey:
     _, name, namespace, digest = key.split(b":")
-    return MemoryKey(Domain(unescaped(name)), namespace.decode(), Digest(digest.decode()))
+    return MemoryKey(Domain(unescape(name)), namespace.decode(), Digest(digest.decode()))
 
 
-def escaped(name: str) -> bytes:
+def escape(name: str) -> bytes:
     """A colon ends a part of a key: none is left in it."""
     return name.replace("%", "%25").replace(":", "%3A").encode("utf-8", "surrogateescape")
 
 
-def unescaped(part: bytes) -> str:
+def unescape(part: bytes) -> str:
     return part.decode("utf-8", "surrogateescape").replace("%3A", ":").replace("%25", "%")
 
 

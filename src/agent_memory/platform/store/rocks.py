@@ -88,7 +88,7 @@ class RocksEngine:
         self._open(read_only=read_only)
 
     def _open(self, *, read_only: bool = False) -> None:
-        existing = _existing(self._path)
+        existing = _list_families(self._path)
         names = {*existing, *(() if read_only else families.ALL)}
         self._interrupted = False
         self._db: rocksdict.Rdict | None = None
@@ -141,7 +141,7 @@ class RocksEngine:
         except Exception as exc:  # the binding raises plain Exception throughout
             if any(reason in str(exc) for reason in _LOCKED):
                 raise StorageLocked(f"another process has {self._path} open") from exc
-            raise _unopened(self._path, exc) from exc
+            raise _to_open_error(self._path, exc) from exc
 
     def reopen(self, *, read_only: bool) -> None:
         with suppress(StorageFailed):  # it may complain again of what it failed in
@@ -153,7 +153,7 @@ class RocksEngine:
         try:
             return self._family(family).get(key)
         except Exception as exc:
-            raise self._failed("read", exc) from exc
+            raise self._to_storage_error("read", exc) from exc
 
     def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
         try:
@@ -161,7 +161,7 @@ class RocksEngine:
             return list(found)
         except Exception as exc:
             if not _is_corruption(exc) or len(keys) == 1:
-                raise self._failed("read", exc) from exc
+                raise self._to_storage_error("read", exc) from exc
         return [self._get_unless_damaged(family, key) for key in keys]
 
     def _get_unless_damaged(self, family: str, key: bytes) -> bytes | None:
@@ -190,7 +190,7 @@ class RocksEngine:
             else:
                 rows.seek(start)
         except Exception as exc:
-            raise self._failed("read", exc) from exc
+            raise self._to_storage_error("read", exc) from exc
         return self._rows(family, rows, start, end, limit=limit, reverse=reverse)
 
     def _rows(
@@ -217,11 +217,11 @@ class RocksEngine:
                 return
             except Exception as exc:
                 if not _is_corruption(exc):
-                    raise self._failed("read", exc) from exc
+                    raise self._to_storage_error("read", exc) from exc
             low, high = (start, edge) if reverse else (edge, end)
-            self._note_gap(self._pass_damage(family, rows, low, high, reverse=reverse))
+            self._note_gap(self._skip_damage(family, rows, low, high, reverse=reverse))
 
-    def _pass_damage(
+    def _skip_damage(
         self, family: str, rows: rocksdict.RdictIter, low: bytes, high: bytes, *, reverse: bool
     ) -> Gap:
         """Move to the nearest row that can be read behind a damaged block."""
@@ -240,16 +240,20 @@ class RocksEngine:
             edge = rows.key()  # a row says more than the key by which it was found
         return Gap(family, edge, high) if reverse else Gap(family, low, edge)
 
-    def around(self, family: str, keys: Sequence[bytes], /, *, reach: int) -> list[list[Row]]:
+    def get_neighbors(
+        self, family: str, keys: Sequence[bytes], /, *, reach: int
+    ) -> list[list[Row]]:
         try:
             rows = self._family(family).iter(rocksdict.ReadOptions())
-            return [self._beside(family, rows, key, reach) for key in keys]
+            return [self._read_neighbors(family, rows, key, reach) for key in keys]
         except Exception as exc:
-            raise self._failed("read", exc) from exc
+            raise self._to_storage_error("read", exc) from exc
 
-    def _beside(self, family: str, rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
+    def _read_neighbors(
+        self, family: str, rows: rocksdict.RdictIter, key: bytes, reach: int
+    ) -> list[Row]:
         try:
-            found = _beside(rows, key, reach)
+            found = _seek_neighbors(rows, key, reach)
             rows.status()
             return found
         except Exception as exc:
@@ -282,11 +286,11 @@ class RocksEngine:
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         try:
-            self._opened().write(self._batch(operations), self._no_stall)
+            self._require_db().write(self._batch(operations), self._no_stall)
         except Exception as exc:
             if str(exc).startswith(_STALLED):
                 raise Stalled(str(exc)) from exc
-            raise self._failed("write", exc) from exc
+            raise self._to_storage_error("write", exc) from exc
 
     def _batch(self, operations: Sequence[Put | Delete | DeleteRange]) -> rocksdict.WriteBatch:
         """A frame of its own: the traceback of a failed write would keep the handles in this one,
@@ -305,18 +309,18 @@ class RocksEngine:
 
     def flush(self) -> None:
         try:
-            self._opened().flush_wal(True)
+            self._require_db().flush_wal(True)
         except Exception as exc:
-            raise self._failed("flush", exc) from exc
+            raise self._to_storage_error("flush", exc) from exc
 
     def stats(self) -> StoreStats:
         try:
             return self._stats()
         except Exception as exc:
-            raise self._failed("read", exc) from exc
+            raise self._to_storage_error("read", exc) from exc
 
     def _stats(self) -> StoreStats:
-        database = self._opened()
+        database = self._require_db()
         sizes = [
             FamilyStats(
                 name=name,
@@ -360,7 +364,7 @@ class RocksEngine:
             self._family(family).compact_range(None, None, options)
         except Exception as exc:
             self._check_interrupted()
-            raise self._failed("compact", exc) from exc
+            raise self._to_storage_error("compact", exc) from exc
         self._check_interrupted()
 
     def checkpoint(self, path: Path, /) -> None:
@@ -370,9 +374,9 @@ class RocksEngine:
             for name in families.ALL:
                 self._family(name).flush(True)
             # No variable for the checkpoint: it would keep the lock.
-            rocksdict.Checkpoint(self._opened()).create_checkpoint(str(path))
+            rocksdict.Checkpoint(self._require_db()).create_checkpoint(str(path))
         except Exception as exc:
-            raise self._failed("copy", exc) from exc
+            raise self._to_storage_error("copy", exc) from exc
 
     def _check_interrupted(self) -> None:
         if self._interrupted:
@@ -387,7 +391,7 @@ class RocksEngine:
                 if self._compactions:
                     self._db.cancel_all_background(False)
             except Exception as exc:
-                raise self._failed("interrupt", exc) from exc
+                raise self._to_storage_error("interrupt", exc) from exc
 
     def close(self) -> None:
         if self._db is None:
@@ -400,18 +404,18 @@ class RocksEngine:
         except Exception as exc:
             # Closed it is; only its tables could not be written, which are in the log.
             if not (self._interrupted and str(exc).startswith(_CANCELLED)):
-                raise self._failed("close", exc) from exc
+                raise self._to_storage_error("close", exc) from exc
 
-    def _opened(self) -> rocksdict.Rdict:
+    def _require_db(self) -> rocksdict.Rdict:
         if self._db is None:
             raise StorageClosed("the store is closed")
         return self._db
 
     def _family(self, name: str) -> rocksdict.Rdict:
-        self._opened()
+        self._require_db()
         return self._families[name]
 
-    def _failed(self, what: str, exc: Exception) -> StorageFailed:
+    def _to_storage_error(self, what: str, exc: Exception) -> StorageFailed:
         if isinstance(exc, StorageFailed):
             return exc
         if isinstance(exc, KeyError):
@@ -441,7 +445,7 @@ class RocksEngine:
         return options
 
 
-def _beside(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
+def _seek_neighbors(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
     """One seek, then steps to either side: many keys share one iterator."""
     found: list[Row] = []
     rows.seek_for_prev(key)
@@ -563,7 +567,7 @@ def family_numbers(path: Path) -> dict[int, str]:
     )
 
 
-def _existing(path: Path) -> list[str]:
+def _list_families(path: Path) -> list[str]:
     """The families on disk; a newer version may have added some that we must open too."""
     try:
         if not (path / "CURRENT").exists():
@@ -572,10 +576,10 @@ def _existing(path: Path) -> list[str]:
             return []
         return [name for name in rocksdict.Rdict.list_cf(str(path)) if name != "default"]
     except Exception as exc:
-        raise _unopened(path, exc) from exc
+        raise _to_open_error(path, exc) from exc
 
 
-def _unopened(path: Path, exc: Exception) -> StorageFailed:
+def _to_open_error(path: Path, exc: Exception) -> StorageFailed:
     if not _is_corruption(exc):
         return StorageFailed(f"cannot open the store at {path}: {exc}")
     return StorageDamaged(

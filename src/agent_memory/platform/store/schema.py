@@ -47,7 +47,7 @@ def prepare(
         _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
 
 
-def recorded(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
+def read_header(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
     """The schema and the identity that a store has, read with its `get`; the identity may be
     empty in one that was never used."""
     raw, name = get(families.META, _KEY), get(families.META, _IDENTITY)
@@ -69,7 +69,7 @@ def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> Non
         raise StorageFailed("the schema version changed while the store was being opened")
 
 
-def identity(store: OrderedStore) -> str:
+def ensure_identity(store: OrderedStore) -> str:
     """A name that no other store has: what is derived from this one is known by it."""
     made = secrets.token_hex(16).encode()
     batch = Batch((Put(families.META, _IDENTITY, made),), (Absent(families.META, _IDENTITY),))

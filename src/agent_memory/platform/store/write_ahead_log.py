@@ -25,7 +25,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LogContents:
     """What a log holds: its sound records, where each ends, and the ranges of bytes in which it is
     damaged. A last write that was cut off is no damage: it was never acknowledged."""
 
@@ -35,7 +35,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _Fragment:
     start: int
     end: int
     kind: int
@@ -43,13 +43,13 @@ class _Piece:
     checksum: int
 
 
-def read(log: bytes) -> Reading:
+def read(log: bytes) -> LogContents:
     """Read everything that is sound, also behind damage."""
-    pieces = _sound_pieces(log)
+    pieces = _find_fragments(log)
     gaps = _gaps(log, pieces)
     records: list[bytes] = []
     lost: list[Range] = []
-    open_record: list[_Piece] = []
+    open_record: list[_Fragment] = []
     ends: list[int] = []
     for piece in pieces:
         starts = piece.kind in (_FULL, _FIRST)
@@ -69,7 +69,7 @@ def read(log: bytes) -> Reading:
     last_end = ends[-1] if ends else 0
     if _is_cut_off(log, last_end):
         damaged = tuple(each for each in damaged if each[0] < last_end)
-    return Reading(records=tuple(records), ends=tuple(ends), damaged=damaged)
+    return LogContents(records=tuple(records), ends=tuple(ends), damaged=damaged)
 
 
 def write(records: Sequence[bytes]) -> bytes:
@@ -102,12 +102,12 @@ def operations(record: bytes, names: Mapping[int, str]) -> list[Put | Delete | D
     at = _BATCH_HEAD
     while at < len(record):
         tag, at = record[at], at + 1
-        family, at = _number(record, at) if tag in _OF_FAMILY else (0, at)
+        family, at = _read_varint(record, at) if tag in _OF_FAMILY else (0, at)
         kind = _OF_FAMILY.get(tag, tag)
         if kind not in (_DELETE, _PUT, _DELETE_RANGE):
             raise ValueError(f"a batch has an operation of kind {tag}")
-        key, at = _text(record, at)
-        value, at = (b"", at) if kind == _DELETE else _text(record, at)
+        key, at = _read_slice(record, at)
+        value, at = (b"", at) if kind == _DELETE else _read_slice(record, at)
         name = names.get(family, "")
         if kind == _PUT:
             found.append(Put(name, key, value))
@@ -118,7 +118,7 @@ def operations(record: bytes, names: Mapping[int, str]) -> list[Put | Delete | D
     return found
 
 
-def _number(record: bytes, at: int) -> tuple[int, int]:
+def _read_varint(record: bytes, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, and where it ends."""
     number = shift = 0
     while True:
@@ -129,19 +129,19 @@ def _number(record: bytes, at: int) -> tuple[int, int]:
             return number, at
 
 
-def _text(record: bytes, at: int) -> tuple[bytes, int]:
-    length, at = _number(record, at)
+def _read_slice(record: bytes, at: int) -> tuple[bytes, int]:
+    length, at = _read_varint(record, at)
     if at + length > len(record):
         raise ValueError("a batch ends in the middle of a text")
     return record[at : at + length], at + length
 
 
-def _sound_pieces(log: bytes) -> list[_Piece]:
+def _find_fragments(log: bytes) -> list[_Fragment]:
     """All pieces with a right checksum, in order: where lengths lead to them, and in a block where
     they lead astray, wherever one begins."""
     blocks = [list(_follow(log, start)) for start in range(0, len(log), BLOCK)]
     sound = _check([piece for block in blocks for piece in block])
-    pieces: list[_Piece] = []
+    pieces: list[_Fragment] = []
     for number, block in enumerate(blocks):
         start = number * BLOCK
         end = min(start + BLOCK, len(log))
@@ -156,38 +156,38 @@ def _sound_pieces(log: bytes) -> list[_Piece]:
     return pieces
 
 
-def _follow(log: bytes, at: int) -> Iterator[_Piece]:
+def _follow(log: bytes, at: int) -> Iterator[_Fragment]:
     """The pieces of a block as one length leads to the next."""
     end = min(at - at % BLOCK + BLOCK, len(log))
-    while (piece := _piece(log, at, end)) is not None:
+    while (piece := _parse_fragment(log, at, end)) is not None:
         yield piece
         at = piece.end
 
 
-def _candidates(log: bytes, start: int, end: int) -> Iterator[_Piece]:
+def _candidates(log: bytes, start: int, end: int) -> Iterator[_Fragment]:
     """Whatever could be a piece, at every byte of a block."""
     for at in range(start, end - _HEAD.size + 1):
         if log[at + _HEAD.size - 1] not in _KINDS:
             continue
-        piece = _piece(log, at, end)
+        piece = _parse_fragment(log, at, end)
         if piece is not None:
             yield piece
         elif end == len(log):  # the last one, if only its length is damaged
             checksum, _, kind = _HEAD.unpack_from(log, at)
-            yield _Piece(at, end, kind, log[at + _HEAD.size : end], checksum)
+            yield _Fragment(at, end, kind, log[at + _HEAD.size : end], checksum)
 
 
-def _piece(log: bytes, at: int, end: int) -> _Piece | None:
+def _parse_fragment(log: bytes, at: int, end: int) -> _Fragment | None:
     if at + _HEAD.size > end:
         return None
     checksum, length, kind = _HEAD.unpack_from(log, at)
     body = at + _HEAD.size
     if kind not in _KINDS or body + length > end:
         return None
-    return _Piece(at, body + length, kind, log[body : body + length], checksum)
+    return _Fragment(at, body + length, kind, log[body : body + length], checksum)
 
 
-def _check(pieces: Sequence[_Piece]) -> set[_Piece]:
+def _check(pieces: Sequence[_Fragment]) -> set[_Fragment]:
     sums = crc32c.compute([bytes([piece.kind]) + piece.body for piece in pieces])
     return {
         piece
@@ -196,7 +196,7 @@ def _check(pieces: Sequence[_Piece]) -> set[_Piece]:
     }
 
 
-def _gaps(log: bytes, pieces: Sequence[_Piece]) -> list[Range]:
+def _gaps(log: bytes, pieces: Sequence[_Fragment]) -> list[Range]:
     """The ranges between sound pieces that should have held some."""
     found: list[Range] = []
     at = 0
@@ -224,7 +224,7 @@ def _is_cut_off(log: bytes, at: int) -> bool:
         end = at - at % BLOCK + BLOCK
         if at + _HEAD.size > len(log):
             return True
-        piece = _piece(log, at, end) if at + _HEAD.size <= end else None
+        piece = _parse_fragment(log, at, end) if at + _HEAD.size <= end else None
         if piece is None:
             return False
         if piece.end > len(log):

@@ -41,7 +41,7 @@ class ProcessWorker:
         with self._turn:
             if self._closed.is_set():
                 raise WorkerClosed("the worker is closed")
-            child, channel = self._running()
+            child, channel = self._ensure_started()
             if self._closed.is_set():  # since we looked: `close` may have missed this child
                 self._end()
                 raise WorkerClosed("the worker is closed")
@@ -71,7 +71,7 @@ class ProcessWorker:
         with self._turn:
             self._end()
 
-    def _running(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    def _ensure_started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if self._child is not None and self._channel is not None and self._child.poll() is None:
             return self._child, self._channel
         self._end()

@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from agent_memory.features.backups.adapters.files import Check
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import BackedFile, Manifest
+from agent_memory.features.backups.model.backups import BackupFile, Manifest
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz")
@@ -89,13 +89,13 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._opened() as tar:
+        with self._open_tar() as tar:
             self.manifest = self._manifest(tar)
 
-    def contents(self) -> Iterator[tuple[BackedFile, IO[bytes]]]:
+    def read_files(self) -> Iterator[tuple[BackupFile, IO[bytes]]]:
         """Each file with its bytes. Raises InvalidInput for anything that is no file of ours."""
         expected = {each.path: each for each in self.manifest.files}
-        with self._opened() as tar:
+        with self._open_tar() as tar:
             self._manifest(tar)
             while (member := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
@@ -109,7 +109,7 @@ class Archive:
             raise StorageFailed(f"{path} is missing in {self.path}")
 
     @contextlib.contextmanager
-    def _opened(self) -> Iterator[tarfile.TarFile]:
+    def _open_tar(self) -> Iterator[tarfile.TarFile]:
         try:
             with contextlib.ExitStack() as opened:
                 found: Any = opened.enter_context(

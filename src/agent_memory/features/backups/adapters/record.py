@@ -8,7 +8,7 @@ from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.jobs import NEVER
 from agent_memory.kernel.status import BackupStatus
-from agent_memory.platform.durable import write_whole
+from agent_memory.platform.durable import write_atomic
 
 FILE = "backup.json"
 
@@ -32,6 +32,6 @@ class BackupRecord:
 
     def save(self, status: BackupStatus, /) -> None:
         try:
-            write_whole(self._path, json.dumps(asdict(status)).encode())
+            write_atomic(self._path, json.dumps(asdict(status)).encode())
         except OSError as exc:
             raise StorageFailed(f"cannot write {self._path}: {exc.strerror}") from exc

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from agent_memory.features.backups.adapters import files, sources
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import Manifest, Restored
+from agent_memory.features.backups.model.backups import Manifest, RestoreResult
 from agent_memory.kernel.errors import FeatureUnavailable, InvalidInput, StorageFailed
-from agent_memory.platform.durable import sync_folder, write_whole
+from agent_memory.platform.durable import sync_folder, write_atomic
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -44,11 +44,11 @@ def restore(
     index: Path,
     force: bool,
     done: Callable[[int], None],
-) -> Restored:
+) -> RestoreResult:
     """Bring a backup into a data folder that the caller has locked. `done` is called with the
     number of files; it may raise to stop, and nothing has changed then."""
     finish(data)
-    source = sources.opened(backup)
+    source = sources.open_backup(backup)
     manifest = source.manifest
     if manifest.schema > schema.VERSION:
         raise FeatureUnavailable(
@@ -86,7 +86,7 @@ def restore(
     try:
         for root in set(staged.values()):
             root.mkdir(mode=0o700)
-        for file, stream in source.contents():
+        for file, stream in source.read_files():
             target = files.make_folders(staged[file.path.split("/")[0]], file.path)
             sources.check_sum(source, file, files.write(stream, target, check))
             count += 1
@@ -109,7 +109,7 @@ def restore(
             shutil.rmtree(root, ignore_errors=True)
         raise
     finish(data)
-    return Restored(
+    return RestoreResult(
         manifest=manifest,
         source=str(source.path),
         data=str(data),
@@ -210,4 +210,4 @@ def _write_down(data: Path, moves: list[_Move]) -> None:
     text = json.dumps(
         [{"staged": each.staged, "target": each.target, "aside": each.aside} for each in moves]
     )
-    write_whole(data / JOURNAL, text.encode())
+    write_atomic(data / JOURNAL, text.encode())

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from agent_memory.features.backups.adapters import archives, files, sources
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import BackedFile, Manifest, Snapshot
+from agent_memory.features.backups.model.backups import BackupFile, Manifest, Snapshot
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageFailed
 from agent_memory.kernel.ids import Millis
-from agent_memory.platform.durable import sync_folder, write_whole
+from agent_memory.platform.durable import sync_folder, write_atomic
 from agent_memory.platform.store import families, schema
 from agent_memory.platform.store.rocks import RocksEngine
 
@@ -53,7 +53,7 @@ class DataSnapshots:
         for each in self._db_path.parent.glob(f"{self._staging_name()}*"):
             shutil.rmtree(each, ignore_errors=True)
 
-    def make(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
+    def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
         """A snapshot in a folder, or in an archive where the name is that of one. `done` is called
         with the number of files; it may raise to stop. Raises InvalidInput and StorageFailed."""
         path = Path(target)
@@ -73,10 +73,10 @@ class DataSnapshots:
                 + (f" ({exc.filename})" if exc.filename else "")
             ) from exc
 
-    def complete(self, folder: str, /) -> list[Snapshot]:
+    def list_complete(self, folder: str, /) -> list[Snapshot]:
         """The complete snapshots in a folder, oldest first."""
         found = []
-        for path in sources.named(Path(folder)):
+        for path in sources.list_snapshots(Path(folder)):
             with contextlib.suppress(AgentMemoryError, OSError):
                 found.append(Snapshot(path=str(path), manifest=sources.read_manifest(path)))
         return found
@@ -108,21 +108,23 @@ class DataSnapshots:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid not in (0, os.getuid()):
             raise InvalidInput(f"{folder} belongs to another user, who could change what is in it")
-        with self._staged(done) as (staged, store):
+        with self._stage(done) as (staged, store):
             mark = f"{INCOMPLETE}{store[:8]}-"
             for each in folder.glob(f"{mark}*"):  # of a backup that was killed
                 shutil.rmtree(each, ignore_errors=True)
             work = folder / f"{mark}{secrets.token_hex(4)}"
             work.mkdir(mode=0o700)
             try:
-                filling = _Filling(work, _Earlier(self.complete(str(folder))), done)
+                filling = _SnapshotBuilder(
+                    work, _EarlierFiles(self.list_complete(str(folder))), done
+                )
                 manifest = self._fill(filling, staged, store)
-                write_whole(work / backups.MANIFEST, backups.dump(manifest).encode())
+                write_atomic(work / backups.MANIFEST, backups.dump(manifest).encode())
                 made_ms = manifest.made_ms
-                final = folder / backups.name(made_ms, store)
+                final = folder / backups.format_name(made_ms, store)
                 while final.exists():  # two in a second
                     made_ms = Millis(made_ms + 1000)
-                    final = folder / backups.name(made_ms, store)
+                    final = folder / backups.format_name(made_ms, store)
                 files.sync_folders(work)
                 work.rename(final)
                 sync_folder(folder)
@@ -138,11 +140,11 @@ class DataSnapshots:
         for each in target.parent.glob(f"{INCOMPLETE}????????-{glob.escape(target.name)}"):
             each.unlink()  # of a backup that was killed
         draft = target.with_name(f"{INCOMPLETE}{secrets.token_hex(4)}-{target.name}")
-        with self._staged(done) as (staged, store):
+        with self._stage(done) as (staged, store):
             work = self._db_path.with_name(f"{self._staging_name()}{secrets.token_hex(4)}")
             work.mkdir(mode=0o700)
             try:
-                filling = _Filling(work, _Earlier(()), done)
+                filling = _SnapshotBuilder(work, _EarlierFiles(()), done)
                 manifest = self._fill(filling, staged, store)
                 descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
@@ -159,7 +161,7 @@ class DataSnapshots:
         return Snapshot(path=str(target), manifest=manifest, new_bytes=target.stat().st_size)
 
     @contextlib.contextmanager
-    def _staged(self, done: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
+    def _stage(self, done: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
         """A copy of the parts that change, as they are together; and the identity of the store.
 
         The spool comes first: what the daemon takes out of it meanwhile is in the store then.
@@ -174,7 +176,7 @@ class DataSnapshots:
             self._checkpoint(staged / backups.DB)
             reader = RocksEngine(staged / backups.DB, read_only=True)
             try:
-                _, store = schema.recorded(reader.get)
+                _, store = schema.read_header(reader.get)
             finally:
                 reader.close()
             yield staged, store
@@ -185,24 +187,24 @@ class DataSnapshots:
         for path in files.regular_files(data, backups.SPOOL):
             if path.endswith(".json"):
                 with contextlib.suppress(FileNotFoundError):  # the daemon has recorded it
-                    files.copy(data / path, files.make_folders(staged, path), _unchecked)
+                    files.copy(data / path, files.make_folders(staged, path), _skip_check)
 
-    def _fill(self, filling: "_Filling", staged: Path, store: str) -> Manifest:
+    def _fill(self, filling: "_SnapshotBuilder", staged: Path, store: str) -> Manifest:
         made_ms = self._now()
         parts: Sequence[str] = (backups.DB,)
         for path in files.regular_files(staged, backups.DB):
-            filling.place(staged, path, linked=True)
+            filling.add_file(staged, path, linked=True)
         if self._data is not None:
             parts = backups.PARTS
             for path in files.regular_files(staged, backups.SPOOL):
-                filling.place(staged, path, linked=False)
+                filling.add_file(staged, path, linked=False)
             for repository in _repositories(self._data):
                 _copy_repository(self._data, repository, filling)
             with contextlib.suppress(FileNotFoundError):
-                filling.place(self._data, backups.KEY, linked=False)
+                filling.add_file(self._data, backups.KEY, linked=False)
         reader = RocksEngine(filling.root / backups.DB, read_only=True)
         try:
-            number, _ = schema.recorded(reader.get)
+            number, _ = schema.read_header(reader.get)
             rows = {family: reader.count(family) for family in families.ALL}
         finally:
             reader.close()
@@ -220,7 +222,7 @@ class DataSnapshots:
         return f".{self._db_path.name}-backup-"
 
 
-class _Earlier:
+class _EarlierFiles:
     """The files of earlier snapshots in the same folder, by checksum and by inode."""
 
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:
@@ -235,21 +237,21 @@ class _Earlier:
                         found = path.lstat()
                         self._by_inode[found.st_dev, found.st_ino] = path, file.sha256
 
-    def same(self, sha256: str) -> Path | None:
+    def find_by_digest(self, sha256: str) -> Path | None:
         return self._by_sum.get(sha256)
 
-    def recorded(self, path: Path) -> tuple[Path, str] | None:
+    def find_by_inode(self, path: Path) -> tuple[Path, str] | None:
         """What an earlier snapshot says of this very file, under the name that it has there."""
         found = path.lstat()
         return self._by_inode.get((found.st_dev, found.st_ino))
 
 
-class _Filling:
+class _SnapshotBuilder:
     """A snapshot being filled. Every file is hashed as it lies there."""
 
-    def __init__(self, root: Path, earlier: _Earlier, done: Callable[[int], None]) -> None:
+    def __init__(self, root: Path, earlier: _EarlierFiles, done: Callable[[int], None]) -> None:
         self.root = root
-        self.placed: dict[str, BackedFile] = {}
+        self.placed: dict[str, BackupFile] = {}
         self.copied_bytes = 0
         self._earlier = earlier
         self._done = done
@@ -257,23 +259,23 @@ class _Filling:
     def check(self) -> None:
         self._done(len(self.placed))
 
-    def place(self, source_root: Path, path: str, *, linked: bool) -> None:
+    def add_file(self, source_root: Path, path: str, *, linked: bool) -> None:
         """Put a file into the snapshot; `linked` where it never changes in place."""
-        backups.safe_path(path)
+        backups.check_path(path)
         source, target = source_root / path, files.make_folders(self.root, path)
         if linked and _link(source, target):
             size, sha256 = files.digest(target, self.check)
-            known = self._earlier.recorded(target)
+            known = self._earlier.find_by_inode(target)
             if known is not None and known[1] != sha256:
                 raise StorageFailed(
                     f"{path} is damaged: it has changed since {known[0]} was backed up"
                 )
         else:
             size, sha256 = self._copy(source, target)
-        self.placed[path] = BackedFile(path=path, size=size, sha256=sha256)
+        self.placed[path] = BackupFile(path=path, size=size, sha256=sha256)
         self.check()
 
-    def forget(self, repository: str) -> None:
+    def discard(self, repository: str) -> None:
         """Begin a repository again."""
         shutil.rmtree(self.root / repository, ignore_errors=True)
         for path in [each for each in self.placed if each.startswith(f"{repository}/")]:
@@ -282,7 +284,7 @@ class _Filling:
     def _copy(self, source: Path, target: Path) -> tuple[int, str]:
         if target.suffix in _IMMUTABLE:
             wanted = files.digest(source, self.check)
-            same = self._earlier.same(wanted[1])
+            same = self._earlier.find_by_digest(wanted[1])
             if same is not None and _link(same, target):
                 if files.digest(target, self.check) == wanted:
                     return wanted
@@ -314,7 +316,7 @@ def _repositories(data: Path) -> Iterator[str]:
                 yield f"{folder}/{each.name}"
 
 
-def _copy_repository(data: Path, repository: str, filling: _Filling) -> None:
+def _copy_repository(data: Path, repository: str, filling: _SnapshotBuilder) -> None:
     """References come before objects, so that all that they lead to is there. Where a reference
     has changed meanwhile, its old objects may have been removed: begin again."""
     for _ in range(TRIES):
@@ -328,12 +330,12 @@ def _copy_repository(data: Path, repository: str, filling: _Filling) -> None:
                 and not path.endswith(".lock")
             ]
             for path in sorted(paths, key=lambda each: each.startswith(objects)):
-                filling.place(data, path, linked=path.startswith(objects))
+                filling.add_file(data, path, linked=path.startswith(objects))
             if _references(data / repository) == before:
                 return
         except FileNotFoundError:
             pass
-        filling.forget(repository)
+        filling.discard(repository)
     raise StorageFailed(f"the repository {data / repository} changes all the time: try again")
 
 
@@ -346,5 +348,5 @@ def _references(repository: Path) -> Mapping[str, bytes]:
     return found
 
 
-def _unchecked() -> None:
+def _skip_check() -> None:
     pass

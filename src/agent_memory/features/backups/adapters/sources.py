@@ -9,17 +9,17 @@ from typing import IO, Protocol
 from agent_memory.features.backups.adapters import archives, files
 from agent_memory.features.backups.adapters.files import Check
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import BackedFile, Manifest
+from agent_memory.features.backups.model.backups import BackupFile, Manifest
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
 
 
-class Source(Protocol):
+class BackupSource(Protocol):
     """A backup that may be damaged, and may be somebody else's."""
 
     path: Path
     manifest: Manifest
 
-    def contents(self) -> Iterator[tuple[BackedFile, IO[bytes]]]:
+    def read_files(self) -> Iterator[tuple[BackupFile, IO[bytes]]]:
         """Each file of the manifest, once, with its bytes, which are not checked yet."""
         ...
 
@@ -29,7 +29,7 @@ class SnapshotFolder:
         self.path = path
         self.manifest = read_manifest(path)
 
-    def contents(self) -> Iterator[tuple[BackedFile, IO[bytes]]]:
+    def read_files(self) -> Iterator[tuple[BackupFile, IO[bytes]]]:
         for each in self.manifest.files:
             path = self.path / each.path
             try:
@@ -49,7 +49,7 @@ class SnapshotFolder:
                 yield each, file
 
 
-def opened(path: Path) -> Source:
+def open_backup(path: Path) -> BackupSource:
     """A snapshot, the newest one of a folder of snapshots, or an archive. Raises InvalidInput and
     StorageFailed."""
     try:
@@ -69,13 +69,13 @@ def opened(path: Path) -> Source:
         raise StorageFailed(f"cannot read {path}: {exc.strerror}") from exc
 
 
-def verify(source: Source, check: Check) -> None:
+def verify(source: BackupSource, check: Check) -> None:
     """Read every file. Raise StorageFailed, with its name, for one that is not as it was."""
-    for expected, file in source.contents():
+    for expected, file in source.read_files():
         check_sum(source, expected, files.digest_stream(file, check))
 
 
-def check_sum(source: Source, expected: BackedFile, found: tuple[int, str]) -> None:
+def check_sum(source: BackupSource, expected: BackupFile, found: tuple[int, str]) -> None:
     if found != (expected.size, expected.sha256):
         raise StorageFailed(f"{expected.path} in {source.path} is damaged: its checksum differs")
 
@@ -93,14 +93,14 @@ def read_manifest(folder: Path) -> Manifest:
 def newest(folder: Path) -> Path | None:
     """The newest snapshot in a folder of snapshots. Raises InvalidInput where it has those of
     several stores: nobody can tell which is meant."""
-    found = {each.name.rpartition("-")[2]: each for each in named(folder)}
+    found = {each.name.rpartition("-")[2]: each for each in list_snapshots(folder)}
     if len(found) > 1:
         names = ", ".join(sorted(each.name for each in found.values()))
         raise InvalidInput(f"{folder} has backups of several stores; name one: {names}")
     return next(iter(found.values()), None)
 
 
-def named(folder: Path) -> list[Path]:
+def list_snapshots(folder: Path) -> list[Path]:
     try:
         return sorted(
             each

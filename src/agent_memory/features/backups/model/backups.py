@@ -33,7 +33,7 @@ _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BackedFile:
+class BackupFile:
     """A file of a snapshot, by its path from the snapshot's root."""
 
     path: str
@@ -51,7 +51,7 @@ class Manifest:
     schema: int
     events: int
     parts: tuple[str, ...]
-    files: tuple[BackedFile, ...]
+    files: tuple[BackupFile, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -76,7 +76,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class BackupResult:
     """A backup that was made, and what was removed after it."""
 
     path: str
@@ -89,7 +89,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoreResult:
     """A backup that is in its place, and where that is which had it before, if anything had."""
 
     manifest: Manifest
@@ -98,7 +98,7 @@ class Restored:
     aside: str
 
 
-def name(made_ms: Millis, store: str) -> str:
+def format_name(made_ms: Millis, store: str) -> str:
     """The name of a snapshot's folder: sorts by time, differs between stores."""
     moment = datetime.fromtimestamp(made_ms / 1000, UTC)
     return f"{moment:%Y%m%dT%H%M%SZ}-{store[:8]}"
@@ -137,10 +137,10 @@ def parse(data: bytes) -> Manifest:
         raise InvalidInput(f"the manifest of the backup is damaged: {exc!r}") from exc
 
 
-def _files(found: Sequence[Any], parts: Sequence[str]) -> tuple[BackedFile, ...]:
+def _files(found: Sequence[Any], parts: Sequence[str]) -> tuple[BackupFile, ...]:
     files = tuple(
-        BackedFile(
-            path=safe_path(_text(each["path"])),
+        BackupFile(
+            path=check_path(_text(each["path"])),
             size=_number(each["size"]),
             sha256=_digest(_text(each["sha256"])),
         )
@@ -154,7 +154,7 @@ def _files(found: Sequence[Any], parts: Sequence[str]) -> tuple[BackedFile, ...]
     return files
 
 
-def safe_path(path: str) -> str:
+def check_path(path: str) -> str:
     """Raise InvalidInput unless the path is a file of a part, below the snapshot's root."""
     steps = path.split("/")
     if (
@@ -213,7 +213,7 @@ def _digest(found: str) -> str:
     return found
 
 
-def outdated(
+def select_outdated(
     snapshots: Sequence[Snapshot], made: Snapshot, retention: Retention
 ) -> tuple[Snapshot, ...]:
     """The snapshots of the same store that the retention does not keep, oldest first.

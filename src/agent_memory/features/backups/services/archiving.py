@@ -23,9 +23,15 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.log.services.ingest import Ingest
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status, digest_of
+from agent_memory.features.memories.model.memories import (
+    Draft,
+    Home,
+    Memory,
+    MemoryStatus,
+    compute_digest,
+)
 from agent_memory.features.memories.model.projects import Project
-from agent_memory.features.memories.model.tiers import Use
+from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.memories.ports import Memories, MemoryChange, MemoryUses, Projects
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.secrets.ports import SecretsFilter
@@ -45,24 +51,24 @@ KNOWLEDGE: tuple[type[Any], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptMemory:
+class MemoryRecord:
     """A memory, and how it was used."""
 
     memory: Memory
-    use: Use
+    use: MemoryUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWrite:
+class WriteRecord:
     """What was written after a checkpoint, and after which."""
 
-    place: graphs.Place
+    place: graphs.CheckpointKey
     write: PendingWrite
 
 
-Kept = (
-    KeptMemory | User | Fact | Former | Procedure | Chain | Episode | Session | Run | RunSession
-    | GraphCheckpoint | KeptWrite | Event | TocNode | Project
+ArchiveRecord = (
+    MemoryRecord | User | Fact | Former | Procedure | Chain | Episode | Session | Run | RunSession
+    | GraphCheckpoint | WriteRecord | Event | TocNode | Project
 )  # fmt: skip
 
 
@@ -78,10 +84,10 @@ class Stores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportResult:
     """How many records of each type were taken over; what is derived is passed by."""
 
-    taken: Mapping[type[Kept], int]
+    taken: Mapping[type[ArchiveRecord], int]
     known: int
     derived: int
     refused: tuple[str, ...]
@@ -89,21 +95,21 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Archiving:
-    view: Callable[[], AbstractContextManager[Stores]]
+    open_view: Callable[[], AbstractContextManager[Stores]]
     stores: Stores
     ingest: Ingest
     capture: Capture
     graphs: Graphs
     secrets: SecretsFilter
-    home_of: Callable[[Domain], Home | None]
-    changed: Callable[[], None]
+    find_home: Callable[[Domain], Home | None]
+    on_change: Callable[[], None]
     open_whole: Callable[[Path], AbstractContextManager[IO[bytes]]]  # a file, at the end of it
 
-    def everything(self) -> Iterator[Kept]:
+    def export_records(self) -> Iterator[ArchiveRecord]:
         """Every record as it was at one moment. What events are learned into comes before them."""
-        with self.view() as stores:
-            yield from stores.projects.all()
-            for domain in sorted(stores.memories.domains()):
+        with self.open_view() as stores:
+            yield from stores.projects.list_all()
+            for domain in sorted(stores.memories.list_domains()):
                 yield from _memories(stores, domain)
             for kind in KNOWLEDGE:
                 yield from _knowledge(stores.knowledge, kind)
@@ -111,17 +117,19 @@ class Archiving:
             yield from _events(stores.log)
             yield from _nodes(stores.toc)
 
-    def bring(self, records: Iterable[tuple[str, Kept]], done: Callable[[int], None]) -> Imported:
+    def import_records(
+        self, records: Iterable[tuple[str, ArchiveRecord]], done: Callable[[int], None]
+    ) -> ImportResult:
         """Take over each record, with the place where it stands. What is there already stays.
         What was taken over stays too, wherever it is stopped."""
-        taken: Counter[type[Kept]] = Counter()
+        taken: Counter[type[ArchiveRecord]] = Counter()
         refused: list[str] = []
         known = derived = 0
         pending: list[tuple[str, Event]] = []
 
         def settle() -> None:
             nonlocal known
-            fresh, blocked = self._bring_events(pending)
+            fresh, blocked = self._import_events(pending)
             pending.clear()
             refused.extend(blocked)
             known += len(fresh) - sum(fresh)
@@ -140,17 +148,17 @@ class Archiving:
                 derived += 1
                 continue
             try:
-                if self._bring(record):
+                if self._import_record(record):
                     taken[type(record)] += 1
                 else:
                     known += 1
             except (InvalidInput, ContentBlocked) as exc:
                 refused.append(f"{place}: {exc}")
         settle()
-        self.changed()
-        return Imported(taken=taken, known=known, derived=derived, refused=tuple(refused))
+        self.on_change()
+        return ImportResult(taken=taken, known=known, derived=derived, refused=tuple(refused))
 
-    def _bring_events(self, events: Iterable[tuple[str, Event]]) -> tuple[list[bool], list[str]]:
+    def _import_events(self, events: Iterable[tuple[str, Event]]) -> tuple[list[bool], list[str]]:
         clean, refused = [], []
         for place, event in events:
             try:
@@ -159,32 +167,32 @@ class Archiving:
                 refused.append(f"{place}: {exc}")
         return (self.ingest.submit(clean).result() if clean else []), refused
 
-    def _bring(self, record: Kept) -> bool:
+    def _import_record(self, record: ArchiveRecord) -> bool:
         """Whether it was not there."""
         match record:
-            case KeptMemory():
-                return self._bring_memory(record)
+            case MemoryRecord():
+                return self._import_memory(record)
             case GraphCheckpoint():
                 checkpoint = self.graphs.clean(record)
                 if self.stores.checkpoints.get(*checkpoint.place) is not None:
                     return False
                 self.graphs.put(checkpoint).result()
                 return True
-            case KeptWrite(place=place, write=write):
+            case WriteRecord(place=place, write=write):
                 if self.graphs.has_write(place, write):
                     return False
                 self.graphs.put_writes(place, [write]).result()
                 return True
             case _:
-                return self._bring_knowledge(record)
+                return self._import_knowledge(record)
 
-    def _bring_memory(self, record: KeptMemory) -> bool:
+    def _import_memory(self, record: MemoryRecord) -> bool:
         memory = self._clean_memory(record.memory)
         if self.stores.memories.get(memory.key) is not None:
             return False
-        change = MemoryChange(before=None, after=memory, home=self.home_of(memory.domain))
+        change = MemoryChange(before=None, after=memory, home=self.find_home(memory.domain))
         (written,) = self.stores.memories.write([change])
-        if written and record.use != Use():
+        if written and record.use != MemoryUse():
             self.stores.uses.put([(memory.key, record.use)])
         return written
 
@@ -192,8 +200,8 @@ class Archiving:
         domain = memory.domain
         if self.secrets.clean_name(domain, limit=len(domain), where="import") != domain:
             raise InvalidInput("its domain holds a secret")
-        if memory.status is Status.TOMBSTONE:
-            return memories.tombstone(memory, memory.updated_ms)
+        if memory.status is MemoryStatus.TOMBSTONE:
+            return memories.build_tombstone(memory, memory.updated_ms)
         draft = self.capture.clean(
             Draft(
                 namespace=memory.namespace,
@@ -208,7 +216,7 @@ class Archiving:
         )
         return replace(
             memory,
-            digest=digest_of(draft.namespace, draft.summary, draft.content, draft.spec),
+            digest=compute_digest(draft.namespace, draft.summary, draft.content, draft.spec),
             summary=draft.summary,
             content=draft.content,
             spec=draft.spec,
@@ -219,7 +227,7 @@ class Archiving:
             superseded_by=self.capture.clean_name(memory.superseded_by, memories.MAX_NAME_CHARS),
         )
 
-    def _bring_knowledge(self, record: Any) -> bool:
+    def _import_knowledge(self, record: Any) -> bool:
         clean = knowledge.clean(self._clean_fact(record), self.secrets)
         kept = self.stores.knowledge
         if kept.get(type(clean), [clean.id])[0] is not None:
@@ -239,26 +247,26 @@ class Archiving:
                 return record
 
 
-def _memories(stores: Stores, domain: Domain) -> Iterator[KeptMemory]:
+def _memories(stores: Stores, domain: Domain) -> Iterator[MemoryRecord]:
     after: MemoryKey | None = None
-    while found := stores.memories.of_domain(domain, after=after, limit=PAGE):
-        uses = stores.uses.of([each.key for each in found])
+    while found := stores.memories.list_domain(domain, after=after, limit=PAGE):
+        uses = stores.uses.get_many([each.key for each in found])
         for memory, use in zip(found, uses, strict=True):
-            yield KeptMemory(memory=memory, use=use)
+            yield MemoryRecord(memory=memory, use=use)
         after = found[-1].key
 
 
 def _knowledge(knowledge: KnowledgeStore, kind: type[Any]) -> Iterator[Any]:
     after = ""
-    while found := knowledge.after(kind, after, limit=PAGE):
+    while found := knowledge.list_after(kind, after, limit=PAGE):
         yield from found
         after = found[-1].id
 
 
-def _checkpoints(checkpoints: GraphCheckpoints) -> Iterator[GraphCheckpoint | KeptWrite]:
-    after: graphs.Place | None = None
-    scope = graphs.Scope()
-    while infos := checkpoints.infos(scope, after=after, before=None, limit=PAGE):
+def _checkpoints(checkpoints: GraphCheckpoints) -> Iterator[GraphCheckpoint | WriteRecord]:
+    after: graphs.CheckpointKey | None = None
+    scope = graphs.CheckpointScope()
+    while infos := checkpoints.list_infos(scope, after=after, before=None, limit=PAGE):
         for info in infos:
             found = checkpoints.get(*info.place)
             if found is None:
@@ -268,12 +276,12 @@ def _checkpoints(checkpoints: GraphCheckpoints) -> Iterator[GraphCheckpoint | Ke
         after = infos[-1].place
 
 
-def _writes(checkpoints: GraphCheckpoints, place: graphs.Place) -> Iterator[KeptWrite]:
+def _writes(checkpoints: GraphCheckpoints, place: graphs.CheckpointKey) -> Iterator[WriteRecord]:
     after = None
     while True:
-        page = checkpoints.writes(place, after=after, max_bytes=WRITE_BYTES, at_least_one=True)
+        page = checkpoints.list_writes(place, after=after, max_bytes=WRITE_BYTES, at_least_one=True)
         for write in page.writes:
-            yield KeptWrite(place=place, write=write)
+            yield WriteRecord(place=place, write=write)
         if page.next is None:
             return
         after = page.next
@@ -282,7 +290,7 @@ def _writes(checkpoints: GraphCheckpoints, place: graphs.Place) -> Iterator[Kept
 def _events(log: EventLog) -> Iterator[Event]:
     after = None
     while True:
-        page = log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=PAGE)
+        page = log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=PAGE)
         yield from page.events
         if page.next is None:
             return
@@ -292,11 +300,11 @@ def _events(log: EventLog) -> Iterator[Event]:
 def _nodes(toc: TocReader) -> Iterator[TocNode]:
     """The present version of each node, and after it the kept ones that are older."""
     after: NodeId | None = None
-    while ids := toc.below("toc:", after=after, limit=PAGE):
-        for node in toc.nodes(ids):
+    while ids := toc.list_ids("toc:", after=after, limit=PAGE):
+        for node in toc.get_nodes(ids):
             if node is not None:
                 yield node
-                for older in toc.history(node.node_id, limit=HISTORY):
+                for older in toc.list_versions(node.node_id, limit=HISTORY):
                     if older.version != node.version:
                         yield older
         after = ids[-1]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from agent_memory.features.backups.model import backups
-from agent_memory.features.backups.model.backups import Retention, Snapshot, Taken
+from agent_memory.features.backups.model.backups import BackupResult, Retention, Snapshot
 from agent_memory.features.backups.ports import BackupHistory, Snapshots
-from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.errors import Overloaded
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.status import BackupStatus
@@ -20,7 +20,7 @@ DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class BackupPlan:
     """Backups by schedule. An empty schedule: none."""
 
     folder: str
@@ -33,10 +33,10 @@ class Backups:
         self,
         *,
         snapshots: Snapshots,
-        notes: NoteWriting,
+        notes: NoteWriter,
         history: BackupHistory,
         clock: Clock,
-        plan: Plan,
+        plan: BackupPlan,
         check: Callable[[str], None],
         schedule: Callable[[str], None],
         passed: Callable[[str, Millis, Millis], int],
@@ -55,22 +55,24 @@ class Backups:
         self._turn = threading.Lock()
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> BackupPlan:
         return self._plan
 
-    def take(self, target: str, retention: Retention | None, done: Callable[[int], None]) -> Taken:
+    def take(
+        self, target: str, retention: Retention | None, done: Callable[[int], None]
+    ) -> BackupResult:
         """Back up to a folder of snapshots or to an archive. Where a retention is given, remove
         what it does not keep: only once the new one is complete, and only our own snapshots."""
         if not self._turn.acquire(blocking=False):
             raise Overloaded("a backup is being taken already; try again when it is done")
         try:
             self._notes.flush()  # what waits for them names repositories of this machine
-            made = self._snapshots.make(target, done=done)
+            made = self._snapshots.create(target, done=done)
             self._record(target, made)
             removed = () if retention is None else self._prune(target, made, retention)
         finally:
             self._turn.release()
-        return Taken(
+        return BackupResult(
             path=made.path,
             made_ms=made.manifest.made_ms,
             events=made.manifest.events,
@@ -84,7 +86,7 @@ class Backups:
         """The scheduled backup."""
         self.take(self._plan.folder, self._plan.retention, lambda _: check())
 
-    def follow(self, plan: Plan, keep: Callable[[Plan], None] = lambda _: None) -> None:
+    def follow(self, plan: BackupPlan, keep: Callable[[BackupPlan], None] = lambda _: None) -> None:
         """Take backups by this plan from now on, once `keep` has written it down. Raises
         InvalidInput where the schedule is none, before that."""
         if plan.schedule:
@@ -117,8 +119,8 @@ class Backups:
         self._history.save(status)
 
     def _prune(self, folder: str, made: Snapshot, retention: Retention) -> tuple[str, ...]:
-        found = self._snapshots.complete(folder)
-        old = backups.outdated(found, made, retention)
+        found = self._snapshots.list_complete(folder)
+        old = backups.select_outdated(found, made, retention)
         for each in old:
             self._snapshots.remove(each)
         return tuple(each.path for each in old)

@@ -17,11 +17,11 @@ import msgspec
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
+    CheckpointKey,
+    CheckpointScope,
     GraphCheckpoint,
     PendingWrite,
-    Place,
     RunId,
-    Scope,
     ThreadId,
     WriteKey,
 )
@@ -69,29 +69,29 @@ def prefix(kind: bytes, *parts: str) -> bytes:
     return key(kind, *parts) + b"\0"
 
 
-def id_key(place: Place) -> bytes:
+def id_key(place: CheckpointKey) -> bytes:
     return key(ID, place.checkpoint_id, place.thread_id, place.checkpoint_ns)
 
 
-def _thread_key(place: Place) -> bytes:
+def _thread_key(place: CheckpointKey) -> bytes:
     return key(THREAD, place.thread_id, place.checkpoint_id, place.checkpoint_ns)
 
 
-def write_key(place: Place, write: WriteKey) -> bytes:
+def write_key(place: CheckpointKey, write: WriteKey) -> bytes:
     return b"%s%010d" % (prefix(WRITE, *place, write.task_id), write.number - _LEAST_INDEX)
 
 
-def write_of(raw: bytes) -> WriteKey:
+def parse_write_key(raw: bytes) -> WriteKey:
     task_id, index = raw.split(b"\0")[4:]
     return WriteKey(task_id.decode(), int(index) + _LEAST_INDEX)
 
 
-def value_of(raw: bytes) -> bytes:
+def value_key(raw: bytes) -> bytes:
     """The key of what was written, from that of its write."""
     return VALUE + raw.removeprefix(WRITE)
 
 
-def place_of(raw: bytes) -> Place:
+def parse_place(raw: bytes) -> CheckpointKey:
     """The checkpoint that a head, an index entry or a write is of."""
     kind, *parts = raw.split(b"\0")
     names = [part.decode() for part in parts]
@@ -103,10 +103,12 @@ def place_of(raw: bytes) -> Place:
         _, thread, space, checkpoint = names
     else:
         thread, space, checkpoint = names[:3]
-    return Place(ThreadId(thread), space, CheckpointId(checkpoint))
+    return CheckpointKey(ThreadId(thread), space, CheckpointId(checkpoint))
 
 
-def span(scope: Scope, after: Place | None, before: CheckpointId | None) -> tuple[bytes, bytes]:
+def scan_range(
+    scope: CheckpointScope, after: CheckpointKey | None, before: CheckpointId | None
+) -> tuple[bytes, bytes]:
     """The rows, from the last to the first, that list this scope newest first."""
     if scope.thread_id is None:
         start = prefix(ID)
@@ -122,7 +124,7 @@ def span(scope: Scope, after: Place | None, before: CheckpointId | None) -> tupl
     return start, min([keys.end_of(start), *ends])
 
 
-def made(info: CheckpointInfo, blob: bytes) -> Batch:
+def build_checkpoint(info: CheckpointInfo, blob: bytes) -> Batch:
     """A checkpoint that is not there yet."""
     head = _Head(
         parent=info.parent_checkpoint_id,
@@ -143,27 +145,27 @@ def made(info: CheckpointInfo, blob: bytes) -> Batch:
     return Batch(tuple(operations), (Absent(FAMILY, key(HEAD, *info.place)),))
 
 
-def written(place: Place, write: PendingWrite) -> Batch:
+def build_write(place: CheckpointKey, write: PendingWrite) -> Batch:
     """The first write of an index counts; of what may change, the last."""
     at = write_key(place, WriteKey(write.task_id, write.index))
     head = WriteHead(write.task_path, write.channel, write.type, len(write.value))
     return Batch(
         (
             Put(FAMILY, at, codec.pack(head)),
-            Put(FAMILY, value_of(at), codec.encode_key(write.value)),
+            Put(FAMILY, value_key(at), codec.encode_key(write.value)),
         ),
         (Absent(FAMILY, at),) if write.index >= 0 else (),
     )
 
 
-def copied_write(place: Place, at: bytes, head: bytes, value: bytes) -> Batch:
+def build_write_copy(place: CheckpointKey, at: bytes, head: bytes, value: bytes) -> Batch:
     """The same for another checkpoint, unless it has one."""
-    target = write_key(place, write_of(at))
-    operations = Put(FAMILY, target, head), Put(FAMILY, value_of(target), value)
+    target = write_key(place, parse_write_key(at))
+    operations = Put(FAMILY, target, head), Put(FAMILY, value_key(target), value)
     return Batch(operations, (Absent(FAMILY, target),))
 
 
-def removed(info: CheckpointInfo) -> list[Operation]:
+def build_removal(info: CheckpointInfo) -> list[Operation]:
     """Without its writes."""
     gone = [key(HEAD, *info.place), key(BLOB, *info.place)]
     gone += [id_key(info.place), _thread_key(info.place)]
@@ -172,11 +174,11 @@ def removed(info: CheckpointInfo) -> list[Operation]:
     return [Delete(FAMILY, each) for each in gone]
 
 
-def removed_write(at: bytes) -> list[Operation]:
-    return [Delete(FAMILY, at), Delete(FAMILY, value_of(at))]
+def build_write_removal(at: bytes) -> list[Operation]:
+    return [Delete(FAMILY, at), Delete(FAMILY, value_key(at))]
 
 
-def decode_head(place: Place, value: bytes) -> CheckpointInfo:
+def decode_head(place: CheckpointKey, value: bytes) -> CheckpointInfo:
     head = codec.unpack(value, _Head)
     return CheckpointInfo(
         place=place,
@@ -217,7 +219,7 @@ def decode_write_head(value: bytes) -> WriteHead:
 
 
 def decode_write(at: bytes, head: WriteHead, value: bytes) -> PendingWrite:
-    task_id, index = write_of(at)
+    task_id, index = parse_write_key(at)
     try:
         return PendingWrite(
             task_id=task_id,
@@ -228,4 +230,4 @@ def decode_write(at: bytes, head: WriteHead, value: bytes) -> PendingWrite:
             task_path=head.task_path,
         )
     except InvalidInput as exc:
-        raise StorageFailed(f"a stored write of {place_of(at)} is damaged") from exc
+        raise StorageFailed(f"a stored write of {parse_place(at)} is damaged") from exc

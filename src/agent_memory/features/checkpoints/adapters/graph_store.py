@@ -8,10 +8,10 @@ from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
+    CheckpointKey,
+    CheckpointScope,
     GraphCheckpoint,
     PendingWrite,
-    Place,
-    Scope,
     ThreadId,
     WriteKey,
     WritesPage,
@@ -20,7 +20,7 @@ from agent_memory.kernel import futures
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import keys
-from agent_memory.platform.store.batches import Batch, Committed, Outcome, Row
+from agent_memory.platform.store.batches import Batch, CommitOutcome, Committed, Row
 
 HEADS = 64  # read at once: each may have half a MiB of metadata
 ENTRIES = 10_000  # of an index, or of writes without their values
@@ -34,13 +34,13 @@ class StoredGraphs:
 
     def put(self, checkpoint: GraphCheckpoint, /) -> "Future[None]":
         place = checkpoint.place
-        made = layout.made(checkpoint.info, layout.encode_blob(checkpoint))
+        made = layout.build_checkpoint(checkpoint.info, layout.encode_blob(checkpoint))
         done: Future[None] = Future()
         done.set_running_or_notify_cancel()
 
         ticket = self._tally.begin()
 
-        def settle(outcomes: "Future[list[Outcome]]", *, again: bool = False) -> None:
+        def settle(outcomes: "Future[list[CommitOutcome]]", *, again: bool = False) -> None:
             try:
                 is_new = isinstance(outcomes.result()[0], Committed)
                 if not is_new and not again:
@@ -62,10 +62,10 @@ class StoredGraphs:
             raise
         return done
 
-    def put_writes(self, place: Place, writes: Sequence[PendingWrite], /) -> "Future[None]":
+    def put_writes(self, place: CheckpointKey, writes: Sequence[PendingWrite], /) -> "Future[None]":
         # One submission is written at once, whatever each of its batches expects.
-        batches = [layout.written(place, each) for each in writes]
-        return futures.mapped(self._store.submit(batches), lambda _: None)
+        batches = [layout.build_write(place, each) for each in writes]
+        return futures.map_future(self._store.submit(batches), lambda _: None)
 
     def get(
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None, /
@@ -80,31 +80,31 @@ class StoredGraphs:
             missed = info  # it was removed between two reads
         return None
 
-    def writes(
-        self, place: Place, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
+    def list_writes(
+        self, place: CheckpointKey, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
     ) -> WritesPage:
         taken: list[tuple[bytes, layout.WriteHead]] = []
         size = 0
-        for at, row in write_rows(self._store, place, after):
+        for at, row in iter_write_rows(self._store, place, after):
             head = layout.decode_write_head(row)
             size += head.size + len(at) + len(row)
             if size > max_bytes and (taken or not at_least_one):
-                last = layout.write_of(taken[-1][0]) if taken else after
+                last = layout.parse_write_key(taken[-1][0]) if taken else after
                 return WritesPage(self._values(taken), last or layout.BEFORE_ALL)
             taken.append((at, head))
         return WritesPage(self._values(taken))
 
-    def infos(
+    def list_infos(
         self,
-        scope: Scope,
+        scope: CheckpointScope,
         /,
         *,
-        after: Place | None,
+        after: CheckpointKey | None,
         before: CheckpointId | None,
         limit: int,
         offset: int = 0,
     ) -> list[CheckpointInfo]:
-        start, end = layout.span(scope, after, before)
+        start, end = layout.scan_range(scope, after, before)
         while offset > 0:  # a bounded piece at a time, however far it is
             passed = self._back(start, end, min(offset, ENTRIES))
             if not passed:
@@ -112,8 +112,8 @@ class StoredGraphs:
             end, offset = passed[-1][0], offset - len(passed)
         while rows := self._back(start, end, limit):
             if rows[0][0].startswith(layout.prefix(layout.HEAD)):
-                return [layout.decode_head(layout.place_of(at), value) for at, value in rows]
-            if found := heads(self._store, [layout.place_of(at) for at, _ in rows]):
+                return [layout.decode_head(layout.parse_place(at), value) for at, value in rows]
+            if found := read_heads(self._store, [layout.parse_place(at) for at, _ in rows]):
                 return found
             end = rows[-1][0]  # all of them were removed between two reads
         return []
@@ -122,16 +122,18 @@ class StoredGraphs:
         if thread_id is None:
             return self._tally.total()
         prefix = layout.prefix(layout.THREAD, thread_id)
-        return sum(1 for _ in rows_of(self._store, prefix, ENTRIES))
+        return sum(1 for _ in iter_rows(self._store, prefix, ENTRIES))
 
     def _info(
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None
     ) -> CheckpointInfo | None:
         if checkpoint_id is not None:
-            found = heads(self._store, [Place(thread_id, checkpoint_ns, checkpoint_id)])
+            found = read_heads(
+                self._store, [CheckpointKey(thread_id, checkpoint_ns, checkpoint_id)]
+            )
         else:
-            scope = Scope(thread_id, checkpoint_ns)
-            found = self.infos(scope, after=None, before=None, limit=1)
+            scope = CheckpointScope(thread_id, checkpoint_ns)
+            found = self.list_infos(scope, after=None, before=None, limit=1)
         return found[0] if found else None
 
     def _back(self, start: bytes, end: bytes, limit: int) -> list[Row]:
@@ -141,7 +143,7 @@ class StoredGraphs:
         found: list[PendingWrite] = []
         for start in range(0, len(taken), _VALUES):
             some = taken[start : start + _VALUES]
-            values = self._store.get_many(layout.FAMILY, [layout.value_of(at) for at, _ in some])
+            values = self._store.get_many(layout.FAMILY, [layout.value_key(at) for at, _ in some])
             found += [
                 layout.decode_write(at, head, value)
                 for (at, head), value in zip(some, values, strict=True)
@@ -150,7 +152,7 @@ class StoredGraphs:
         return tuple(found)
 
 
-def heads(store: OrderedStore, places: Sequence[Place]) -> list[CheckpointInfo]:
+def read_heads(store: OrderedStore, places: Sequence[CheckpointKey]) -> list[CheckpointInfo]:
     """Of those that are there, in this order."""
     found: list[CheckpointInfo] = []
     for start in range(0, len(places), HEADS):
@@ -164,14 +166,16 @@ def heads(store: OrderedStore, places: Sequence[Place]) -> list[CheckpointInfo]:
     return found
 
 
-def write_rows(store: OrderedStore, place: Place, after: WriteKey | None) -> Iterator[Row]:
+def iter_write_rows(
+    store: OrderedStore, place: CheckpointKey, after: WriteKey | None
+) -> Iterator[Row]:
     """Without the values."""
     prefix = layout.prefix(layout.WRITE, *place)
     first = prefix if after is None else keys.after(layout.write_key(place, after))
-    return rows_of(store, prefix, ENTRIES, first=first)
+    return iter_rows(store, prefix, ENTRIES, first=first)
 
 
-def rows_of(
+def iter_rows(
     store: OrderedStore, prefix: bytes, page: int, *, first: bytes | None = None
 ) -> Iterator[Row]:
     """All rows that begin so, read a page at a time."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from agent_memory.features.checkpoints.adapters import graph_layout as layout
-from agent_memory.features.checkpoints.model.graphs import Place
+from agent_memory.features.checkpoints.model.graphs import CheckpointKey
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import keys
 
@@ -40,7 +40,7 @@ class GraphTally:
             self._making.add(ticket)
             return ticket
 
-    def end(self, ticket: int, made: Iterable[Place] = ()) -> None:
+    def end(self, ticket: int, made: Iterable[CheckpointKey] = ()) -> None:
         """After it is durable. What was replaced was not made."""
         places = [layout.id_key(place) for place in made]
         with self._changed:
@@ -52,7 +52,7 @@ class GraphTally:
             self._making.discard(ticket)
             self._changed.notify_all()
 
-    def removed(self, places: Iterable[Place]) -> None:
+    def subtract(self, places: Iterable[CheckpointKey]) -> None:
         """By who holds `removing`."""
         gone = [layout.id_key(place) for place in places]
         with self._changed:

@@ -7,15 +7,15 @@ from agent_memory.features.checkpoints.adapters import graph_layout as layout
 from agent_memory.features.checkpoints.adapters.graph_store import (
     ENTRIES,
     HEADS,
-    heads,
-    rows_of,
-    write_rows,
+    iter_rows,
+    iter_write_rows,
+    read_heads,
 )
 from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
-    Place,
+    CheckpointKey,
     RunId,
     ThreadId,
 )
@@ -34,31 +34,31 @@ class StoredGraphThreads:
     def remove_thread(self, thread_id: ThreadId, /) -> None:
         with self._tally.removing:
             removal = _Removal(self._store, self._tally)
-            for at, value in rows_of(self._store, layout.prefix(layout.HEAD, thread_id), HEADS):
-                removal.add(layout.decode_head(layout.place_of(at), value))
+            for at, value in iter_rows(self._store, layout.prefix(layout.HEAD, thread_id), HEADS):
+                removal.add(layout.decode_head(layout.parse_place(at), value))
             # Those after checkpoints that never came, too.
-            for at, _ in rows_of(self._store, layout.prefix(layout.WRITE, thread_id), ENTRIES):
+            for at, _ in iter_rows(self._store, layout.prefix(layout.WRITE, thread_id), ENTRIES):
                 removal.add_write(at)
             removal.finish()
 
-    def remove(self, places: Sequence[Place], /) -> None:
+    def remove(self, places: Sequence[CheckpointKey], /) -> None:
         with self._tally.removing:
             removal = _Removal(self._store, self._tally)
             wanted = list(dict.fromkeys(places))
             for start in range(0, len(wanted), HEADS):
-                for info in heads(self._store, wanted[start : start + HEADS]):
+                for info in read_heads(self._store, wanted[start : start + HEADS]):
                     removal.add(info)
-                    for at, _ in write_rows(self._store, info.place, None):
+                    for at, _ in iter_write_rows(self._store, info.place, None):
                         removal.add_write(at)
             removal.finish()
 
-    def named(self, checkpoint_id: CheckpointId, /) -> list[Place]:
-        rows = rows_of(self._store, layout.prefix(layout.ID, checkpoint_id), ENTRIES)
-        return [layout.place_of(at) for at, _ in rows]
+    def find_by_id(self, checkpoint_id: CheckpointId, /) -> list[CheckpointKey]:
+        rows = iter_rows(self._store, layout.prefix(layout.ID, checkpoint_id), ENTRIES)
+        return [layout.parse_place(at) for at, _ in rows]
 
-    def of_run(self, run_id: RunId, /) -> list[Place]:
-        rows = rows_of(self._store, layout.prefix(layout.RUN, run_id), ENTRIES)
-        found = heads(self._store, [layout.place_of(at) for at, _ in rows])
+    def find_by_run(self, run_id: RunId, /) -> list[CheckpointKey]:
+        rows = iter_rows(self._store, layout.prefix(layout.RUN, run_id), ENTRIES)
+        found = read_heads(self._store, [layout.parse_place(at) for at, _ in rows])
         # One that was put again may be another run's by now.
         return [info.place for info in found if info.run_id == run_id]
 
@@ -67,9 +67,9 @@ class StoredGraphThreads:
             return
         with self._tally.removing:
             copying = _Copying(self._store, self._tally)
-            rows = rows_of(self._store, layout.prefix(layout.THREAD, source), ENTRIES)
+            rows = iter_rows(self._store, layout.prefix(layout.THREAD, source), ENTRIES)
             for at, _ in rows:  # by their ids: the oldest first
-                copying.add(layout.place_of(at), target)
+                copying.add(layout.parse_place(at), target)
             copying.finish()
 
 
@@ -78,14 +78,14 @@ class _Removal:
         self._store = store
         self._tally = tally
         self._operations: list[Operation] = []
-        self._places: list[Place] = []
+        self._places: list[CheckpointKey] = []
 
     def add(self, info: CheckpointInfo) -> None:
         self._places.append(info.place)
-        self._extend(layout.removed(info))
+        self._extend(layout.build_removal(info))
 
     def add_write(self, at: bytes) -> None:
-        self._extend(layout.removed_write(at))
+        self._extend(layout.build_write_removal(at))
 
     def _extend(self, operations: Iterable[Operation]) -> None:
         self._operations += operations
@@ -95,7 +95,7 @@ class _Removal:
     def finish(self) -> None:
         if self._operations:
             self._store.submit([Batch(tuple(self._operations))]).result()
-            self._tally.removed(self._places)
+            self._tally.subtract(self._places)
             self._operations, self._places = [], []
 
 
@@ -105,22 +105,22 @@ class _Copying:
     def __init__(self, store: OrderedStore, tally: GraphTally) -> None:
         self._store = store
         self._tally = tally
-        self._batches: list[tuple[Batch, Place | None]] = []
+        self._batches: list[tuple[Batch, CheckpointKey | None]] = []
         self._size = 0
 
-    def add(self, place: Place, target: ThreadId) -> None:
+    def add(self, place: CheckpointKey, target: ThreadId) -> None:
         blob = self._store.get(layout.FAMILY, layout.key(layout.BLOB, *place))
-        found = heads(self._store, [place])
+        found = read_heads(self._store, [place])
         if not found or blob is None:
             return
         copied = place._replace(thread_id=target)
-        self._extend(layout.made(replace(found[0], place=copied), blob), copied)
-        for at, value in write_rows(self._store, place, None):
-            written = self._store.get(layout.FAMILY, layout.value_of(at))
+        self._extend(layout.build_checkpoint(replace(found[0], place=copied), blob), copied)
+        for at, value in iter_write_rows(self._store, place, None):
+            written = self._store.get(layout.FAMILY, layout.value_key(at))
             if written is not None:
-                self._extend(layout.copied_write(copied, at, value, written))
+                self._extend(layout.build_write_copy(copied, at, value, written))
 
-    def _extend(self, batch: Batch, made: Place | None = None) -> None:
+    def _extend(self, batch: Batch, made: CheckpointKey | None = None) -> None:
         self._batches.append((batch, made))
         self._size += sum(len(each[-1]) for each in batch.operations)
         if self._size >= _BYTES or len(self._batches) >= _OPERATIONS:
@@ -131,7 +131,7 @@ class _Copying:
         if not batches:
             return
         ticket = self._tally.begin()
-        made: list[Place] = []
+        made: list[CheckpointKey] = []
         try:
             outcomes = self._store.submit([batch for batch, _ in batches]).result()
             for (_, place), outcome in zip(batches, outcomes, strict=True):

@@ -31,7 +31,7 @@ RUN_ID = "run_id"
 _DELTAS = "counters_since_delta_snapshot"
 
 
-class Place(NamedTuple):
+class CheckpointKey(NamedTuple):
     """Where a checkpoint stands. The ids of a thread's checkpoints ascend with time."""
 
     thread_id: ThreadId
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 class CheckpointInfo:
     """All that is known of a checkpoint without its state."""
 
-    place: Place
+    place: CheckpointKey
     parent_checkpoint_id: CheckpointId | None
     metadata: str  # JSON, an object
     blob_size: int
@@ -56,7 +56,7 @@ class CheckpointInfo:
 class GraphCheckpoint:
     """A state of a graph, serialized by whoever runs it: `type` says how."""
 
-    place: Place
+    place: CheckpointKey
     parent_checkpoint_id: CheckpointId | None = None
     metadata: str = "{}"
     type: str
@@ -68,7 +68,7 @@ class GraphCheckpoint:
             check_id("parent_checkpoint_id", self.parent_checkpoint_id)
         check_id("type", self.type, MAX_TYPE_CHARS, empty=True)
         _check_size("the checkpoint", len(self.blob), MAX_BLOB_BYTES)
-        _check_size("metadata", len(_encoded("metadata", self.metadata)), MAX_METADATA_BYTES)
+        _check_size("metadata", len(_encode_text("metadata", self.metadata)), MAX_METADATA_BYTES)
 
     @property
     def info(self) -> CheckpointInfo:
@@ -132,7 +132,7 @@ class WritesPage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class CheckpointSnapshot:
     """A checkpoint with what was written after it, or the first part of that."""
 
     checkpoint: GraphCheckpoint
@@ -147,7 +147,7 @@ class Snapshot:
         )
 
 
-class Scope(NamedTuple):
+class CheckpointScope(NamedTuple):
     """Which checkpoints are listed: of all threads, of a thread, or of one namespace of it."""
 
     thread_id: ThreadId | None = None
@@ -161,7 +161,7 @@ class Strategy(Enum):
     DELETE = "delete"
 
 
-def check_place(place: Place) -> None:
+def check_place(place: CheckpointKey) -> None:
     check_id("thread_id", place.thread_id)
     check_namespace(place.checkpoint_ns)
     check_id("checkpoint_id", place.checkpoint_id)
@@ -184,7 +184,7 @@ def _is_id(value: str) -> bool:
     return 0 < len(value) <= MAX_ID_CHARS and value.isprintable()
 
 
-def check_named(name: str, values: Sequence[str]) -> None:
+def check_ids(name: str, values: Sequence[str]) -> None:
     """The ids of one call."""
     if len(values) > MAX_NAMED:
         raise InvalidInput(f"{len(values)} {name} are named; the limit of one call is {MAX_NAMED}")
@@ -192,7 +192,7 @@ def check_named(name: str, values: Sequence[str]) -> None:
         check_id(name, value)
 
 
-def strategy(name: str) -> Strategy:
+def parse_strategy(name: str) -> Strategy:
     try:
         return Strategy(name)
     except ValueError as exc:
@@ -204,7 +204,7 @@ def read_filter(text: str) -> Mapping[str, Any]:
     """What the metadata must hold. Raises InvalidInput."""
     if not text:
         return {}
-    _check_size("filter", len(_encoded("filter", text)), MAX_FILTER_BYTES)
+    _check_size("filter", len(_encode_text("filter", text)), MAX_FILTER_BYTES)
     return read_object("filter", text)
 
 
@@ -219,29 +219,29 @@ def matches(info: CheckpointInfo, wanted: Mapping[str, Any]) -> bool:
         raise InvalidInput("filter is nested too deeply") from exc
 
 
-def superfluous(history: Iterable[CheckpointInfo]) -> list[Place]:
+def find_superfluous(history: Iterable[CheckpointInfo]) -> list[CheckpointKey]:
     """What may go of a thread so that each namespace keeps its latest checkpoint.
 
     A channel may be kept as differences since a snapshot: the latest is then nothing without those
     before it, back to the snapshots of all such channels. The metadata counts the steps since.
     """
-    spaces: dict[str, dict[Place, _Step]] = {}
+    spaces: dict[str, dict[CheckpointKey, _CheckpointLink]] = {}
     for info in history:
-        step = _Step(info.parent_checkpoint_id, _deltas(info))
+        step = _CheckpointLink(info.parent_checkpoint_id, _deltas(info))
         spaces.setdefault(info.place.checkpoint_ns, {})[info.place] = step
-    found: list[Place] = []
+    found: list[CheckpointKey] = []
     for space in spaces.values():
-        kept = _needed(space)
+        kept = _find_needed(space)
         found += [place for place in space if place not in kept]
     return found
 
 
-class _Step(NamedTuple):
+class _CheckpointLink(NamedTuple):
     parent: CheckpointId | None
     deltas: frozenset[str]
 
 
-def _needed(space: Mapping[Place, _Step]) -> set[Place]:
+def _find_needed(space: Mapping[CheckpointKey, _CheckpointLink]) -> set[CheckpointKey]:
     place = max(space)
     kept, deltas = {place}, space[place].deltas
     while deltas and (parent := space[place].parent) is not None:
@@ -279,7 +279,7 @@ def replace_texts(
     back as it is: it is refused later."""
     try:
         found = read_object("metadata", document)
-        changed = _replaced(found, change)
+        changed = _replace_value(found, change)
         if isinstance(found.get(RUN_ID), str):  # runs are looked for by it
             changed[RUN_ID] = change_id(found[RUN_ID])
         return document if changed == found else json.dumps(changed, ensure_ascii=False)
@@ -287,24 +287,24 @@ def replace_texts(
         return document
 
 
-def _replaced(value: Any, change: Callable[[str], str]) -> Any:
+def _replace_value(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(name): _paired(name, each, change) for name, each in value.items()}
-    return [_replaced(each, change) for each in value] if isinstance(value, list) else value
+        return {change(name): _replace_pair(name, each, change) for name, each in value.items()}
+    return [_replace_value(each, change) for each in value] if isinstance(value, list) else value
 
 
-def _paired(name: str, value: Any, change: Callable[[str], str]) -> Any:
+def _replace_pair(name: str, value: Any, change: Callable[[str], str]) -> Any:
     """A name may be what tells that a value is a secret."""
     if not isinstance(value, str):
-        return _replaced(value, change)
+        return _replace_value(value, change)
     lead = f"{name}="
     both = change(lead + value)
     return both[len(lead) :] if both.startswith(lead) else change(value)
 
 
-def _encoded(name: str, text: str) -> bytes:
+def _encode_text(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as exc:

@@ -10,12 +10,12 @@ from agent_memory.features.checkpoints.model import graphs
 from agent_memory.features.checkpoints.model.graphs import (
     CheckpointId,
     CheckpointInfo,
+    CheckpointKey,
+    CheckpointScope,
+    CheckpointSnapshot,
     GraphCheckpoint,
     PendingWrite,
-    Place,
     RunId,
-    Scope,
-    Snapshot,
     Strategy,
     ThreadId,
     WriteKey,
@@ -46,13 +46,15 @@ class Graphs:
         the program that it belongs to, and stays as it is."""
         parent = checkpoint.parent_checkpoint_id
         metadata = checkpoint.metadata
-        if not self.secrets.passes([metadata]):
-            metadata = graphs.replace_texts(metadata, self._text, self._id)
+        if not self.secrets.is_clean([metadata]):
+            metadata = graphs.replace_texts(metadata, self._clean_text, self._clean_id)
         return CleanCheckpoint(
             replace(
                 checkpoint,
-                place=self._place(checkpoint.place),
-                parent_checkpoint_id=None if parent is None else CheckpointId(self._id(parent)),
+                place=self._clean_place(checkpoint.place),
+                parent_checkpoint_id=None
+                if parent is None
+                else CheckpointId(self._clean_id(parent)),
                 metadata=metadata,
             )
         )
@@ -61,7 +63,7 @@ class Graphs:
         """Settled once durable. Never blocks."""
         return self.checkpoints.put(checkpoint)
 
-    def put_writes(self, place: Place, writes: Sequence[PendingWrite]) -> "Future[None]":
+    def put_writes(self, place: CheckpointKey, writes: Sequence[PendingWrite]) -> "Future[None]":
         """Settled once durable. Never blocks."""
         graphs.check_place(place)
         if len(writes) > graphs.MAX_WRITES:
@@ -71,18 +73,18 @@ class Graphs:
         clean = [
             replace(
                 each,
-                task_id=self._id(each.task_id),
-                channel=self._name(each.channel, graphs.MAX_NS_CHARS),
-                task_path=self._name(each.task_path, graphs.MAX_PATH_CHARS),
+                task_id=self._clean_id(each.task_id),
+                channel=self._clean_name(each.channel, graphs.MAX_NS_CHARS),
+                task_path=self._clean_name(each.task_path, graphs.MAX_PATH_CHARS),
             )
             for each in writes
         ]
-        return self.checkpoints.put_writes(self._place(place), clean)
+        return self.checkpoints.put_writes(self._clean_place(place), clean)
 
-    def has_write(self, place: Place, write: PendingWrite) -> bool:
-        task_id = self._id(write.task_id)
-        page = self.checkpoints.writes(
-            self._place(place),
+    def has_write(self, place: CheckpointKey, write: PendingWrite) -> bool:
+        task_id = self._clean_id(write.task_id)
+        page = self.checkpoints.list_writes(
+            self._clean_place(place),
             after=WriteKey(task_id, write.index - 1),
             max_bytes=0,
             at_least_one=True,
@@ -91,41 +93,44 @@ class Graphs:
 
     def get(
         self, thread_id: ThreadId, checkpoint_ns: str, checkpoint_id: CheckpointId | None = None
-    ) -> Snapshot | None:
+    ) -> CheckpointSnapshot | None:
         """This checkpoint, or the latest of its thread and namespace."""
-        _check_scope(Scope(thread_id, checkpoint_ns))
+        _check_scope(CheckpointScope(thread_id, checkpoint_ns))
         if checkpoint_id is not None:
             graphs.check_id("checkpoint_id", checkpoint_id)
-            checkpoint_id = CheckpointId(self._id(checkpoint_id))
+            checkpoint_id = CheckpointId(self._clean_id(checkpoint_id))
         found = self.checkpoints.get(
-            ThreadId(self._id(thread_id)),
-            self._name(checkpoint_ns, graphs.MAX_NS_CHARS),
+            ThreadId(self._clean_id(thread_id)),
+            self._clean_name(checkpoint_ns, graphs.MAX_NS_CHARS),
             checkpoint_id,
         )
         if found is None:
             return None
         room = ANSWER_BYTES - len(found.blob) - len(found.metadata.encode())
-        return Snapshot(checkpoint=found, pending=self._pending(found.place, room))
+        return CheckpointSnapshot(checkpoint=found, pending=self._pending(found.place, room))
 
-    def writes(self, place: Place, after: WriteKey | None) -> WritesPage:
+    def writes(self, place: CheckpointKey, after: WriteKey | None) -> WritesPage:
         """Those that did not fit an answer."""
         graphs.check_place(place)
         if after is not None:
-            after = WriteKey(self._id(after.task_id), after.number)
-        return self.checkpoints.writes(
-            self._place(place), after=after, max_bytes=graphs.MAX_BLOB_BYTES, at_least_one=True
+            after = WriteKey(self._clean_id(after.task_id), after.number)
+        return self.checkpoints.list_writes(
+            self._clean_place(place),
+            after=after,
+            max_bytes=graphs.MAX_BLOB_BYTES,
+            at_least_one=True,
         )
 
     def list(
         self,
-        scope: Scope,
+        scope: CheckpointScope,
         *,
         wanted: Mapping[str, Any],
         only: CheckpointId | None,
         before: CheckpointId | None,
-        after: Place | None,
+        after: CheckpointKey | None,
         limit: int,
-    ) -> tuple[Sequence[Snapshot], Place | None]:
+    ) -> tuple[Sequence[CheckpointSnapshot], CheckpointKey | None]:
         """Newest first, and where to go on if there may be more: a page ends early where much was
         read, found or not."""
         _check_scope(scope)
@@ -133,16 +138,16 @@ class Graphs:
         for each in (only, before):
             if each is not None:
                 graphs.check_id("checkpoint_id", each)
-        scope = self._scope(scope)
+        scope = self._clean_scope(scope)
         only, before = (
-            None if each is None else CheckpointId(self._id(each)) for each in (only, before)
+            None if each is None else CheckpointId(self._clean_id(each)) for each in (only, before)
         )
-        after = None if after is None else self._place(after)
-        wanted = {name: self._wanted(name, value) for name, value in wanted.items()}
+        after = None if after is None else self._clean_place(after)
+        wanted = {name: self._clean_filter(name, value) for name, value in wanted.items()}
         if only is not None:
             behind = CheckpointId(only + "\1")  # whatever follows it in a key
             before = behind if before is None else min(before, behind)
-        found: list[Snapshot] = []
+        found: list[CheckpointSnapshot] = []
         size = 0
         for read, info in enumerate(self._infos(scope, before, after), 1):
             if only is not None and info.place.checkpoint_id != only:
@@ -152,7 +157,7 @@ class Graphs:
                 if found and size + own > PAGE_BYTES:
                     return found, after
                 room = ANSWER_BYTES if not found else PAGE_BYTES
-                if (snapshot := self._loaded(info.place, room - size - own)) is not None:
+                if (snapshot := self._load_snapshot(info.place, room - size - own)) is not None:
                     found.append(snapshot)
                     size += snapshot.size
             after = info.place
@@ -160,11 +165,11 @@ class Graphs:
                 return found, after
         return found, None
 
-    def listed(
+    def list_infos(
         self, thread_id: ThreadId | None, *, limit: int, offset: int
     ) -> tuple[Sequence[CheckpointInfo], int]:
         """Newest first, without their states, and how many there are."""
-        scope = self._scope(Scope(thread_id))
+        scope = self._clean_scope(CheckpointScope(thread_id))
         thread_id = scope.thread_id
         _check_limit(limit)
         if offset < 0:
@@ -172,70 +177,76 @@ class Graphs:
         total = self.checkpoints.count(thread_id)
         if offset >= total:
             return [], total
-        page = self.checkpoints.infos(scope, after=None, before=None, limit=limit, offset=offset)
+        page = self.checkpoints.list_infos(
+            scope, after=None, before=None, limit=limit, offset=offset
+        )
         return page, total
 
     def delete_threads(self, thread_ids: Sequence[str]) -> None:
-        graphs.check_named("thread_ids", thread_ids)
+        graphs.check_ids("thread_ids", thread_ids)
         for thread_id in thread_ids:
-            self.threads.remove_thread(ThreadId(self._id(thread_id)))
+            self.threads.remove_thread(ThreadId(self._clean_id(thread_id)))
 
     def delete_checkpoints(self, checkpoint_ids: Sequence[str]) -> None:
         """Wherever they stand: a copy of a thread has the same ids."""
-        graphs.check_named("checkpoint_ids", checkpoint_ids)
+        graphs.check_ids("checkpoint_ids", checkpoint_ids)
         for checkpoint_id in checkpoint_ids:
-            self.threads.remove(self.threads.named(CheckpointId(self._id(checkpoint_id))))
+            self.threads.remove(
+                self.threads.find_by_id(CheckpointId(self._clean_id(checkpoint_id)))
+            )
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        graphs.check_named("run_ids", run_ids)
+        graphs.check_ids("run_ids", run_ids)
         for run_id in run_ids:
-            self.threads.remove(self.threads.of_run(RunId(self._id(run_id))))
+            self.threads.remove(self.threads.find_by_run(RunId(self._clean_id(run_id))))
 
     def copy_thread(self, source: ThreadId, target: ThreadId) -> None:
         """What the target has already stays."""
         graphs.check_id("source_thread_id", source)
         graphs.check_id("target_thread_id", target)
-        self.threads.copy(ThreadId(self._id(source)), ThreadId(self._id(target)))
+        self.threads.copy(ThreadId(self._clean_id(source)), ThreadId(self._clean_id(target)))
 
     def prune(self, thread_ids: Sequence[str], strategy: Strategy) -> None:
-        graphs.check_named("thread_ids", thread_ids)
+        graphs.check_ids("thread_ids", thread_ids)
         match strategy:
             case Strategy.DELETE:
                 self.delete_threads(thread_ids)
             case Strategy.KEEP_LATEST:
                 for thread_id in thread_ids:
-                    history = self._infos(Scope(ThreadId(self._id(thread_id))), None, None)
-                    self.threads.remove(graphs.superfluous(history))
+                    history = self._infos(
+                        CheckpointScope(ThreadId(self._clean_id(thread_id))), None, None
+                    )
+                    self.threads.remove(graphs.find_superfluous(history))
             case _:
                 assert_never(strategy)
 
-    def _id(self, value: str) -> str:
-        return self._name(value, graphs.MAX_ID_CHARS)
+    def _clean_id(self, value: str) -> str:
+        return self._clean_name(value, graphs.MAX_ID_CHARS)
 
-    def _name(self, value: str, limit: int) -> str:
+    def _clean_name(self, value: str, limit: int) -> str:
         return self.secrets.clean_name(value, limit=limit, where="checkpoint") if value else value
 
-    def _place(self, place: Place) -> Place:
-        return Place(
-            ThreadId(self._id(place.thread_id)),
-            self._name(place.checkpoint_ns, graphs.MAX_NS_CHARS),
-            CheckpointId(self._id(place.checkpoint_id)),
+    def _clean_place(self, place: CheckpointKey) -> CheckpointKey:
+        return CheckpointKey(
+            ThreadId(self._clean_id(place.thread_id)),
+            self._clean_name(place.checkpoint_ns, graphs.MAX_NS_CHARS),
+            CheckpointId(self._clean_id(place.checkpoint_id)),
         )
 
-    def _scope(self, scope: Scope) -> Scope:
+    def _clean_scope(self, scope: CheckpointScope) -> CheckpointScope:
         _check_scope(scope)
         thread, space = scope
-        return Scope(
-            None if thread is None else ThreadId(self._id(thread)),
-            None if space is None else self._name(space, graphs.MAX_NS_CHARS),
+        return CheckpointScope(
+            None if thread is None else ThreadId(self._clean_id(thread)),
+            None if space is None else self._clean_name(space, graphs.MAX_NS_CHARS),
         )
 
-    def _wanted(self, name: str, value: Any) -> Any:
+    def _clean_filter(self, name: str, value: Any) -> Any:
         """What to look for in clean metadata."""
-        found = graphs.replace_texts(json.dumps({name: value}), self._text, self._id)
+        found = graphs.replace_texts(json.dumps({name: value}), self._clean_text, self._clean_id)
         return next(iter(json.loads(found).values()))
 
-    def _text(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         """A checkpoint is never refused for what its metadata says."""
         try:
             return self.secrets.clean(text, where="checkpoint")
@@ -243,26 +254,26 @@ class Graphs:
             return WITHHELD
 
     def _infos(
-        self, scope: Scope, before: CheckpointId | None, after: Place | None
+        self, scope: CheckpointScope, before: CheckpointId | None, after: CheckpointKey | None
     ) -> Iterator[CheckpointInfo]:
-        while page := self.checkpoints.infos(scope, after=after, before=before, limit=_READ):
+        while page := self.checkpoints.list_infos(scope, after=after, before=before, limit=_READ):
             yield from page
             after = page[-1].place
 
-    def _loaded(self, place: Place, room: int) -> Snapshot | None:
+    def _load_snapshot(self, place: CheckpointKey, room: int) -> CheckpointSnapshot | None:
         """None where it was removed meanwhile."""
         found = self.checkpoints.get(*place)
         if found is None:
             return None
-        return Snapshot(checkpoint=found, pending=self._pending(place, room))
+        return CheckpointSnapshot(checkpoint=found, pending=self._pending(place, room))
 
-    def _pending(self, place: Place, room: int) -> WritesPage:
-        return self.checkpoints.writes(
+    def _pending(self, place: CheckpointKey, room: int) -> WritesPage:
+        return self.checkpoints.list_writes(
             place, after=None, max_bytes=max(0, room), at_least_one=False
         )
 
 
-def _check_scope(scope: Scope) -> None:
+def _check_scope(scope: CheckpointScope) -> None:
     if scope.thread_id is not None:
         graphs.check_id("thread_id", scope.thread_id)
     if scope.checkpoint_ns is not None:

@@ -24,14 +24,14 @@ class ByteSearch:
         by_width: dict[int, set[bytes]] = {16: set(), 8: set(), 6: set()}
         for needle in needles:
             by_width[next(width for width in by_width if width <= len(needle))].add(needle)
-        self._groups = [_Group(each, width) for width, each in by_width.items() if each]
+        self._groups = [_NeedleGroup(each, width) for width, each in by_width.items() if each]
 
-    def found(self, data: bytes) -> set[bytes]:
+    def find(self, data: bytes) -> set[bytes]:
         padded = data + bytes(16)
-        return {needle for group in self._groups for needle in group.found(padded)}
+        return {needle for group in self._groups for needle in group.find(padded)}
 
 
-class _Group:
+class _NeedleGroup:
     """Those that are told apart by their first `width` bytes."""
 
     def __init__(self, needles: AbstractSet[bytes], width: int) -> None:
@@ -39,36 +39,36 @@ class _Group:
         self._width = width
         self._lengths: defaultdict[int, set[int]] = defaultdict(set)
         for needle in needles:
-            (number,) = self._numbered(needle[:width] + bytes(16 - width))
+            (number,) = self._hash_words(needle[:width] + bytes(16 - width))
             self._lengths[int(number)].add(len(needle))
         self._numbers = np.array(sorted(self._lengths), np.uint64)
         # One place in 64 is taken: small, because what a processor has at hand is quick to look up.
         self._shift = np.uint64(64 - 6 - len(self._numbers).bit_length())
         self._table = np.zeros(1 << (64 - int(self._shift)), np.bool_)
-        self._table[self._places(self._numbers)] = True
+        self._table[self._to_slots(self._numbers)] = True
 
-    def found(self, data: bytes) -> Iterator[bytes]:
+    def find(self, data: bytes) -> Iterator[bytes]:
         for start in range(0, len(data), _AT_HAND):
             for shift in range(start, min(start + 8, len(data) - 15)):
-                numbers = self._numbered(data[shift : shift + _AT_HAND + 8])
-                spots = np.flatnonzero(self._table[self._places(numbers)])
-                for spot in spots[self._is_one(numbers[spots])]:
+                numbers = self._hash_words(data[shift : shift + _AT_HAND + 8])
+                spots = np.flatnonzero(self._table[self._to_slots(numbers)])
+                for spot in spots[self._is_known(numbers[spots])]:
                     at = int(spot) * 8 + shift
                     for length in self._lengths[int(numbers[spot])]:
                         if data[at : at + length] in self._needles:
                             yield data[at : at + length]
 
-    def _numbered(self, data: bytes) -> NDArray[np.uint64]:
+    def _hash_words(self, data: bytes) -> NDArray[np.uint64]:
         """Of every eighth place, a number for the bytes from there on."""
         words: NDArray[np.uint64] = np.frombuffer(data, "<u8", len(data) // 8)
         if self._width == 16:
             return words[:-1] * _SPREAD + words[1:]
         return words[:-1] & np.uint64((1 << 8 * self._width) - 1)
 
-    def _is_one(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def _is_known(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
         next_to = np.searchsorted(self._numbers, numbers)
         found: NDArray[np.bool_] = self._numbers[next_to % len(self._numbers)] == numbers
         return found
 
-    def _places(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def _to_slots(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
         return ((numbers * _SPREAD) >> self._shift).view(np.int64)

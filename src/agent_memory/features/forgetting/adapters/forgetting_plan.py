@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from agent_memory.features.forgetting.model.forgetting import Report
-from agent_memory.features.log.model.events import Place
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
+from agent_memory.features.log.model.events import SessionPosition
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import Clock, OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -28,7 +28,7 @@ _PAGE = 10_000
 _REPORTS = 100
 _INVERTED = bytes(range(255, -1, -1))  # the search for a needle must not find it here
 _decode_needles = msgspec.msgpack.Decoder(list[bytes]).decode
-_decode_report = msgspec.msgpack.Decoder(Report).decode
+_decode_report = msgspec.msgpack.Decoder(ForgettingReport).decode
 
 
 class StoredForgettingPlan:
@@ -37,27 +37,27 @@ class StoredForgettingPlan:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def add(self, events: Sequence[Place], /) -> None:
+    def add(self, events: Sequence[SessionPosition], /) -> None:
         self._put(_EVENT, events)
 
     def decide(self, name: str, /) -> None:
         mark = Put(families.CHECKPOINTS, _DECIDED, codec.EMPTY + name.encode())
         self._store.submit([Batch((mark,))]).result()
 
-    def decided(self) -> str | None:
+    def get_decision(self) -> str | None:
         found = self._store.get(families.CHECKPOINTS, _DECIDED)
         return None if found is None else bytes(codec.body(found)).decode()
 
-    def events(self) -> list[Place]:
+    def list_events(self) -> list[SessionPosition]:
         return list(self._places(_EVENT))
 
-    def affect(self, segments: Sequence[Place], /) -> None:
+    def add_segments(self, segments: Sequence[SessionPosition], /) -> None:
         self._put(_SEGMENT, segments)
 
-    def segments(self) -> list[Place]:
+    def list_segments(self) -> list[SessionPosition]:
         return list(self._places(_SEGMENT))
 
-    def seek(self, needles: AbstractSet[bytes], /) -> None:
+    def add_needles(self, needles: AbstractSet[bytes], /) -> None:
         if needles:
             packed = msgspec.msgpack.encode(sorted(needles)).translate(_INVERTED)
             # The same again, after a crash, is the same row.
@@ -65,7 +65,7 @@ class StoredForgettingPlan:
             row = Put(families.CHECKPOINTS, key, codec.EMPTY + packed)
             self._store.submit([Batch((row,))]).result()
 
-    def needles(self) -> set[bytes]:
+    def list_needles(self) -> set[bytes]:
         found: set[bytes] = set()
         for _, value in _rows(self._store, _NEEDLES):
             try:
@@ -78,17 +78,17 @@ class StoredForgettingPlan:
         removal = DeleteRange(families.CHECKPOINTS, _ALL, keys.end_of(_ALL))
         self._store.submit([Batch((removal,))]).result()
 
-    def _put(self, prefix: bytes, places: Sequence[Place]) -> None:
+    def _put(self, prefix: bytes, places: Sequence[SessionPosition]) -> None:
         rows = tuple(
             Put(families.CHECKPOINTS, prefix + _key(place), codec.EMPTY) for place in places
         )
         if rows:
             self._store.submit([Batch(rows)]).result()
 
-    def _places(self, prefix: bytes) -> Iterator[Place]:
+    def _places(self, prefix: bytes) -> Iterator[SessionPosition]:
         for row, _ in _rows(self._store, prefix):
             key = row[len(prefix) :]
-            yield Place(keys.session_of(key), keys.position(key))
+            yield SessionPosition(keys.parse_session(key), keys.parse_position(key))
 
 
 class StoredForgettingReports:
@@ -96,19 +96,19 @@ class StoredForgettingReports:
         self._store = store
         self._clock = clock
 
-    def keep(self, name: str, report: Report, /) -> None:
+    def save(self, name: str, report: ForgettingReport, /) -> None:
         before = [key for key, _ in _rows(self._store, _REPORT)]
-        same = [key for key in before if _is_of(key, name)]
-        others = [key for key in before if not _is_of(key, name)]
+        same = [key for key in before if _is_report_of(key, name)]
+        others = [key for key in before if not _is_report_of(key, name)]
         outdated = same + others[: max(0, len(others) - _REPORTS + 1)]
         key = b"%s%013d:%s" % (_REPORT, self._clock.now(), name.encode())
         value = codec.EMPTY + msgspec.msgpack.encode(report)
         removals = (Delete(families.CHECKPOINTS, each) for each in outdated)
         self._store.submit([Batch((*removals, Put(families.CHECKPOINTS, key, value)))]).result()
 
-    def find(self, name: str, /) -> Report | None:
+    def find(self, name: str, /) -> ForgettingReport | None:
         for key, value in _rows(self._store, _REPORT):
-            if _is_of(key, name):
+            if _is_report_of(key, name):
                 try:
                     return _decode_report(codec.body(value))
                 except msgspec.MsgspecError as exc:
@@ -116,7 +116,7 @@ class StoredForgettingReports:
         return None
 
 
-def _is_of(key: bytes, name: str) -> bool:
+def _is_report_of(key: bytes, name: str) -> bool:
     return key.endswith(b":" + name.encode())
 
 
@@ -127,5 +127,5 @@ def _rows(store: OrderedStore, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         start = keys.after(rows[-1][0])
 
 
-def _key(place: Place) -> bytes:
+def _key(place: SessionPosition) -> bytes:
     return keys.session_event(place.session_id, place.at.at_ms, place.at.event_id)

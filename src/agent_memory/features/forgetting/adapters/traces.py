@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_memory.features.forgetting.model.forgetting import Searched, Trace
+from agent_memory.features.forgetting.model.forgetting import FileSearch, NeedleMatch
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Row
@@ -29,7 +29,7 @@ _KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHEC
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 
 
-class Span(NamedTuple):
+class KeySpan(NamedTuple):
     """Keys of a family, and how many of its rows to read at once."""
 
     start: bytes
@@ -42,7 +42,7 @@ class StoredTraces:
         self,
         store: OrderedStore,
         folders: Callable[[], Sequence[Path]],
-        spans: Mapping[str, Sequence[Span]] | None = None,
+        spans: Mapping[str, Sequence[KeySpan]] | None = None,
     ) -> None:
         """Search a store and the folders that exist at the time. `spans` divides families whose
         rows are too large to read by the page."""
@@ -50,33 +50,35 @@ class StoredTraces:
         self._folders = folders
         self._spans = spans or {}
 
-    def in_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
+    def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
         """Of any case, and with any blanks between words: so they stand in what is made from it."""
         by_look: defaultdict[bytes, set[bytes]] = defaultdict(set)
         for needle in needles:
-            by_look[_plain(needle)].add(needle)
+            by_look[_normalize(needle)].add(needle)
         search = _search(by_look.keys())
-        found = (trace for family in _KEPT for trace in self._rows(family, search, _plain))
+        found = (trace for family in _KEPT for trace in self._rows(family, search, _normalize))
         return frozenset(needle for trace in found for needle in by_look[trace.needle])
 
-    def in_rows(
+    def search_rows(
         self, needles: AbstractSet[bytes], done: Callable[[int], None], /
-    ) -> frozenset[Trace]:
+    ) -> frozenset[NeedleMatch]:
         search = _search(needles)
-        found: set[Trace] = set()
+        found: set[NeedleMatch] = set()
         for number, family in enumerate(families.ALL):
             done(number)
             if family not in _KEPT:
                 found |= set(self._rows(family, search))
         return frozenset(found)
 
-    def in_files(self, needles: AbstractSet[bytes], done: Callable[[int], None], /) -> Searched:
+    def search_files(
+        self, needles: AbstractSet[bytes], done: Callable[[int], None], /
+    ) -> FileSearch:
         search = _search(needles)
         in_tables = search
         if len(needles) > _FEW:
             in_tables = _search({needle for needle in needles if len(needle) >= _LONG})
         files = size = 0
-        found: set[Trace] = set()
+        found: set[NeedleMatch] = set()
         unreadable: list[str] = []
         for folder in self._folders():
             for path in sorted(_files(folder)):
@@ -86,23 +88,23 @@ class StoredTraces:
                     for part in _parts(path, search.longest):
                         size += len(part)
                         chosen = in_tables if path.suffix == ".sst" else search
-                        found |= {Trace(name, needle) for needle in chosen.found(part)}
+                        found |= {NeedleMatch(name, needle) for needle in chosen.find(part)}
                 except FileNotFoundError:
                     continue  # a compaction or a merge has removed it
                 except OSError:
                     unreadable.append(name)
                     continue
                 files += 1
-        return Searched(files, size, frozenset(found), tuple(unreadable))
+        return FileSearch(files, size, frozenset(found), tuple(unreadable))
 
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
-    ) -> Iterator[Trace]:
-        for first, end, page in self._spans.get(family, (Span(b"", _LAST, _PAGE),)):
+    ) -> Iterator[NeedleMatch]:
+        for first, end, page in self._spans.get(family, (KeySpan(b"", _LAST, _PAGE),)):
             start = first
             while rows := self._store.scan(family, start, end, limit=page):
-                for needle in search.found(read(_joined(rows))):
-                    yield Trace(family, needle)
+                for needle in search.find(read(_join_rows(rows))):
+                    yield NeedleMatch(family, needle)
                 start = keys.after(rows[-1][0])
 
 
@@ -113,11 +115,11 @@ def _search(needles: AbstractSet[bytes]) -> "ByteSearch":
     return ByteSearch(needles)
 
 
-def _plain(text: bytes) -> bytes:
+def _normalize(text: bytes) -> bytes:
     return b" ".join(text.lower().split())
 
 
-def _joined(rows: Sequence[Row]) -> bytes:
+def _join_rows(rows: Sequence[Row]) -> bytes:
     return b"\0".join(part for row in rows for part in row)
 
 

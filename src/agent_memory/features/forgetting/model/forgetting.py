@@ -56,22 +56,22 @@ class Preview:
     last_ms: Millis | None = None
 
 
-class Trace(NamedTuple):
+class NeedleMatch(NamedTuple):
     """A needle, and the family or file in which it was found."""
 
     place: str
     needle: bytes
 
 
-class Searched(NamedTuple):
+class FileSearch(NamedTuple):
     files: int
     size_bytes: int
-    traces: frozenset[Trace]
+    traces: frozenset[NeedleMatch]
     unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ErasureProof:
     """What was searched for, and where. `found_in` names where something was still found: empty, it
     is gone. `shared` pieces stand in something that was kept, and prove nothing."""
 
@@ -82,7 +82,7 @@ class Proof:
     found_in: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
 
-    def joined(self, other: "Proof") -> "Proof":
+    def merge(self, other: "ErasureProof") -> "ErasureProof":
         return replace(
             other,
             needles=self.needles + other.needles,
@@ -92,7 +92,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ForgettingReport:
     """What was done."""
 
     memories: int = 0
@@ -101,10 +101,10 @@ class Report:
     nodes: int = 0  # written anew, or gone
     versions: int = 0  # kept ones that were removed
     grips: int = 0
-    proof: Proof = field(default_factory=Proof)
+    proof: ErasureProof = field(default_factory=ErasureProof)
     unreachable: tuple[str, ...] = ()
 
-    def joined(self, other: "Report") -> "Report":
+    def merge(self, other: "ForgettingReport") -> "ForgettingReport":
         """Both: what an earlier run had left undone was finished by this one."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
@@ -113,25 +113,25 @@ class Report:
         return replace(
             other,
             **sums,
-            proof=self.proof.joined(other.proof),
+            proof=self.proof.merge(other.proof),
             unreachable=tuple(dict.fromkeys((*self.unreachable, *other.unreachable))),
         )
 
 
-def name_of(selection: Selection) -> str:
+def name_selection(selection: Selection) -> str:
     """A name that is the same for the same selection, and does not tell what was selected."""
     chosen = (selection.event_id, selection.session_id, selection.since, selection.until)
     return hashlib.sha256(repr(chosen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def needles(event: Event) -> frozenset[bytes]:
+def extract_needles(event: Event) -> frozenset[bytes]:
     """Byte strings by which an event's text and metadata would be found, wherever they lie. Not by
     where it happened and with what: the project is known by that, whatever was said there."""
     said = (value for name, value in event.metadata.items() if name not in _CIRCUMSTANCES)
-    return needles_of(event.text, *said)
+    return sample_needles(event.text, *said)
 
 
-def needles_of(*texts: str) -> frozenset[bytes]:
+def sample_needles(*texts: str) -> frozenset[bytes]:
     return frozenset(needle for text in texts for needle in _needles(text))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from agent_memory.features.forgetting.model import forgetting
-from agent_memory.features.forgetting.model.forgetting import Preview, Report, Selection
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport, Preview, Selection
 from agent_memory.features.forgetting.ports import ForgettingPlan, ForgettingReports
 from agent_memory.features.forgetting.services.purging import (
     COMPACTING,
@@ -24,12 +24,12 @@ from agent_memory.features.forgetting.services.purging import (
     Purging,
 )
 from agent_memory.features.knowledge.services.learning import Learning
-from agent_memory.features.log.model.events import Place
-from agent_memory.features.log.model.outbox import Entry, EventChanged, SegmentChanged
+from agent_memory.features.log.model.events import SessionPosition
+from agent_memory.features.log.model.outbox import EventChanged, OutboxEntry, SegmentChanged
 from agent_memory.features.log.ports import EventLog, EventRemover
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.toc import Change, Erasure, GripId, TocNode
+from agent_memory.features.toc.model.toc import Erasure, GripId, TocChange, TocNode
 from agent_memory.features.toc.ports import TocEraser, TocReader
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
@@ -66,12 +66,12 @@ class Forgetting:
     eraser: TocEraser
     learning: Learning
     purging: Purging
-    turn: threading.Lock  # that of the jobs
+    toc_lock: threading.Lock  # that of the jobs
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def preview(self, selection: Selection) -> Preview:
         """What would be forgotten; nothing is."""
-        places = list(self._selected(selection))
+        places = list(self._select(selection))
         times = [place.at.at_ms for place in places]
         return Preview(
             events=len(places),
@@ -80,13 +80,13 @@ class Forgetting:
             last_ms=max(times, default=None),
         )
 
-    def events(self, selection: Selection, done: Done) -> Report:
+    def forget_events(self, selection: Selection, done: Done) -> ForgettingReport:
         """Forget them, and whatever an earlier run has left undone."""
         with self.running:
-            earlier = self._finished(done)
+            earlier = self._finish(done)
             count = 0
-            waiting: list[Place] = []
-            for place in self._selected(selection):
+            waiting: list[SessionPosition] = []
+            for place in self._select(selection):
                 waiting.append(place)
                 count += 1
                 if len(waiting) == _BATCH:
@@ -94,80 +94,82 @@ class Forgetting:
                     waiting = []
                     done(LISTING, count)
             if not count:
-                return earlier or Report(unreachable=UNREACHABLE)
+                return earlier or ForgettingReport(unreachable=UNREACHABLE)
             self.plan.add(waiting)
             done(LISTING, count)
-            name = forgetting.name_of(selection)
+            name = forgetting.name_selection(selection)
             self.plan.decide(name)
             report = self._forget(name, done)
-            return report if earlier is None else earlier.joined(report)
+            return report if earlier is None else earlier.merge(report)
 
-    def earlier(self, selection: Selection, done: Done) -> Report | None:
+    def earlier(self, selection: Selection, done: Done) -> ForgettingReport | None:
         """The report of an earlier call with the same selection, which is finished first."""
         with self.running:
-            self._finished(done)
-            return self.reports.find(forgetting.name_of(selection))
+            self._finish(done)
+            return self.reports.find(forgetting.name_selection(selection))
 
-    def finish(self, check: Callable[[], None]) -> Report | None:
+    def finish(self, check: Callable[[], None]) -> ForgettingReport | None:
         """What a run has left undone, unless one is under way."""
         if not self.running.acquire(blocking=False):
             return None
         try:
-            return self._finished(lambda _phase, _count: check())
+            return self._finish(lambda _phase, _count: check())
         finally:
             self.running.release()
 
-    def _finished(self, done: Done) -> Report | None:
-        name = self.plan.decided()
+    def _finish(self, done: Done) -> ForgettingReport | None:
+        name = self.plan.get_decision()
         if name is not None:
             return self._forget(name, done)
-        if self.plan.events():
+        if self.plan.list_events():
             self.plan.clear()  # it was never decided, and nothing has been done
         return None
 
-    def _selected(self, selection: Selection) -> Iterator[Place]:
+    def _select(self, selection: Selection) -> Iterator[SessionPosition]:
         if selection.event_id is not None:
             event = self.log.get(selection.event_id)
             if event is not None:
-                yield Place(event.session_id, event.position)
+                yield SessionPosition(event.session_id, event.position)
             return
         after: Position | None = None
         while True:
             if selection.session_id is not None:
-                page = self.log.of_session(selection.session_id, after=after, limit=_PAGE)
+                page = self.log.list_session(selection.session_id, after=after, limit=_PAGE)
             else:
                 since, until = selection.since or Millis(0), selection.until or Millis(0)
-                page = self.log.between(since, until, after=after, limit=_PAGE)
+                page = self.log.list_between(since, until, after=after, limit=_PAGE)
             for event in page.events:
-                yield Place(event.session_id, event.position)
+                yield SessionPosition(event.session_id, event.position)
             if page.next is None:
                 return
             after = page.next
 
-    def _forget(self, name: str, done: Done) -> Report:
-        places, tally = self.plan.events(), _Tally()
+    def _forget(self, name: str, done: Done) -> ForgettingReport:
+        places, tally = self.plan.list_events(), _Tally()
         self._remove(places, tally, done)
         self.learning.relearn({place.session_id for place in places})
         for number, (session_id, doomed) in enumerate(groupby(places, lambda each: each[0])):
             done(CONTENTS, number)
-            with self.turn:
+            with self.toc_lock:
                 self._recut(session_id, [place.at for place in doomed], tally)
-        with self.turn:
+        with self.toc_lock:
             self._roll_up(tally, done)
-        self.purging.leave_indexes(self._entries(places), done)
-        self.purging.leave_files(done)
-        report = self._told(places, tally, done)
-        self.reports.keep(name, report)
+        self.purging.purge_indexes(self._entries(places), done)
+        self.purging.purge_files(done)
+        report = self._build_report(places, tally, done)
+        self.reports.save(name, report)
         self.plan.clear()
         self.purging.store.compact(self.plan.family)  # so that no manifest tells of a removed key
         return report
 
-    def _remove(self, places: Sequence[Place], tally: _Tally, done: Done) -> None:
+    def _remove(self, places: Sequence[SessionPosition], tally: _Tally, done: Done) -> None:
         for start in range(0, len(places), _PAGE):
             some = places[start : start + _PAGE]
-            events = self.log.at([place.at for place in some])
+            events = self.log.get_at([place.at for place in some])
             tally.events += len(some)
-            self.plan.seek({each for event in events for each in forgetting.needles(event)})
+            self.plan.add_needles(
+                {each for event in events for each in forgetting.extract_needles(event)}
+            )
             self.remover.remove(some)
             done(REMOVING, start + len(some))
 
@@ -175,33 +177,33 @@ class Forgetting:
         """Cut the session anew, and erase the versions of its segments that knew of the events."""
         reader, writer = self.segmenting.reader, self.segmenting.writer
         derived = _Derived(gone)
-        change = self.segmenting.without(session_id, gone)
+        change = self.segmenting.plan_removal(session_id, gone)
         affected = {each.first for each in (*change.segments, *change.lost_segments)}
         near: set[Position] = set()
         for first, is_near in self._firsts(session_id, gone):
             if is_near:
                 near.add(first)
-            versions = _outdated(reader, segments.node_id(session_id, first))
+            versions = _list_outdated(reader, segments.build_node_id(session_id, first))
             if any(is_near or derived.covers(version) for version in versions):
                 affected.add(first)
-        self.plan.affect([Place(session_id, first) for first in affected])
+        self.plan.add_segments([SessionPosition(session_id, first) for first in affected])
         writer.commit(change)
         tally.segments += len(change.segments) + len(change.lost_segments)
         tally.nodes += len(change.nodes)
         erased: list[TocNode] = []
         for first in affected:
-            node_id = segments.node_id(session_id, first)
+            node_id = segments.build_node_id(session_id, first)
             erased += [
                 version
-                for version in _outdated(reader, node_id)
+                for version in _list_outdated(reader, node_id)
                 if first in near or derived.covers(version)
             ]
-        dead = {grip.grip_id for at in gone for grip in self.eraser.grips_of(at)}
+        dead = {grip.grip_id for at in gone for grip in self.eraser.find_grips(at)}
         self._erase(erased, dead, tally)
         loose = {grip for node in erased for grip in node.grip_ids()} - dead
         held = _Holders(reader)
         for node in erased:
-            loose -= held.by(node.node_id)
+            loose -= held.get_grips(node.node_id)
         self.eraser.erase(Erasure(stale_grips=tuple(self._unheld(loose, held))))
 
     def _firsts(
@@ -227,7 +229,7 @@ class Forgetting:
     def _staying(self, session_id: SessionId) -> Iterator[Position]:
         after: Position | None = None
         while True:
-            page = self.log.of_session(session_id, after=after, limit=_PAGE)
+            page = self.log.list_session(session_id, after=after, limit=_PAGE)
             yield from (event.position for event in page.events)
             if page.next is None:
                 return
@@ -236,37 +238,39 @@ class Forgetting:
     def _roll_up(self, tally: _Tally, done: Done) -> None:
         """Roll up what lies above, all the way, and erase its versions that knew of the events."""
         reader, writer = self.rollup.reader, self.rollup.writer
-        affected = self.plan.segments()
-        days = {periods.day_of(place.at.at_ms) for place in affected}
-        above = {each.node_id for day in days for each in periods.lineage(day)}
-        names = above.union(segments.node_id(*place) for place in affected)
-        writer.commit(Change(dirty=frozenset(above)))
+        affected = self.plan.list_segments()
+        days = {periods.find_day(place.at.at_ms) for place in affected}
+        above = {each.node_id for day in days for each in periods.list_lineage(day)}
+        names = above.union(segments.build_node_id(*place) for place in affected)
+        writer.commit(TocChange(dirty=frozenset(above)))
         tally.nodes += self.rollup.run(lambda count: done(CONTENTS, count))
         erased: list[TocNode] = []
         for node_id in sorted(above):
-            (present,) = reader.nodes([node_id])
+            (present,) = reader.get_nodes([node_id])
             erased += [
                 version
-                for version in _outdated(reader, node_id)
+                for version in _list_outdated(reader, node_id)
                 if present is None or not names.isdisjoint(version.child_ids)
             ]
         self._erase(erased, frozenset(), tally)
         held = _Holders(reader)
         loose = {grip for node in erased for grip in node.grip_ids()}
-        found = [grip for grip in reader.grips(sorted(loose)) if grip is not None]
+        found = [grip for grip in reader.get_grips(sorted(loose)) if grip is not None]
         unpinned = [
             grip.grip_id
             for grip in found
             if not any(
-                grip.grip_id in held.kept_by(each.node_id)
-                for each in periods.lineage(periods.day_of(grip.at_ms))
+                grip.grip_id in held.get_kept_grips(each.node_id)
+                for each in periods.list_lineage(periods.find_day(grip.at_ms))
             )
-            and not any(grip.grip_id in held.kept_by(each.node_id) for each in _above(grip.node_id))
+            and not any(
+                grip.grip_id in held.get_kept_grips(each.node_id) for each in _above(grip.node_id)
+            )
         ]
         stale = self._unheld(loose.intersection(unpinned), held)
         gone = loose - {grip.grip_id for grip in found}
         self.eraser.erase(Erasure(unpinned=(*unpinned, *sorted(gone)), stale_grips=tuple(stale)))
-        writer.collect()
+        writer.remove_stale_grips()
 
     def _erase(
         self, nodes: Sequence[TocNode], grips: "set[GripId] | frozenset[GripId]", tally: _Tally
@@ -278,32 +282,35 @@ class Forgetting:
 
     def _unheld(self, grips: "set[GripId]", held: "_Holders") -> list[GripId]:
         """Those that their segment no longer holds, now or in a kept version."""
-        found = self.segmenting.reader.grips(sorted(grips))
+        found = self.segmenting.reader.get_grips(sorted(grips))
         return [
             grip.grip_id
             for grip in found
-            if grip is not None and grip.grip_id not in held.by(grip.node_id)
+            if grip is not None and grip.grip_id not in held.get_grips(grip.node_id)
         ]
 
-    def _entries(self, places: Sequence[Place]) -> list[Entry]:
+    def _entries(self, places: Sequence[SessionPosition]) -> list[OutboxEntry]:
         """What is no longer as the indexes know it."""
         return [
             *(EventChanged(at=place.at) for place in places),
             *(
                 SegmentChanged(session_id=each.session_id, first=each.at)
-                for each in self.plan.segments()
+                for each in self.plan.list_segments()
             ),
         ]
 
-    def _told(self, places: Sequence[Place], tally: _Tally, done: Done) -> Report:
+    def _build_report(
+        self, places: Sequence[SessionPosition], tally: _Tally, done: Done
+    ) -> ForgettingReport:
         removed = {place.at.event_id for place in places}
-        proof = self.purging.proof(self.plan.needles(), removed, done)
+        proof = self.purging.build_proof(self.plan.list_needles(), removed, done)
         found = set(proof.found_in)
         if any(
-            self.log.at([p.at for p in places[n : n + _PAGE]]) for n in range(0, len(places), _PAGE)
+            self.log.get_at([p.at for p in places[n : n + _PAGE]])
+            for n in range(0, len(places), _PAGE)
         ):
             found.add("events")
-        return Report(
+        return ForgettingReport(
             events=tally.events,
             segments=tally.segments,
             nodes=tally.nodes,
@@ -332,25 +339,29 @@ class _Holders:
         self._reader = reader
         self._kept: dict[NodeId, frozenset[GripId]] = {}
 
-    def kept_by(self, node_id: NodeId) -> frozenset[GripId]:
+    def get_kept_grips(self, node_id: NodeId) -> frozenset[GripId]:
         if node_id not in self._kept:
-            versions = self._reader.history(node_id, limit=_VERSIONS)
+            versions = self._reader.list_versions(node_id, limit=_VERSIONS)
             self._kept[node_id] = frozenset(g for each in versions for g in each.grip_ids())
         return self._kept[node_id]
 
-    def by(self, node_id: NodeId) -> frozenset[GripId]:
-        (present,) = self._reader.nodes([node_id])
-        return self.kept_by(node_id) | (frozenset() if present is None else present.grip_ids())
+    def get_grips(self, node_id: NodeId) -> frozenset[GripId]:
+        (present,) = self._reader.get_nodes([node_id])
+        return self.get_kept_grips(node_id) | (
+            frozenset() if present is None else present.grip_ids()
+        )
 
 
-def _outdated(reader: TocReader, node_id: NodeId) -> list[TocNode]:
+def _list_outdated(reader: TocReader, node_id: NodeId) -> list[TocNode]:
     """The kept versions but the present one, which was written anew or came out the same."""
-    kept = reader.history(node_id, limit=_VERSIONS)
-    present = reader.nodes([node_id])[0] if kept else None  # asked of many that never were a node
+    kept = reader.list_versions(node_id, limit=_VERSIONS)
+    present = (
+        reader.get_nodes([node_id])[0] if kept else None
+    )  # asked of many that never were a node
     number = 0 if present is None else present.version
     return [each for each in kept if each.version != number]
 
 
 def _above(node_id: NodeId) -> list[periods.Period]:
     day = periods.parse(node_id)
-    return [] if day is None else periods.lineage(day)
+    return [] if day is None else periods.list_lineage(day)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.forgetting.model import forgetting
-from agent_memory.features.forgetting.model.forgetting import Report
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.purging import UNREACHABLE, Done, Purging
 from agent_memory.features.log.model.outbox import MemoryChanged
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import Journal, MemoryUses
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.kernel.errors import GitFailed, NotFound
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Clock
@@ -25,16 +25,16 @@ class MemoryForgetting:
     """A tombstone is written first: from then on it is gone for everyone. What a crash leaves in
     files and notes goes by forgetting it once more; its words are then no longer known."""
 
-    curation: Curation
+    curation: MemoryEditor
     uses: MemoryUses
     journal: Journal
-    notes: NoteWriting
+    notes: NoteWriter
     purging: Purging
     clock: Clock
 
     def forget(
-        self, chosen: Sequence[Memory], here: Place, *, rewrite_notes: bool, done: Done
-    ) -> Report:
+        self, chosen: Sequence[Memory], here: MemoryLocation, *, rewrite_notes: bool, done: Done
+    ) -> ForgettingReport:
         found = list({memory.key: memory for memory in chosen}.values())
         needles = {needle for memory in found for needle in _needles(memory)}
         stones = [self._tombstone(memory, here) for memory in found]
@@ -46,41 +46,41 @@ class MemoryForgetting:
             done(NOTES, number)
             of_domain = [stone for stone in stones if stone.domain == domain]
             out_of_reach += self._in_notes(domain, of_domain, rewrite_notes)
-        self.purging.leave_indexes([MemoryChanged(key=stone.key) for stone in stones], done)
-        self.purging.leave_files(done)
-        proof = self.purging.proof(needles, {memory.urn for memory in found}, done)
+        self.purging.purge_indexes([MemoryChanged(key=stone.key) for stone in stones], done)
+        self.purging.purge_files(done)
+        proof = self.purging.build_proof(needles, {memory.urn for memory in found}, done)
         if any(self._is_there(memory) for memory in found):
             proof = replace(proof, found_in=(*proof.found_in, "memories"))
-        before = sum(memory.status is Status.TOMBSTONE for memory in found)
+        before = sum(memory.status is MemoryStatus.TOMBSTONE for memory in found)
         if before:
             out_of_reach.append(
                 f"{before:,} memories were forgotten before: their words are no longer known, and"
                 " could not be searched for"
             )
-        return Report(memories=len(found), proof=proof, unreachable=tuple(out_of_reach))
+        return ForgettingReport(memories=len(found), proof=proof, unreachable=tuple(out_of_reach))
 
-    def _tombstone(self, memory: Memory, here: Place) -> Memory:
-        if memory.status is Status.TOMBSTONE:
+    def _tombstone(self, memory: Memory, here: MemoryLocation) -> Memory:
+        if memory.status is MemoryStatus.TOMBSTONE:
             return memory
         try:
             return self.curation.apply(
-                memory.key, here, lambda stored: memories.tombstone(stored, self.clock.now())
+                memory.key, here, lambda stored: memories.build_tombstone(stored, self.clock.now())
             )
         except NotFound:  # someone else has forgotten it meanwhile
-            return memories.tombstone(memory, self.clock.now())
+            return memories.build_tombstone(memory, self.clock.now())
 
     def _is_there(self, memory: Memory) -> bool:
         stored = self.curation.memories.get(memory.key)
-        return stored is not None and stored.status is not Status.TOMBSTONE
+        return stored is not None and stored.status is not MemoryStatus.TOMBSTONE
 
     def _in_notes(self, domain: Domain, stones: Sequence[Memory], rewrite: bool) -> list[str]:
         """Tombstones into all notes of a domain here; what cannot be reached."""
         missed: list[str] = []
-        for home in self.curation.workplaces.homes(domain):
+        for home in self.curation.workplaces.list_homes(domain):
             try:
-                self.notes.keep(home, domain, stones)
+                self.notes.write(home, domain, stones)
                 if rewrite:
-                    notebook = self.notes.repositories.notebook(home, domain)
+                    notebook = self.notes.repositories.open_notebook(home, domain)
                     notebook.erase([stone.key for stone in stones])
             except GitFailed as exc:
                 missed.append(f"the notes of {home}: {exc}")
@@ -95,4 +95,4 @@ class MemoryForgetting:
 
 
 def _needles(memory: Memory) -> frozenset[bytes]:
-    return forgetting.needles_of(memory.summary, memory.content, memory.spec, *memory.tags)
+    return forgetting.sample_needles(memory.summary, memory.content, memory.spec, *memory.tags)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from agent_memory.features.forgetting.model.forgetting import Proof
-from agent_memory.features.forgetting.ports import Traces
+from agent_memory.features.forgetting.model.forgetting import ErasureProof
+from agent_memory.features.forgetting.ports import NeedleSearch
 from agent_memory.features.index.model.queries import Query
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.platform.ports import StoreMaintenance
@@ -35,10 +35,10 @@ class Purging:
     indexes: Indexes
     recall: Recall
     store: StoreMaintenance
-    traces: Traces
+    traces: NeedleSearch
     discard_vectors: Callable[[], None]  # those of an embedder that is switched off
 
-    def leave_indexes(self, entries: Sequence[Entry], done: Done) -> None:
+    def purge_indexes(self, entries: Sequence[OutboxEntry], done: Done) -> None:
         """What the records behind these entries no longer hold is in no index, nor its files."""
         embedding = self.indexes.embedding
         if embedding is None:
@@ -51,28 +51,30 @@ class Purging:
         with self.indexes.filling:
             self.indexes.indexing.fill(lambda count: done(INDEXES, count), afresh=True)
 
-    def leave_files(self, done: Done) -> None:
+    def purge_files(self, done: Done) -> None:
         """Deletions leave the files of the store, and its log of writes is begun anew."""
         for number, family in enumerate(self.store.stats().families, 1):
             self.store.compact(family.name)
             done(COMPACTING, number)
 
-    def proof(self, needles: AbstractSet[bytes], removed: AbstractSet[str], done: Done) -> Proof:
+    def build_proof(
+        self, needles: AbstractSet[bytes], removed: AbstractSet[str], done: Done
+    ) -> ErasureProof:
         """Where any of the needles still stands. `removed` are ids that recall must not find."""
 
         def tell(count: int) -> None:
             done(SEARCHING, count)
 
-        rows = self.traces.in_rows(needles, tell)
-        files = self.traces.in_files(needles, tell)
+        rows = self.traces.search_rows(needles, tell)
+        files = self.traces.search_files(needles, tell)
         # Last, because it may be said again meanwhile: what stands in something that was kept, and
         # so in what is made from it, proves nothing.
-        shared = self.traces.in_kept(needles)
+        shared = self.traces.search_kept(needles)
         own = needles - shared
         found = {trace.place for trace in (*rows, *files.traces) if trace.needle in own}
-        if self._recalled(sorted(own), removed):
+        if self._is_recalled(sorted(own), removed):
             found.add("recall")
-        return Proof(
+        return ErasureProof(
             needles=len(own),
             shared=len(shared),
             files=files.files,
@@ -81,7 +83,7 @@ class Purging:
             unreadable=files.unreadable,
         )
 
-    def _recalled(self, needles: Sequence[bytes], removed: AbstractSet[str]) -> bool:
+    def _is_recalled(self, needles: Sequence[bytes], removed: AbstractSet[str]) -> bool:
         """Whether a question brings any of it up."""
         for needle in needles[:: max(1, len(needles) // _ASKED)]:
             words = needle.decode()

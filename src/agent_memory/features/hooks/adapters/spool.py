@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.hooks.model.hooks import Moment, Told
-from agent_memory.features.hooks.model.tool_use import Use
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.kernel.errors import Overloaded, StorageFailed
-from agent_memory.platform.durable import make_folder, remove_abandoned, write_whole
+from agent_memory.platform.durable import make_folder, remove_abandoned, write_atomic
 
 MAX_FILES = 10_000
 MAX_BYTES = 256 << 20
@@ -23,7 +23,7 @@ class SpoolFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, told: Told, /) -> None:
+    def put(self, told: HookCall, /) -> None:
         """Durable once it returns."""
         digest = hashlib.sha256(told.nonce.encode("utf-8", "replace")).hexdigest()[:32]
         name = f"{told.at_ms:013}-{digest}{_SUFFIX}"
@@ -31,19 +31,19 @@ class SpoolFolder:
         try:
             make_folder(self._folder)
             self._check_room(len(data))
-            write_whole(self._folder / name, data)
+            write_atomic(self._folder / name, data)
         except OSError as exc:
             raise StorageFailed(f"cannot write to {self._folder}: {exc.strerror}") from exc
 
-    def waiting(self) -> list[str]:
+    def list_pending(self) -> list[str]:
         try:
             return sorted(each.name for each in self._folder.iterdir() if each.suffix == _SUFFIX)
         except FileNotFoundError:
             return []
 
-    def get(self, name: str, /) -> Told | None:
+    def get(self, name: str, /) -> HookCall | None:
         try:
-            return _told(json.loads((self._folder / name).read_bytes()))
+            return _parse_call(json.loads((self._folder / name).read_bytes()))
         except FileNotFoundError:
             return None
         except (TypeError, KeyError, AttributeError, RecursionError) as exc:
@@ -73,12 +73,12 @@ class SpoolFolder:
             )
 
 
-def _told(found: dict[str, Any]) -> Told:
-    told = Told(
+def _parse_call(found: dict[str, Any]) -> HookCall:
+    told = HookCall(
         **{
             **found,
-            "moment": Moment(found["moment"]),
-            "use": Use(**found["use"]),
+            "moment": HookKind(found["moment"]),
+            "use": ToolUse(**found["use"]),
             "decisions": tuple(found["decisions"]),
         }
     )

@@ -21,12 +21,12 @@ class Agent(StrEnum):
     CURSOR = "cursor"
 
 
-class Scope(StrEnum):
+class InstallScope(StrEnum):
     USER = "user"  # all that this user does with the agent
     PROJECT = "project"  # one repository, or folder
 
 
-class Standing(StrEnum):
+class InstallStatus(StrEnum):
     """What a config says of us."""
 
     ABSENT = "absent"
@@ -36,7 +36,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class McpServer:
     """An MCP server, as an agent starts it."""
 
     command: str
@@ -57,25 +57,25 @@ class Launcher:
     def hook_words(self, agent: Agent) -> tuple[str, ...]:
         return (*self._words(HOOK), "auto", "--agent", agent)
 
-    def server(self) -> Server:
+    def server(self) -> McpServer:
         command, *args = self._words(SERVE)
-        return Server(command=command, args=tuple(args))
+        return McpServer(command=command, args=tuple(args))
 
     def _words(self, verb: str) -> tuple[str, ...]:
         return (self.python, "-I", "-S", self.script, PROGRAM, verb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class InstallTarget:
     """For whom, and for which of their work, an agent is configured. Paths are absolute."""
 
-    scope: Scope
+    scope: InstallScope
     home: str
     root: str  # of the project
     folder: str  # in which the caller is
     environ: Mapping[str, str] = field(repr=False)
 
-    def moved(self, variable: str) -> str:
+    def read_override(self, variable: str) -> str:
         """The folder that an agent is told to use by a variable of its own; empty if none."""
         given = self.environ.get(variable, "")
         return str(PurePath(self.folder) / given) if given else ""
@@ -91,15 +91,15 @@ class ConfigFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class DesiredConfig:
     """What of ours a configuration should have; by default nothing."""
 
     hook: str = ""
-    server: Server | None = None
+    server: McpServer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class EditedConfig:
     """`bare` says that the file, if we made it, may go: it holds nothing."""
 
     text: str
@@ -107,16 +107,16 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
+class InstalledEntries:
     """What of ours a file has. `off` is the setting there by which all hooks are switched off."""
 
     hooks: tuple[str, ...] = ()
-    servers: tuple[Server, ...] = ()
+    servers: tuple[McpServer, ...] = ()
     off: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ConfigChange:
     """`before` is None where there is no file, `after` where there shall be none."""
 
     path: str
@@ -126,14 +126,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
+class InstallResult:
     """What was done to an agent's configuration, or would be."""
 
     agent: Agent
     title: str
-    scope: Scope
+    scope: InstallScope
     files: tuple[str, ...]  # that were looked at
-    changes: tuple[Change, ...]
+    changes: tuple[ConfigChange, ...]
     advice: str  # what to do next, so that it acts
     notes: tuple[str, ...] = ()
 
@@ -142,8 +142,8 @@ class Installed:
 class ScopeState:
     """How an agent is configured at one level. `problem` tells why that cannot be seen."""
 
-    scope: Scope
-    standing: Standing
+    scope: InstallScope
+    standing: InstallStatus
     files: tuple[str, ...]
     commands: tuple[str, ...] = ()  # of ours, each once
     off: str = ""
@@ -159,7 +159,7 @@ class AgentState:
     scopes: tuple[ScopeState, ...]
 
 
-def runs_us(command: str, args: Sequence[str] | None = None, *, verb: str = HOOK) -> bool:
+def is_our_command(command: str, args: Sequence[str] | None = None, *, verb: str = HOOK) -> bool:
     """Whether this is our command, of whatever installation. With `args` it is a program's name,
     without them a line for a shell. A line that also does something else is somebody's own."""
     words = _shell_words(command) if args is None else [command, *args]

@@ -7,7 +7,7 @@ from agent_memory.features.memories.model.memories import Memory
 from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_element
 
 
-def suggested(signals: Sequence[Signal]) -> str:
+def render_suggested(signals: Sequence[Signal]) -> str:
     """What in a prompt seems worth keeping."""
     lines = []
     for signal in signals:
@@ -20,7 +20,7 @@ def suggested(signals: Sequence[Signal]) -> str:
     return wrap_element("capture_detected", lines)
 
 
-def captured(memories: Sequence[Memory], note: str) -> str:
+def render_captured(memories: Sequence[Memory], note: str) -> str:
     """What was captured without asking."""
     lines = []
     for memory in memories:

@@ -20,7 +20,7 @@ class Cue(NamedTuple):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        return _compiled(self.source)
+        return _compile_source(self.source)
 
     @property
     def tells(self) -> bool:
@@ -28,7 +28,7 @@ class Cue(NamedTuple):
 
 
 @cache
-def _compiled(source: str) -> re.Pattern[str]:
+def _compile_source(source: str) -> re.Pattern[str]:
     """When it is first needed: all of them take longer than some commands run."""
     return re.compile(source, re.IGNORECASE)
 

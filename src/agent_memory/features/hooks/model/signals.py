@@ -228,7 +228,7 @@ def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
     pattern = _marker_pattern(tuple(markers))
     best: dict[str, tuple[int, Signal]] = {}
     heading: list[str] = []
-    for block in _blocks(_cleaned(text)):
+    for block in _blocks(_clean_text(text)):
         if len(block) == 1 and pattern and not _units(block, pattern):
             heading = block
         elif block:
@@ -241,9 +241,9 @@ def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
     return [signal for _, signal in sorted(surest, key=lambda one: one[0])]
 
 
-def _cleaned(text: str) -> str:
+def _clean_text(text: str) -> str:
     """What someone wrote, with nothing in it that is not to be shown."""
-    text = transcripts.without(text[:MAX_READ], (*transcripts.OWN_MARKERS, *_MACHINE))
+    text = transcripts.strip_tags(text[:MAX_READ], (*transcripts.OWN_MARKERS, *_MACHINE))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub(" ", _ESCAPE.sub("", text))
 
@@ -292,7 +292,7 @@ def _of_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Sig
     for unit in _units(block, markers):
         if not unit.marker:
             yield from _of_line(unit.text, markers)
-        elif (signal := _marked(unit.text, unit.marker)) is not None:
+        elif (signal := _build_marked(unit.text, unit.marker)) is not None:
             yield signal
 
 
@@ -356,7 +356,7 @@ def _of_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
             if goes_on and place and place - 1 not in owned:  # "Use it. [decision]"
                 covers = range(place - 1, covers.stop)
                 said = f"{line[max(starts[place - 1], since) : start].strip(' .')} {said}"
-        if (signal := _marked(said, line[start:end])) is not None:
+        if (signal := _build_marked(said, line[start:end])) is not None:
             owned.update(covers)
             found.append((start, signal))
     for place, (first, last) in enumerate(spans):
@@ -417,7 +417,7 @@ def _sentences(view: str) -> list[tuple[int, int]]:
 # ---- one statement ------------------------------------------------------------------------------
 
 
-def _marked(said: str, marker: str) -> Signal | None:
+def _build_marked(said: str, marker: str) -> Signal | None:
     content = _plain(said)
     text, _, more = content.partition("\n")
     if text.endswith(":"):
@@ -461,15 +461,15 @@ def _natural(sentence: str, after: str) -> Signal | None:
         signal
         for cue in cues
         if (match := cue.pattern.search(view[start:]))
-        and (signal := _judged(cue, match, text, start, after))
+        and (signal := _judge_cue(cue, match, text, start, after))
     ]
     # Whether it only looks like prose is costly to tell, so it is asked last.
-    if not found or not sentences.spans(sentence.rstrip(" ;")):
+    if not found or not sentences.find_sentences(sentence.rstrip(" ;")):
         return None
     return max(found, key=lambda one: one.confidence)
 
 
-def _judged(cue: Cue, found: re.Match[str], text: str, start: int, after: str) -> Signal | None:
+def _judge_cue(cue: Cue, found: re.Match[str], text: str, start: int, after: str) -> Signal | None:
     view = _view(text)
     cue_at, cue_end = start + found.start(), start + found.end()
     before = view[:cue_at]
@@ -538,7 +538,7 @@ def _plain(text: str) -> str:
     lines = [_LINK.sub(r"\1", _NOTHING_BOLD.sub("", line)) for line in text.split("\n")]
     lines = [_UNDERLINED.sub(_bare, line) for line in lines]
     whole = "\n".join(" ".join(_BOLD.sub("", line).split()) for line in lines)
-    return _led(whole).rstrip(" \n;")
+    return _strip_leading(whole).rstrip(" \n;")
 
 
 def _bare(underlined: re.Match[str]) -> str:
@@ -546,14 +546,14 @@ def _bare(underlined: re.Match[str]) -> str:
     return underlined[1] if " " in underlined[1] else underlined[0]
 
 
-def _led(text: str) -> str:
+def _strip_leading(text: str) -> str:
     leading = _LEADING.match(text)
     return text[leading.end() :] if leading else text
 
 
 def _one_line(text: str) -> str:
     text = _OWN_TAG.sub(" ", _EMPHASIS.sub(r"\1\2", text)).replace("`", "")
-    return _led(" ".join(text.split())).rstrip(_TRAILING)
+    return _strip_leading(" ".join(text.split())).rstrip(_TRAILING)
 
 
 def _summary(said: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_memory.features.hooks.model.transcripts import cut, fitting, own_words
+from agent_memory.features.hooks.model.transcripts import cut, fit_text, strip_injected
 from agent_memory.kernel.json_fields import Fields
 
 MAX_OPEN = 200  # calls that wait for a result; those of a session that was ended never get one
@@ -32,7 +32,7 @@ _WRITTEN = ("new_string", "content", "new_source", "plan")  # else nobody would 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class ToolUse:
     name: str
     asked: str = ""
     written: str = ""
@@ -45,55 +45,55 @@ class Use:
 
     def metadata(self) -> Mapping[str, str]:
         named = {"tool_name": self.name, "file_path": self.file}
-        return {name: fitting(value)[:4_000] for name, value in named.items() if value}
+        return {name: fit_text(value)[:4_000] for name, value in named.items() if value}
 
     @property
-    def asks_us(self) -> bool:
+    def is_own(self) -> bool:
         """Whether the result is what we tell ourselves: recorded, it would be found again."""
         ours = self.name in _OUR_TOOLS or self.name.startswith(_OUR_SERVERS)
         return ours or bool(_OUR_COMMANDS.search(self.asked))
 
-    def told(self, result: str) -> str:
+    def render_text(self, result: str) -> str:
         """What was asked for and what came of it: most results say little without the question."""
         head = f"{self.name}: {self.asked}" if self.asked else self.name
-        if self.asks_us:
+        if self.is_own:
             return head
-        return own_words("\n".join(filter(None, (head, self.written, result))))
+        return strip_injected("\n".join(filter(None, (head, self.written, result))))
 
 
-UNKNOWN = Use(name="")
+UNKNOWN = ToolUse(name="")
 
 
 @dataclass(slots=True)
-class Uses:
+class PendingToolUses:
     """By the ids of the calls."""
 
-    open: dict[str, Use] = field(default_factory=dict)
+    open: dict[str, ToolUse] = field(default_factory=dict)
 
-    def begin(self, call: str, use: Use) -> None:
+    def begin(self, call: str, use: ToolUse) -> None:
         self.open[call] = use
         if len(self.open) > MAX_OPEN:
             del self.open[next(iter(self.open))]
 
-    def end(self, call: str) -> Use:
+    def end(self, call: str) -> ToolUse:
         return self.open.pop(call, UNKNOWN)
 
 
-def use(name: str, given: Fields) -> Use:
+def parse_use(name: str, given: Fields) -> ToolUse:
     file = given.text(*_FILES)
     edits = [each.text("new_string") for each in given.blocks("edits")]
-    return Use(
+    return ToolUse(
         name=name,
         # Before anything is cut: a marker without its end would only be a word.
-        asked=cut(own_words(file or _asked(given)), MAX_ASKED),
+        asked=cut(strip_injected(file or _find_question(given)), MAX_ASKED),
         written=cut(
-            own_words(given.text(*_WRITTEN) or "\n".join(filter(None, edits))), MAX_WRITTEN
+            strip_injected(given.text(*_WRITTEN) or "\n".join(filter(None, edits))), MAX_WRITTEN
         ),
         file=file,
     )
 
 
-def _asked(given: Fields) -> str:
+def _find_question(given: Fields) -> str:
     """The question, by the names that most tools have for it; else all that was given."""
     if found := given.text(*_ASKED):
         return found
@@ -104,7 +104,7 @@ def _asked(given: Fields) -> str:
     return "" if given.text(*_WRITTEN) or "edits" in given else given.dump()
 
 
-def result(value: object) -> str:
+def render_result(value: object) -> str:
     """The text of what a tool gave back."""
     if isinstance(value, str):
         return value
@@ -124,12 +124,12 @@ def result(value: object) -> str:
     said += [found.fields("file").text("content"), found.fields("error").text("message")]
     inner = found.value("llmContent")
     if not (isinstance(inner, dict) and "llmContent" in inner):  # else it may be of any depth
-        said.append(result(inner))
+        said.append(render_result(inner))
     if isinstance(content := found.value("content"), list):
-        said.append(result(content))
+        said.append(render_result(content))
     names = found.value("filenames")
     if isinstance(names, list):
         said += [each for each in names if isinstance(each, str)]
     if told := "\n".join(filter(None, said)):
         return told
-    return cut(own_words(found.dump()), MAX_WRITTEN)
+    return cut(strip_injected(found.dump()), MAX_WRITTEN)

@@ -22,7 +22,7 @@ _LONGEST_WORD = 500  # longer ones are no words, nor most secrets
 _ROOM = 64 << 10  # what stands in for secrets may be longer than they are
 
 
-class Kind(StrEnum):
+class RecordKind(StrEnum):
     """What of a session an id is given to. The words are hashed into ids, so they never change."""
 
     SESSION_START = "session-start"
@@ -38,7 +38,7 @@ STARTS = frozenset({EventType.SESSION_START, EventType.SUBAGENT_START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class TranscriptEntry:
     """What one line of a transcript says that happened. `line` counts from 1."""
 
     event_id: str
@@ -52,7 +52,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class TranscriptSource:
     """A file with a transcript, or with a part of one."""
 
     path: str
@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RejectedLine:
     line: int
     reason: str
 
@@ -70,14 +70,14 @@ class Chunk:
     """Some lines of a source. Of `noise` nothing is kept; lines that only help to understand
     others are neither noise nor recorded."""
 
-    recorded: tuple[Recorded, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    recorded: tuple[TranscriptEntry, ...] = ()
+    refused: tuple[RejectedLine, ...] = ()
     noise: int = 0
     lines: int = 0
     size: int = 0
 
 
-def event_id(session: str, kind: Kind, given: str) -> EventId:
+def build_event_id(session: str, kind: RecordKind, given: str) -> EventId:
     """The id of what an agent has told us of under an id of its own.
 
     `session` is the session in which it is recorded (`session_of`), `kind` what it is, and `given`
@@ -89,7 +89,7 @@ def event_id(session: str, kind: Kind, given: str) -> EventId:
     return EventId(f"{kind.value}-{hashlib.sha256(told).hexdigest()[:40]}")
 
 
-def session_of(session: str, agent: str = "") -> str:
+def build_session_id(session: str, agent: str = "") -> str:
     """The session that something is recorded in: a subagent has one of its own.
 
     Subagents work beside each other and beside who sent them. In one session their lines would
@@ -105,7 +105,7 @@ def fingerprint(*parts: str) -> str:
     return hashlib.sha256(told).hexdigest()
 
 
-def event(recorded: Recorded, metadata: Mapping[str, str]) -> Event:
+def build_event(recorded: TranscriptEntry, metadata: Mapping[str, str]) -> Event:
     """The event to store, with more metadata. Raises InvalidInput."""
     return Event(
         event_id=EventId(recorded.event_id),
@@ -122,7 +122,7 @@ def is_imported(event: Event) -> bool:
     return IMPORTED in event.metadata
 
 
-def fitting(text: str) -> str:
+def fit_text(text: str) -> str:
     """The text as an event can hold it: valid, and cut where it is too long."""
     if text.isascii() and len(text) <= MAX_TEXT_BYTES - _ROOM:
         return text
@@ -141,12 +141,12 @@ def cut(text: str, limit: int) -> str:
     return text[:last] if last >= 0 else text[: limit - _LONGEST_WORD]
 
 
-def own_words(text: str, also: Collection[str] = ()) -> str:
+def strip_injected(text: str, also: Collection[str] = ()) -> str:
     """The text without what we put into it ourselves, and without what stands in `also`."""
-    return _CUT_SHORT.sub("", without(text, (*OWN_MARKERS, *also))).strip()
+    return _CUT_SHORT.sub("", strip_tags(text, (*OWN_MARKERS, *also))).strip()
 
 
-def without(text: str, names: Collection[str]) -> str:
+def strip_tags(text: str, names: Collection[str]) -> str:
     """The text without everything from `<name ...>` to its `</name>`, nested or not. A marker that
     is never closed, or never opened, is only a word."""
     if "</" not in text:
@@ -176,7 +176,7 @@ def without(text: str, names: Collection[str]) -> str:
     return "".join((*kept, text[at:]))
 
 
-def millis(value: object) -> int | None:
+def parse_millis(value: object) -> int | None:
     """A time as transcripts write it, ISO 8601 or a number of seconds or milliseconds since 1970;
     None where it is none."""
     try:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agent_memory.features.hooks.model import signals, transcripts
-from agent_memory.features.hooks.model.hooks import Told
+from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.hooks.model.signals import Signal
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import Mode, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
 from agent_memory.features.log.model.events import Event, EventRole
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import Draft, Memory
-from agent_memory.features.memories.model.projects import NOWHERE, Place
+from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
@@ -31,7 +31,7 @@ _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class PromptSignals:
     """What in a prompt asks to be remembered: captured at once, or worth suggesting."""
 
     captured: tuple[Memory, ...] = ()
@@ -39,32 +39,36 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Reflection:
+class AutoCapture:
     log: EventLog
     capture: Capture
     recall: Recall
 
-    def prompt(self, told: Told, place: Place, markers: Sequence[str], *, capture: bool) -> Heard:
+    def capture_prompt(
+        self, told: HookCall, place: MemoryLocation, markers: Sequence[str], *, capture: bool
+    ) -> PromptSignals:
         """What a prompt says with enough confidence; with `capture`, what is certain is kept. None
         of it holds a secret: what is suggested may be typed into a command."""
         try:
-            words = self.capture.secrets.clean(told.said, where="hook/prompt")
+            words = self.capture.secrets.clean(told.own_text, where="hook/prompt")
         except ContentBlocked:
-            return Heard()
+            return PromptSignals()
         found = [
             each for each in signals.detect(words, markers) if each.confidence >= signals.SUGGESTED
         ][:MAX_SUGGESTIONS]
         certain = [each for each in found if capture and each.confidence >= signals.CERTAIN]
-        kept = [self.keep(each, place, told.prompt_event, told.session) for each in certain]
-        return Heard(
+        kept = [
+            self.capture_signal(each, place, told.prompt_event, told.session) for each in certain
+        ]
+        return PromptSignals(
             captured=tuple(each for each in kept if each is not None),
             suggested=tuple(each for each in found if each not in certain),
         )
 
-    def session(
+    def capture_session(
         self,
         session: str,
-        place: Place,
+        place: MemoryLocation,
         threshold: float,
         markers: Sequence[str] = signals.MARKERS,
     ) -> list[Memory]:
@@ -78,12 +82,16 @@ class Reflection:
                 for signal in signals.detect(event.text[:READ_CHARS], markers)
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
-        kept = (self.keep(signal, place, event.event_id, session) for signal, event in found)
+        kept = (
+            self.capture_signal(signal, place, event.event_id, session) for signal, event in found
+        )
         return list(islice((memory for memory in kept if memory is not None), MAX_CAPTURES))
 
-    def keep(self, signal: Signal, place: Place, event_id: str, session_id: str) -> Memory | None:
+    def capture_signal(
+        self, signal: Signal, place: MemoryLocation, event_id: str, session_id: str
+    ) -> Memory | None:
         """The memory, or None where it is there already, or was forgotten, or may not be kept."""
-        return self._kept(
+        return self._capture_new(
             Draft(
                 namespace=signal.namespace,
                 summary=signal.summary,
@@ -95,15 +103,17 @@ class Reflection:
             place,
         )
 
-    def told(self, summary: str, decisions: tuple[str, ...], place: Place) -> list[Memory]:
+    def capture_summary(
+        self, summary: str, decisions: tuple[str, ...], place: MemoryLocation
+    ) -> list[Memory]:
         """What an agent itself says of the conversation that it is about to lose."""
         drafts = [_draft("decisions", each) for each in decisions]
         if summary.strip():
             drafts.append(_draft("progress", summary))
-        kept = (self._kept(draft, place) for draft in drafts if draft is not None)
+        kept = (self._capture_new(draft, place) for draft in drafts if draft is not None)
         return [memory for memory in kept if memory is not None]
 
-    def _kept(self, draft: Draft, place: Place) -> Memory | None:
+    def _capture_new(self, draft: Draft, place: MemoryLocation) -> Memory | None:
         if place.home == NOWHERE:
             return None
         try:
@@ -113,17 +123,17 @@ class Reflection:
         except AgentMemoryError:
             return None  # a secret in it, for one: what cannot be captured is still in the log
 
-    def _is_said(self, draft: Draft, place: Place) -> bool:
+    def _is_said(self, draft: Draft, place: MemoryLocation) -> bool:
         """Whether there is a memory with the same one line: someone may have captured it by hand,
         with other details."""
-        scope = Scope(
-            kinds=frozenset({Kind.MEMORY}),
+        scope = SearchScope(
+            kinds=frozenset({DocumentKind.MEMORY}),
             namespace=draft.namespace,
             domains=frozenset({place.domain}),
             archived=True,
         )
-        query = Query(text=draft.summary, scope=scope, mode=Mode.BM25, limit=ALIKE)
-        if query.lists:
+        query = Query(text=draft.summary, scope=scope, mode=SearchMode.BM25, limit=ALIKE)
+        if query.is_listing:
             return False
         line = draft.summary.casefold()
         found = self.recall.search(query, counted=False).hits
@@ -134,14 +144,14 @@ class Reflection:
         latest: list[Event] = []
         place: Position | None = _END
         while place is not None and len(latest) < EVENTS:
-            page = self.log.of_session(SessionId(session), after=place, limit=_PAGE, reverse=True)
+            page = self.log.list_session(SessionId(session), after=place, limit=_PAGE, reverse=True)
             latest += [each for each in page.events if each.type in transcripts.SPOKEN]
             place = page.next
         return latest[::-1]
 
 
 def _draft(namespace: str, text: str) -> Draft | None:
-    said = transcripts.fitting(transcripts.own_words(text))
+    said = transcripts.fit_text(transcripts.strip_injected(text))
     line = " ".join(said.split())
     if not line:
         return None

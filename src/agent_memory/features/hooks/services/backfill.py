@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.transcripts import Recorded, Source
+from agent_memory.features.hooks.model.transcripts import TranscriptEntry, TranscriptSource
 from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.services.ingest import Clean, Ingest
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
+from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
@@ -26,7 +26,7 @@ Done = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfilled:
+class BackfillResult:
     """What became of the lines. Of what was refused, the first reasons are told."""
 
     files: int = 0
@@ -43,28 +43,28 @@ class Backfilled:
 class Backfill:
     transcripts: Mapping[str, Transcripts]  # by the agent that writes them
     ingest: Ingest
-    workplaces: Workplaces
-    give_way: Callable[[], None]  # to what others wait for; told in the thread that imports
+    workplaces: ProjectResolver
+    lower_priority: Callable[[], None]  # to what others wait for; told in the thread that imports
 
-    def sources(self, agent: str, place: str) -> list[Source]:
+    def sources(self, agent: str, place: str) -> list[TranscriptSource]:
         """The files with transcripts there. Raises InvalidInput where there are none."""
-        found = self.transcripts[agent].sources(place)
+        found = self.transcripts[agent].list_sources(place)
         if not found:
             raise InvalidInput(f"there are no transcripts (*.jsonl) in {place}")
         return found
 
-    def bring(
-        self, agent: str, sources: Sequence[Source], *, dry_run: bool, done: Done
-    ) -> Backfilled:
+    def import_sources(
+        self, agent: str, sources: Sequence[TranscriptSource], *, dry_run: bool, done: Done
+    ) -> BackfillResult:
         """Store what is not there yet. `done` is told how many bytes were read, and may raise to
         stop: what is stored stays, and the next run passes over it."""
-        self.give_way()
-        run = _Run(self.ingest, self.workplaces, dry_run)
+        self.lower_priority()
+        run = _BackfillRun(self.ingest, self.workplaces, dry_run)
         before = 0
         done(0)
         for source in sources:
             size = 0
-            for chunk in self.transcripts[agent].chunks(source):
+            for chunk in self.transcripts[agent].read_chunks(source):
                 run.lines += chunk.lines
                 run.noise += chunk.noise
                 for each in chunk.refused:
@@ -123,9 +123,9 @@ class _Others:
 
 
 @dataclass(slots=True)
-class _Run:
+class _BackfillRun:
     ingest: Ingest
-    workplaces: Workplaces
+    workplaces: ProjectResolver
     dry_run: bool
     lines: int = 0
     noise: int = 0
@@ -134,7 +134,7 @@ class _Run:
     refused: int = 0
     reasons: list[str] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
-    _batch: list[tuple[Source, Recorded]] = field(default_factory=list)
+    _batch: list[tuple[TranscriptSource, TranscriptEntry]] = field(default_factory=list)
     _chars: int = 0
     _others: dict[str, _Others] = field(default_factory=dict)
     _projects: dict[str, str] = field(default_factory=dict)
@@ -144,11 +144,11 @@ class _Run:
     def is_full(self) -> bool:
         return len(self._batch) >= BATCH or self._chars >= BATCH_CHARS
 
-    def take(self, source: Source, recorded: Recorded) -> None:
+    def take(self, source: TranscriptSource, recorded: TranscriptEntry) -> None:
         self._batch.append((source, recorded))
         self._chars += len(recorded.text)
 
-    def refuse(self, source: Source, line: int, reason: str) -> None:
+    def refuse(self, source: TranscriptSource, line: int, reason: str) -> None:
         self.refused += 1
         if len(self.reasons) < REASONS:
             self.reasons.append(f"{source.path}, line {line}: {reason}")
@@ -168,7 +168,7 @@ class _Run:
                     others.exclude(stored)
                 continue
             try:
-                event = transcripts.event(recorded, self._placed(recorded))
+                event = transcripts.build_event(recorded, self._build_metadata(recorded))
                 clean = self.ingest.clean(event)
             except (InvalidInput, ContentBlocked) as exc:
                 self.refuse(source, recorded.line, str(exc))
@@ -182,7 +182,7 @@ class _Run:
             else:
                 new.append(clean)
         if twins and not self.dry_run:  # else they would come back once their twins are forgotten
-            self.ingest.log.also_known(twins).result()
+            self.ingest.log.add_aliases(twins).result()
         if self.dry_run:
             self.created += len(new)
         elif new:
@@ -190,8 +190,8 @@ class _Run:
             self.created += created
             self.known += len(new) - created
 
-    def result(self, files: int) -> Backfilled:
-        return Backfilled(
+    def result(self, files: int) -> BackfillResult:
+        return BackfillResult(
             files=files,
             lines=self.lines,
             sessions=len(self.sessions),
@@ -208,21 +208,21 @@ class _Run:
             at_ms=Millis(max(0, others.until_ms - _TAIL_MS)), event_id=EventId("")
         )
         while after is not None:
-            page = self.ingest.log.of_session(SessionId(session), after=after, limit=_PAGE)
+            page = self.ingest.log.list_session(SessionId(session), after=after, limit=_PAGE)
             for event in page.events:
                 others.add(event)
             after = page.next
 
-    def _placed(self, recorded: Recorded) -> Mapping[str, str]:
+    def _build_metadata(self, recorded: TranscriptEntry) -> Mapping[str, str]:
         """The project: of the repository it happened in, else that in which its session began."""
         folder = recorded.metadata.get("cwd", "")
         if not folder or "project" in recorded.metadata:
             return {}
         if folder not in self._projects:
             self._projects[folder] = self._project(folder)
-        whole = event_metadata.main_session(recorded.session)
+        whole = event_metadata.get_main_session(recorded.session)
         began = self._first.setdefault(
-            whole, self._projects[folder] or memories.project_name(PurePath(folder).name)
+            whole, self._projects[folder] or memories.to_project_name(PurePath(folder).name)
         )
         return {"project": self._projects[folder] or began}
 
@@ -231,7 +231,7 @@ class _Run:
         try:
             if self.workplaces.repositories.locate(folder, {}) is None:
                 return ""
-            place = self.workplaces.here(Caller(folder=folder, environ={}))
+            place = self.workplaces.resolve_folder(Caller(folder=folder, environ={}))
         except (GitFailed, InvalidInput, OSError, ValueError):
             return ""
         return place.domain.partition(":")[2]

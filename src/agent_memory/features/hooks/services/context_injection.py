@@ -10,11 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Mode, Query, Scope
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import (
+    MAX_QUERY_CHARS,
+    Hit,
+    Query,
+    SearchMode,
+    SearchScope,
+)
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.recall.model import contexts
-from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.ids import USER
@@ -46,7 +52,7 @@ _SHORT = {
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 
 
-class Given:
+class InjectionHistory:
     """Which memories each session has been given: none is worth being told twice."""
 
     def __init__(self) -> None:
@@ -77,45 +83,49 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
+class ContextInjection:
     context: ContextBuilder
     recall: Recall
-    given: Given = field(default_factory=Given)
+    history: InjectionHistory = field(default_factory=InjectionHistory)
 
-    def start(self, session: str, place: Place, wanted: Wanted) -> str:
+    def build_for_start(self, session: str, place: MemoryLocation, wanted: ContextRequest) -> str:
         """What is known of the project, for a session that starts, or that has lost its context."""
-        self.given.forget(session)
+        self.history.forget(session)
         found = self.context.build(
-            replace(wanted, project=place.name, branch=place.branch), Mode.BM25, counted=False
+            replace(wanted, project=place.name, branch=place.branch), SearchMode.BM25, counted=False
         )
         named = [hit for hit in found.hits if hit.uri]
-        self.given.take(session, named, len(named))
+        self.history.take(session, named, len(named))
         return found.text
 
-    def about_file(self, session: str, place: Place, path: str) -> str:
+    def build_for_file(self, session: str, place: MemoryLocation, path: str) -> str:
         """Memories that have to do with a file. A single word of its name is enough: another one,
         that no memory has, would make all of them look far off."""
-        return self._related(session, place, _file_words(path), Mode.BM25, 0.0)
+        return self._find_related(session, place, _file_words(path), SearchMode.BM25, 0.0)
 
-    def about_prompt(self, session: str, place: Place, prompt: str) -> str:
+    def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> str:
         """Memories that have to do with a prompt."""
-        return self._related(session, place, prompt[:MAX_QUERY_CHARS], Mode.HYBRID, LEAST_SCORE)
+        return self._find_related(
+            session, place, prompt[:MAX_QUERY_CHARS], SearchMode.HYBRID, LEAST_SCORE
+        )
 
-    def _related(
-        self, session: str, place: Place, words: str, mode: Mode, least_score: float
+    def _find_related(
+        self, session: str, place: MemoryLocation, words: str, mode: SearchMode, least_score: float
     ) -> str:
         query = Query(
             text=words,
-            scope=Scope(kinds=frozenset({Kind.MEMORY}), domains=frozenset({place.domain, USER})),
+            scope=SearchScope(
+                kinds=frozenset({DocumentKind.MEMORY}), domains=frozenset({place.domain, USER})
+            ),
             mode=mode,
             limit=CANDIDATES,
             min_score=least_score,
             candidates=CANDIDATES,
         )
-        if query.lists:
+        if query.is_listing:
             return ""
         found = self.recall.search(query, counted=False).hits
-        return contexts.related(self.given.take(session, found, RELATED))
+        return contexts.render_related(self.history.take(session, found, RELATED))
 
 
 def _file_words(path: str) -> str:

@@ -8,23 +8,23 @@ from pathlib import PurePath
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
-    Change,
+    ConfigChange,
     ConfigFile,
-    Edited,
-    Installed,
+    DesiredConfig,
+    EditedConfig,
+    InstalledEntries,
+    InstallResult,
+    InstallScope,
+    InstallStatus,
+    InstallTarget,
     Launcher,
-    Ours,
-    Scope,
     ScopeState,
-    Seat,
-    Standing,
-    Wanted,
 )
 from agent_memory.features.hooks.ports import AgentSetup, ConfigFiles
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 
-NOTHING = Wanted()
+NOTHING = DesiredConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,32 +36,34 @@ class Installing:
     launcher: Launcher
 
     def install(
-        self, agent: Agent, scope: Scope, caller: Caller, *, mcp: bool, dry_run: bool = False
-    ) -> Installed:
+        self, agent: Agent, scope: InstallScope, caller: Caller, *, mcp: bool, dry_run: bool = False
+    ) -> InstallResult:
         """Nothing is written unless every file can be read and changed."""
-        seat = self._seat(scope, caller)
-        done = self._settled(agent, seat, self._wanted(agent, mcp=mcp), dry_run=dry_run)
+        seat = self._resolve_target(scope, caller)
+        done = self._apply_changes(
+            agent, seat, self._build_entries(agent, mcp=mcp), dry_run=dry_run
+        )
         return replace(done, notes=(*done.notes, *self._notes(agent, seat)))
 
     def uninstall(
-        self, agent: Agent, scope: Scope, caller: Caller, *, dry_run: bool = False
-    ) -> Installed:
-        seat = self._seat(scope, caller)
-        done = self._settled(agent, seat, NOTHING, dry_run=dry_run)
-        return replace(done, notes=(*done.notes, *self._shared(agent, seat)))
+        self, agent: Agent, scope: InstallScope, caller: Caller, *, dry_run: bool = False
+    ) -> InstallResult:
+        seat = self._resolve_target(scope, caller)
+        done = self._apply_changes(agent, seat, NOTHING, dry_run=dry_run)
+        return replace(done, notes=(*done.notes, *self._note_shared_files(agent, seat)))
 
     def state(self, caller: Caller, *, mcp: bool) -> list[AgentState]:
         """What every agent's configuration says of us; a file that cannot be read is told."""
         return [self._state(agent, caller, mcp=mcp) for agent in self.agents]
 
     def _state(self, agent: Agent, caller: Caller, *, mcp: bool) -> AgentState:
-        user = _seat(Scope.USER, caller, caller.folder)
+        user = _build_target(InstallScope.USER, caller, caller.folder)
         seats = [user]
         root = self._root(caller)
         if root != user.home:
-            seats.append(_seat(Scope.PROJECT, caller, root))
+            seats.append(_build_target(InstallScope.PROJECT, caller, root))
         setup = self.agents[agent]
-        folder = setup.folder(user)
+        folder = setup.get_folder(user)
         return AgentState(
             agent=agent,
             title=setup.title,
@@ -70,11 +72,11 @@ class Installing:
             scopes=tuple(self._scope_state(agent, seat, mcp=mcp) for seat in seats),
         )
 
-    def _scope_state(self, agent: Agent, seat: Seat, *, mcp: bool) -> ScopeState:
+    def _scope_state(self, agent: Agent, seat: InstallTarget, *, mcp: bool) -> ScopeState:
         setup = self.agents[agent]
-        files = (*setup.files(seat), *setup.shared(seat))
+        files = (*setup.list_files(seat), *setup.list_shared_files(seat))
         paths = tuple(file.path for file in files)
-        absent = ScopeState(scope=seat.scope, standing=Standing.ABSENT, files=paths)
+        absent = ScopeState(scope=seat.scope, standing=InstallStatus.ABSENT, files=paths)
         try:
             found = [self._ours(setup, file) for file in files]
             commands = tuple(dict.fromkeys(_commands(found)))
@@ -90,47 +92,53 @@ class Installing:
         except ConfigError as exc:
             return replace(absent, problem=str(exc))
 
-    def _standing(self, agent: Agent, seat: Seat, found: list[Ours], *, mcp: bool) -> Standing:
+    def _standing(
+        self, agent: Agent, seat: InstallTarget, found: list[InstalledEntries], *, mcp: bool
+    ) -> InstallStatus:
         hook, server = self.launcher.hook(agent), self.launcher.server()
         if any(each != hook for ours in found for each in ours.hooks):
-            return Standing.ELSEWHERE
+            return InstallStatus.ELSEWHERE
         if any(each != server for ours in found for each in ours.servers):
-            return Standing.ELSEWHERE
-        pending = self._changes(agent, seat, self._wanted(agent, mcp=mcp))
-        return Standing.OUTDATED if any(pending) else Standing.INSTALLED
+            return InstallStatus.ELSEWHERE
+        pending = self._changes(agent, seat, self._build_entries(agent, mcp=mcp))
+        return InstallStatus.OUTDATED if any(pending) else InstallStatus.INSTALLED
 
-    def _settled(self, agent: Agent, seat: Seat, wanted: Wanted, *, dry_run: bool) -> Installed:
+    def _apply_changes(
+        self, agent: Agent, seat: InstallTarget, wanted: DesiredConfig, *, dry_run: bool
+    ) -> InstallResult:
         setup = self.agents[agent]
         changes = tuple(self._changes(agent, seat, wanted))
         if not dry_run:
             for change in changes:
                 self.files.apply(change)
-        return Installed(
+        return InstallResult(
             agent=agent,
             title=setup.title,
             scope=seat.scope,
-            files=tuple(file.path for file in setup.files(seat)),
+            files=tuple(file.path for file in setup.list_files(seat)),
             changes=changes,
-            advice=setup.advice(seat),
+            advice=setup.get_advice(seat),
         )
 
-    def _changes(self, agent: Agent, seat: Seat, wanted: Wanted) -> Iterator[Change]:
+    def _changes(
+        self, agent: Agent, seat: InstallTarget, wanted: DesiredConfig
+    ) -> Iterator[ConfigChange]:
         setup = self.agents[agent]
-        for file in setup.files(seat):
+        for file in setup.list_files(seat):
             before = self.files.read(file.path)
-            edited = _edited(setup, file, before or "", wanted)
+            edited = _edit_file(setup, file, before or "", wanted)
             if edited.text != (before or ""):
                 bare = edited.bare and wanted == NOTHING
-                yield Change(
+                yield ConfigChange(
                     path=file.path,
                     before=before,
                     after=None if bare else edited.text,
                     emptied=edited.text,
                 )
 
-    def _notes(self, agent: Agent, seat: Seat) -> Iterator[str]:
+    def _notes(self, agent: Agent, seat: InstallTarget) -> Iterator[str]:
         setup = self.agents[agent]
-        if seat.scope is Scope.PROJECT:
+        if seat.scope is InstallScope.PROJECT:
             yield (
                 "What was written names programs of this machine: keep it out of commits, for"
                 " example by .git/info/exclude."
@@ -143,33 +151,33 @@ class Installing:
                     f"Hooks are installed at {each.scope} level too, and {setup.title} may run"
                     f" both: `memory uninstall {agent} --{each.scope}` removes those."
                 )
-        yield from self._shared(agent, seat)
+        yield from self._note_shared_files(agent, seat)
 
-    def _scopes(self, agent: Agent, seat: Seat) -> tuple[ScopeState, ...]:
+    def _scopes(self, agent: Agent, seat: InstallTarget) -> tuple[ScopeState, ...]:
         caller = Caller(folder=seat.folder, environ=seat.environ)
         return self._state(agent, caller, mcp=False).scopes
 
-    def _shared(self, agent: Agent, seat: Seat) -> Iterator[str]:
+    def _note_shared_files(self, agent: Agent, seat: InstallTarget) -> Iterator[str]:
         """A file that others use too is left to them, but told."""
         setup = self.agents[agent]
-        for file in setup.shared(seat):
+        for file in setup.list_shared_files(seat):
             with suppress(ConfigError):  # it is none that we change
                 if self._ours(setup, file).hooks:
                     yield f"{file.path} has hooks of ours too, for all who use it; they were left."
 
-    def _ours(self, setup: AgentSetup, file: ConfigFile) -> Ours:
+    def _ours(self, setup: AgentSetup, file: ConfigFile) -> InstalledEntries:
         try:
-            return setup.ours(file, self.files.read(file.path) or "")
+            return setup.find_entries(file, self.files.read(file.path) or "")
         except ConfigError as exc:
-            raise ConfigError(_named(file, exc)) from exc
+            raise ConfigError(_format_error(file, exc)) from exc
 
-    def _wanted(self, agent: Agent, *, mcp: bool) -> Wanted:
+    def _build_entries(self, agent: Agent, *, mcp: bool) -> DesiredConfig:
         server = self.launcher.server() if mcp else None
-        return Wanted(hook=self.launcher.hook(agent), server=server)
+        return DesiredConfig(hook=self.launcher.hook(agent), server=server)
 
-    def _seat(self, scope: Scope, caller: Caller) -> Seat:
-        seat = _seat(scope, caller, self._root(caller))
-        if scope is Scope.PROJECT and seat.root == seat.home:
+    def _resolve_target(self, scope: InstallScope, caller: Caller) -> InstallTarget:
+        seat = _build_target(scope, caller, self._root(caller))
+        if scope is InstallScope.PROJECT and seat.root == seat.home:
             raise InvalidInput(
                 f"{seat.root} is your home, not a project: go to a project's folder, or use --user"
             )
@@ -177,12 +185,12 @@ class Installing:
 
     def _root(self, caller: Caller) -> str:
         """A repository that is the whole home holds many projects, and is none."""
-        root = self.files.root(caller.folder)
+        root = self.files.find_root(caller.folder)
         return caller.folder if root == _home(caller) else root
 
 
-def _seat(scope: Scope, caller: Caller, root: str) -> Seat:
-    return Seat(
+def _build_target(scope: InstallScope, caller: Caller, root: str) -> InstallTarget:
+    return InstallTarget(
         scope=scope,
         home=_home(caller),
         root=root,
@@ -198,19 +206,21 @@ def _home(caller: Caller) -> str:
     return str(PurePath(home))
 
 
-def _edited(setup: AgentSetup, file: ConfigFile, text: str, wanted: Wanted) -> Edited:
+def _edit_file(
+    setup: AgentSetup, file: ConfigFile, text: str, wanted: DesiredConfig
+) -> EditedConfig:
     try:
-        return setup.edited(file, text, wanted)
+        return setup.edit_file(file, text, wanted)
     except ConfigError as exc:
-        raise ConfigError(f"{_named(file, exc)}; nothing was changed") from exc
+        raise ConfigError(f"{_format_error(file, exc)}; nothing was changed") from exc
 
 
-def _named(file: ConfigFile, exc: ConfigError) -> str:
+def _format_error(file: ConfigFile, exc: ConfigError) -> str:
     said = str(exc)
     return said if file.path in said else f"{file.path}: {said}"
 
 
-def _commands(found: list[Ours]) -> Iterator[str]:
+def _commands(found: list[InstalledEntries]) -> Iterator[str]:
     for ours in found:
         yield from ours.hooks
         yield from (" ".join((each.command, *each.args)) for each in ours.servers)

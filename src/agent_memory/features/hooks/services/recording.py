@@ -4,11 +4,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
-from agent_memory.features.hooks.model.hooks import Told
+from agent_memory.features.hooks.model.hooks import HookCall
 from agent_memory.features.log.model.events import Event
 from agent_memory.features.log.services.ingest import Ingest
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.ids import EventId, Millis, Position
 
 _NEAR = 100  # events of a session within that time; there are never so many
@@ -17,25 +17,25 @@ _NEAR = 100  # events of a session within that time; there are never so many
 @dataclass(frozen=True, slots=True)
 class Recording:
     ingest: Ingest
-    workplaces: Workplaces
+    workplaces: ProjectResolver
 
-    def renamed(self, told: Told) -> Told:
+    def clean_ids(self, told: HookCall) -> HookCall:
         """Return the call with the ids that its events are stored under."""
-        return hooks.renamed(told, self.ingest.clean_session)
+        return hooks.clean_ids(told, self.ingest.clean_session)
 
-    def place(self, told: Told, caller: Caller) -> Place:
+    def place(self, told: HookCall, caller: Caller) -> MemoryLocation:
         """Where it happened."""
         folder = told.folder or caller.folder
         if folder == caller.folder:
-            found = self.workplaces.named(caller)
+            found = self.workplaces.resolve_or_guess(caller)
         else:
-            found = self.workplaces.presumed(folder)
+            found = self.workplaces.guess(folder)
         return replace(found, branch=told.branch or found.branch)
 
-    def record(self, told: Told, place: Place) -> "Future[list[bool]]":
+    def record(self, told: HookCall, place: MemoryLocation) -> "Future[list[bool]]":
         """For each event of it, once durable: whether it is new. Raises InvalidInput, and
         ContentBlocked."""
-        events = hooks.events(told, project=place.name, branch=place.branch)
+        events = hooks.build_events(told, project=place.name, branch=place.branch)
         clean = [self.ingest.clean(each) for each in events]
         return self.ingest.submit([each for each in clean if not self._is_imported(each)])
 
@@ -46,7 +46,7 @@ class Recording:
         since = Position(
             at_ms=Millis(max(0, event.at_ms - transcripts.NEAR_MS)), event_id=EventId("")
         )
-        page = self.ingest.log.of_session(event.session_id, after=since, limit=_NEAR)
+        page = self.ingest.log.list_session(event.session_id, after=since, limit=_NEAR)
         return any(
             transcripts.is_imported(each)
             and each.at_ms <= event.at_ms + transcripts.NEAR_MS

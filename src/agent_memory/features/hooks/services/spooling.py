@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.hooks.model import hooks, transcripts
-from agent_memory.features.hooks.model.hooks import Told, withheld
+from agent_memory.features.hooks.model.hooks import HookCall, withhold_call
 from agent_memory.features.hooks.ports import Spool
 from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.secrets.ports import SecretsFilter
@@ -16,19 +16,19 @@ from agent_memory.kernel.errors import ContentBlocked, InvalidInput, Overloaded,
 class Spooling:
     spool: Spool
     secrets: SecretsFilter
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def keep(self, told: Told) -> None:
+    def keep(self, told: HookCall) -> None:
         """Durable once it returns. Raises Overloaded, StorageFailed."""
         try:
-            clean = self._cleaned(told)
+            clean = self._clean_call(told)
         except ContentBlocked:
-            clean = self._cleaned(withheld(told))
+            clean = self._clean_call(withhold_call(told))
         self.spool.put(clean)
 
     def drain(
         self,
-        record: Callable[[Told], None],
+        record: Callable[[HookCall], None],
         failed: Callable[[Exception], None],
         closing: Callable[[], bool],
     ) -> int:
@@ -36,8 +36,8 @@ class Spooling:
         be recorded is dropped, and what nobody foresaw is set aside: nothing holds up what comes
         after it. How many were recorded. Raises StorageFailed and Overloaded."""
         count = 0
-        with self.turn:
-            for name in self.spool.waiting():
+        with self.lock:
+            for name in self.spool.list_pending():
                 if closing():
                     break
                 try:
@@ -56,14 +56,14 @@ class Spooling:
                 self.spool.remove(name)
         return count
 
-    def _cleaned(self, told: Told) -> Told:
+    def _clean_call(self, told: HookCall) -> HookCall:
         use = told.use
         return replace(
-            hooks.renamed(told, self._clean_name),
+            hooks.clean_ids(told, self._clean_name),
             nonce=self._clean_name(told.nonce),
             folder=self._clean_name(told.folder),
             branch=self._clean_name(told.branch),
-            text=self._clean(transcripts.fitting(told.said)),
+            text=self._clean(transcripts.fit_text(told.own_text)),
             use=replace(
                 use,
                 name=self._clean_name(use.name),

@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Sequence
 
-from agent_memory.features.index.ports import Waiting
+from agent_memory.features.index.ports import PendingEmbedding
 from agent_memory.features.log.adapters.outbox_entries import decode_entry, encode_entry
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore, Ticket
 from agent_memory.platform.store import codec, families, keys
@@ -22,7 +22,7 @@ class StoredEmbeddingQueue:
         self._counting = threading.Lock()
         self._count: int | None = None
 
-    def add(self, entries: Sequence[Entry], /, *, live: bool) -> None:
+    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None:
         if not entries:
             return
         lane = _LIVE if live else _PAST
@@ -30,9 +30,9 @@ class StoredEmbeddingQueue:
             Append(families.EMBEDDING_QUEUE, lane, encode_entry(each)) for each in entries
         ]
         self._store.submit([Batch(tuple(operations))]).result()
-        self._counted(len(entries))
+        self._adjust_count(len(entries))
 
-    def newest(self, *, limit: int) -> list[Waiting]:
+    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
         rows = self._store.scan(
             families.EMBEDDING_QUEUE, _LIVE, keys.end_of(_LIVE), limit=limit, reverse=True
         )
@@ -46,16 +46,17 @@ class StoredEmbeddingQueue:
             )
         try:
             return [
-                Waiting(Ticket(key), decode_entry(codec.decode_key(value))) for key, value in rows
+                PendingEmbedding(Ticket(key), decode_entry(codec.decode_key(value)))
+                for key, value in rows
             ]
         except ValueError as exc:
             raise StorageFailed("an entry of the embedding queue is damaged") from exc
 
-    def done(self, tickets: Sequence[Ticket], /) -> None:
+    def mark_done(self, tickets: Sequence[Ticket], /) -> None:
         if tickets:
             removals = tuple(Delete(families.EMBEDDING_QUEUE, ticket) for ticket in tickets)
             self._store.submit([Batch(removals)]).result()
-            self._counted(-len(tickets))
+            self._adjust_count(-len(tickets))
 
     def clear(self) -> None:
         lanes = [DeleteRange(families.EMBEDDING_QUEUE, n, keys.end_of(n)) for n in (_LIVE, _PAST)]
@@ -79,7 +80,7 @@ class StoredEmbeddingQueue:
             start = keys.after(rows[-1][0])
         return count
 
-    def _counted(self, change: int) -> None:
+    def _adjust_count(self, change: int) -> None:
         with self._counting:
             if self._count is not None:
                 self._count = max(0, self._count + change)

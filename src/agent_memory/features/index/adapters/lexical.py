@@ -25,8 +25,13 @@ from tantivy import Occur, Query
 
 from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Found, Scope, Statistics, domain_names
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import (
+    IndexHit,
+    SearchScope,
+    TermStatistics,
+    domain_names,
+)
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
@@ -60,14 +65,14 @@ class TantivyIndex:
         self._fresh: TantivyIndex | None = None  # that is being filled to take our place
         for left in (self._beside("fresh"), self._beside("old")):
             shutil.rmtree(left, ignore_errors=True)
-        self._index = self._opened()
+        self._index = self._open_index()
 
     def cursor(self) -> int | None:
         """None: it is new or damaged, and has to be filled."""
         if self._damaged:
             return None
         try:
-            return self._guarded(self._stored_cursor)
+            return self._guard(self._read_cursor)
         except IndexFailed as exc:
             log.warning("lexical.unreadable", error=str(exc))
             self._damaged = True
@@ -84,54 +89,52 @@ class TantivyIndex:
             made = [(owner, [self._document(e) for e in held]) for owner, held in owned.items()]
             self._commit(lambda writer: self._write(writer, made, cursor))
 
-    def find(self, terms: Sequence[str], scope: Scope, /, *, limit: int) -> list[Found]:
+    def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         if not terms or limit < 1:
             return []
         wanted = Query.boolean_query(
             [
-                (Occur.Should, self._weighed(field, term, weight))
+                (Occur.Should, self._boost_term(field, term, weight))
                 for term in dict.fromkeys(terms)
                 for field, weight in _WEIGHTS.items()
             ]
         )
-        searcher = self._guarded(self._index.searcher)
+        searcher = self._guard(self._index.searcher)
         query = Query.boolean_query([(Occur.Must, wanted), *self._filters(scope)])
         most = limit + 1
         while True:
-            hits = self._searched(searcher, query, most)
+            hits = self._search(searcher, query, most)
             # Which of equals tantivy gives changes with its merges: take all of them, or enough.
             if len(hits) < most or hits[-1][0] < hits[limit - 1][0] or most > _MOST_EQUALS:
                 break
             most *= 2
-        found = [self._found(searcher, address, score) for score, address in hits]
+        found = [self._load_hit(searcher, address, score) for score, address in hits]
         found.sort(key=lambda each: (-each.score, -each.at_ms, each.key))
         return found[:limit]
 
-    def _searched(self, searcher: Any, query: Any, limit: int) -> list[tuple[float, Any]]:
-        found: list[tuple[float, Any]] = self._guarded(
+    def _search(self, searcher: Any, query: Any, limit: int) -> list[tuple[float, Any]]:
+        found: list[tuple[float, Any]] = self._guard(
             lambda: searcher.search(query, limit, count=False).hits
         )
         return found
 
-    def newest(self, scope: Scope, /, *, limit: int) -> tuple[list[Found], int]:
-        searcher = self._guarded(self._index.searcher)
+    def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
+        searcher = self._guard(self._index.searcher)
         query = Query.boolean_query([(Occur.Must, Query.all_query()), *self._filters(scope)])
         # tantivy makes room for as many as are asked for, and aborts where there is none.
         most = max(1, min(limit, searcher.num_docs))
-        answer = self._guarded(
-            lambda: searcher.search(query, most, count=True, order_by_field="at")
-        )
+        answer = self._guard(lambda: searcher.search(query, most, count=True, order_by_field="at"))
         hits = answer.hits if limit > 0 else []
-        return [self._found(searcher, address, 0.0) for _, address in hits], answer.count
+        return [self._load_hit(searcher, address, 0.0) for _, address in hits], answer.count
 
-    def statistics(self, terms: Sequence[str], /) -> Statistics:
-        return self._guarded(lambda: self._counted(terms))
+    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics:
+        return self._guard(lambda: self._count_terms(terms))
 
-    def _counted(self, terms: Sequence[str]) -> Statistics:
+    def _count_terms(self, terms: Sequence[str]) -> TermStatistics:
         searcher = self._index.searcher()
         documents = max(0, searcher.num_docs - 1)
         # Deleted documents are counted until they are merged away.
-        return Statistics(
+        return TermStatistics(
             documents=documents,
             average_length=self._average,
             frequencies={term: min(documents, searcher.doc_freq(_TEXT, term)) for term in terms},
@@ -143,9 +146,9 @@ class TantivyIndex:
             self._abandon_fresh()
             if self._damaged:
                 self._close_writer()
-                self._emptied("found while reading")
-                self._index = self._opened()
-            self._generation = self._guarded(self._newest_generation) + 1
+                self._clear_folder("found while reading")
+                self._index = self._open_index()
+            self._generation = self._guard(self._newest_generation) + 1
             if afresh:
                 self._fresh = TantivyIndex(self._beside("fresh"))
 
@@ -154,7 +157,7 @@ class TantivyIndex:
             if self._fresh is None:
                 self._sweep(cursor)
             else:
-                self._give_way(self._fresh, cursor)
+                self._swap_fresh(self._fresh, cursor)
 
     def _sweep(self, cursor: int) -> None:
         older = Query.range_query(
@@ -167,7 +170,7 @@ class TantivyIndex:
 
         self._commit(sweep)
 
-    def _give_way(self, fresh: "TantivyIndex", cursor: int) -> None:
+    def _swap_fresh(self, fresh: "TantivyIndex", cursor: int) -> None:
         """A crash on the way leaves the one, the other, or none, which is filled again."""
         fresh.finish(cursor=cursor)
         fresh.close()
@@ -177,7 +180,7 @@ class TantivyIndex:
         try:
             self._path.rename(old)
             self._beside("fresh").rename(self._path)
-            self._index = self._opened()
+            self._index = self._open_index()
             shutil.rmtree(old)
         except OSError as exc:
             raise IndexFailed(f"lexical index: {exc}") from exc
@@ -192,39 +195,39 @@ class TantivyIndex:
         return self._path.with_name(f"{self._path.name}.{name}")
 
     def stats(self) -> IndexStats:
-        searcher = self._guarded(self._index.searcher)
+        searcher = self._guard(self._index.searcher)
         return IndexStats(
             documents=max(0, searcher.num_docs - 1), size_bytes=sizes.folder_bytes(self._path)
         )
 
-    def damaged_files(self) -> list[str]:
+    def list_damaged_files(self) -> list[str]:
         """Compare every file of the last commit with its checksum."""
         with self._writing:
-            return _damaged_files(self._path)
+            return _list_damaged_files(self._path)
 
     def close(self) -> None:
         with self._writing:
             self._abandon_fresh()
             self._close_writer()
 
-    def _opened(self) -> Any:
+    def _open_index(self) -> Any:
         """What is damaged is removed first: tantivy itself never compares its checksums, and some
         damage ends the process. Should it do so here, the next start finds a file that says so."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         opening = self._beside("opening")
-        bad = [opening.name] if opening.exists() else _damaged_files(self._path)
+        bad = [opening.name] if opening.exists() else _list_damaged_files(self._path)
         if bad:
-            self._emptied(", ".join(bad[:5]))
+            self._clear_folder(", ".join(bad[:5]))
         opening.touch(0o600)
         try:
-            return self._guarded(self._read)
+            return self._guard(self._read)
         except IndexFailed as exc:
-            self._emptied(str(exc))
-            return self._guarded(self._read)
+            self._clear_folder(str(exc))
+            return self._guard(self._read)
         finally:
             opening.unlink()
 
-    def _emptied(self, reason: str) -> None:
+    def _clear_folder(self, reason: str) -> None:
         log.warning("lexical.unusable", reason=reason)
         shutil.rmtree(self._path)
         self._path.mkdir(mode=0o700)
@@ -250,7 +253,7 @@ class TantivyIndex:
             sums = searcher.aggregate(Query.all_query(), {"words": {"sum": {"field": "length"}}})
             self._average = max(1.0, sums["words"]["value"] / documents)
 
-    def _stored_cursor(self) -> int | None:
+    def _read_cursor(self) -> int | None:
         searcher = self._index.searcher()
         query = Query.term_query(self._index.schema, "owner", _BOOKKEEPING, "basic")
         hits = searcher.search(query, 1, count=False).hits
@@ -283,7 +286,7 @@ class TantivyIndex:
 
     def _commit(self, write: Callable[[Any], None]) -> None:
         if self._writer is None:
-            self._writer = self._guarded(lambda: self._index.writer(_HEAP_BYTES, 1))
+            self._writer = self._guard(lambda: self._index.writer(_HEAP_BYTES, 1))
         writer = self._writer
 
         def work() -> None:
@@ -292,12 +295,12 @@ class TantivyIndex:
             self._refresh()
 
         try:
-            self._guarded(work)
+            self._guard(work)
         except BaseException:
             # The next commit of this writer would succeed without what failed: take another.
             self._writer = None
             try:
-                self._guarded(writer.rollback)
+                self._guard(writer.rollback)
             except IndexFailed as exc:
                 log.warning("lexical.rollback_failed", error=str(exc))
             raise
@@ -305,20 +308,20 @@ class TantivyIndex:
     def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            self._guarded(writer.wait_merging_threads)
+            self._guard(writer.wait_merging_threads)
 
     def _document(self, document: Document) -> Any:
         made = tantivy.Document()
         made.add_text("owner", _short(document.owner))
-        made.add_text("ref", _reference(document))
+        made.add_text("ref", _format_reference(document))
         made.add_integer("at", document.at_ms)
         made.add_integer("generation", self._generation)
-        said = documents.said(document)
-        made.add_integer("length", analysis.length(said))
-        made.add_text(_TEXT, " ".join(analysis.terms(said)))
+        said = documents.join_text(document)
+        made.add_integer("length", analysis.estimate_length(said))
+        made.add_text(_TEXT, " ".join(analysis.extract_terms(said)))
         who = document.speaker or document.role
-        made.add_text(_SPEAKER, " ".join(analysis.terms(who)))
-        made.add_text(_ABOUT, " ".join(analysis.terms(documents.about(document))))
+        made.add_text(_SPEAKER, " ".join(analysis.extract_terms(who)))
+        made.add_text(_ABOUT, " ".join(analysis.extract_terms(documents.describe_origin(document))))
         for name in _RAW:
             value = getattr(document, name)
             if name == "domain":
@@ -330,11 +333,11 @@ class TantivyIndex:
             made.add_text("tags", _short(tag))
         return made
 
-    def _weighed(self, field: str, term: str, weight: float) -> Any:
+    def _boost_term(self, field: str, term: str, weight: float) -> Any:
         query = Query.term_query(self._index.schema, field, term, "freq")
         return query if weight == 1.0 else Query.boost_query(query, weight)
 
-    def _filters(self, scope: Scope) -> Iterator[tuple[Any, Any]]:
+    def _filters(self, scope: SearchScope) -> Iterator[tuple[Any, Any]]:
         exact = [*scope.exact().items(), *(("tags", tag) for tag in scope.tags)]
         for name, value in exact:
             yield Occur.Must, self._silent(self._term(name, value))
@@ -365,10 +368,10 @@ class TantivyIndex:
         """It decides whether, not how well."""
         return Query.const_score_query(query, _NO_SCORE)
 
-    def _found(self, searcher: Any, address: Any, score: float) -> Found:
-        return self._guarded(lambda: _referred(searcher.doc(address)["ref"][0], score))
+    def _load_hit(self, searcher: Any, address: Any, score: float) -> IndexHit:
+        return self._guard(lambda: _parse_reference(searcher.doc(address)["ref"][0], score))
 
-    def _guarded(self, work: Callable[[], T]) -> T:
+    def _guard(self, work: Callable[[], T]) -> T:
         """tantivy's failures as ours."""
         try:
             return work()
@@ -394,14 +397,14 @@ def _schema() -> Any:
     return builder.build()
 
 
-def _reference(document: Document) -> str:
+def _format_reference(document: Document) -> str:
     """All that is stored of a document. None of the parts before the last can hold a tab."""
     return f"{document.kind}\t{document.at_ms}\t{document.session}\t{document.id}"
 
 
-def _referred(reference: str, score: float) -> Found:
+def _parse_reference(reference: str, score: float) -> IndexHit:
     kind, at_ms, session, name = reference.split("\t", 3)
-    return Found(Kind(kind), name, Millis(int(at_ms)), session, score)
+    return IndexHit(DocumentKind(kind), name, Millis(int(at_ms)), session, score)
 
 
 def _short(value: str) -> str:
@@ -410,7 +413,7 @@ def _short(value: str) -> str:
     return f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"
 
 
-def _damaged_files(path: Path) -> list[str]:
+def _list_damaged_files(path: Path) -> list[str]:
     """Files of the last commit whose checksum, in their footer, is not that of their content."""
     if not (path / "meta.json").exists():
         return []

@@ -66,7 +66,7 @@ class MiniLm:
 
 class _Loaded:
     def __init__(self) -> None:
-        model, tokenizer = _located(_MODEL), _located(_TOKENIZER)
+        model, tokenizer = _locate_file(_MODEL), _locate_file(_TOKENIZER)
         try:
             # Here, because together they take longer to import than the daemon takes to start.
             import onnxruntime  # noqa: PLC0415
@@ -125,7 +125,7 @@ def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         yield batch
 
 
-def _located(file: _File) -> Path:
+def _locate_file(file: _File) -> Path:
     """Where a package has put it. Raises EmbedderFailed if it is missing or another."""
     try:
         path = Path(str(metadata.distribution(file.package).locate_file(file.path)))

@@ -23,7 +23,7 @@ class _Item(msgspec.Struct, frozen=True):
     embedding: list[float]
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _EmbeddingsReply(msgspec.Struct, frozen=True):
     data: list[_Item]
 
 
@@ -31,8 +31,8 @@ class OpenAiEmbedder:
     """`/v1/embeddings` of OpenAI, llama-server and all that speak like them."""
 
     def __init__(self, *, base_url: str = "", model: str = "", api_key: str = "") -> None:
-        url = chat.api_of(base_url)
-        self._server = chat.Server(url, "/embeddings", chat.bearer(api_key))
+        url = chat.resolve_api(base_url)
+        self._server = chat.ModelEndpoint(url, "/embeddings", chat.bearer(api_key))
         self._name = model or DEFAULT_MODEL
         self.model = f"{url.host}/{self._name}"
         self._failing = threading.Lock()
@@ -53,7 +53,7 @@ class OpenAiEmbedder:
     def _batch(self, texts: Sequence[str]) -> list[Vector]:
         try:
             body = self._server.post({"model": self._name, "input": list(texts)}, _SECONDS)
-            answer = msgspec.json.decode(body, type=_Answer)
+            answer = msgspec.json.decode(body, type=_EmbeddingsReply)
             items = sorted(answer.data, key=lambda item: item.index)
             if [item.index for item in items] != list(range(len(texts))):
                 raise EmbedderFailed("the embedding server left some texts out")
@@ -69,7 +69,7 @@ class OpenAiEmbedder:
 def _is_refusal(exc: Exception) -> bool:
     """Whether the text is the reason, and not the server, its address or the key."""
     if isinstance(exc, chat.ChatRefused):
-        return not exc.always
+        return not exc.is_permanent
     return isinstance(exc, EmbedderRefused)
 
 

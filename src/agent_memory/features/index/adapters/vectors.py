@@ -28,9 +28,15 @@ from numpy.typing import NDArray
 
 from agent_memory.features.index.adapters import sizes
 from agent_memory.features.index.model import embeddings
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner, key_of
+from agent_memory.features.index.model.documents import (
+    Document,
+    DocumentKey,
+    DocumentKind,
+    Owner,
+    build_key,
+)
 from agent_memory.features.index.model.embeddings import Vector
-from agent_memory.features.index.model.queries import Found, Scope, domain_names
+from agent_memory.features.index.model.queries import IndexHit, SearchScope, domain_names
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 from agent_memory.kernel.status import IndexStats
@@ -81,7 +87,7 @@ class _Row(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def key(self) -> DocumentKey:
-        return key_of(Kind(self.kind), self.id)
+        return build_key(DocumentKind(self.kind), self.id)
 
 
 class _Frame(msgspec.Struct, array_like=True, frozen=True):
@@ -158,7 +164,7 @@ class _Rows:
         self.part: NDArray[np.uint16] = np.zeros(0, np.uint16)
         self.alive: Mask = np.zeros(0, np.bool_)
 
-    def take_in(self, frame: _Frame, vectors: Halves) -> None:
+    def append(self, frame: _Frame, vectors: Halves) -> None:
         start = self.count
         self._grow(len(frame.rows))
         self.signs[:, start : start + len(frame.rows)] = _signs(vectors)
@@ -177,14 +183,14 @@ class _Rows:
                 self.owned.setdefault(owner, set()).add(number)
         self.count += len(frame.rows)
 
-    def bury(self, numbers: Sequence[int]) -> None:
+    def delete(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            self._bury(number)
+            self._delete(number)
 
     def row(self, number: int) -> _Row:
         """As it was written."""
         fields = {name: column.value(number) for name, column in self.columns.items()}
-        key = key_of(Kind(fields["kind"]), self.ids[number])
+        key = build_key(DocumentKind(fields["kind"]), self.ids[number])
         return _Row(
             id=self.ids[number],
             part=int(self.part[number]),
@@ -194,13 +200,13 @@ class _Rows:
             **fields,
         )
 
-    def of(self, owner: Owner) -> set[int]:
+    def find_owned(self, owner: Owner) -> set[int]:
         return self.owned.get(owner, set()).union(self.by_key.get(DocumentKey(owner), ()))
 
     def live(self) -> list[int]:
         return [int(number) for number in np.flatnonzero(self.alive[: self.count])]
 
-    def _bury(self, number: int) -> None:
+    def _delete(self, number: int) -> None:
         key = self.row(number).key
         self.alive[number] = False
         self.dead += 1
@@ -257,7 +263,7 @@ class FlatVectors:
         _write(marker, msgspec.json.encode(msgspec.structs.replace(content, complete=False)))
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything that there was has been queued for it."""
         return self._complete
 
@@ -296,7 +302,7 @@ class FlatVectors:
                 }
                 gone += [
                     number
-                    for number in sorted(self._rows.of(owner))
+                    for number in sorted(self._rows.find_owned(owner))
                     if new.pop(self._rows.row(number), None) is None
                 ]
                 rows += new
@@ -306,13 +312,13 @@ class FlatVectors:
             if self._rows.dead > max(_COMPACT, self._rows.count // 2):
                 self._compact()
 
-    def known(self, documents: Sequence[Document], /) -> list[list[Vector]]:
+    def get_vectors(self, documents: Sequence[Document], /) -> list[list[Vector]]:
         with self._changing:
-            return [self._known(document) for document in documents]
+            return [self._load_vectors(document) for document in documents]
 
-    def nearest(self, query: Vector, scope: Scope, /, *, limit: int) -> list[Found]:
+    def find_nearest(self, query: Vector, scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         view = self._view
-        admitted = _admitted(view, scope)
+        admitted = _select_rows(view, scope)
         count = int(np.count_nonzero(admitted))
         if not count or limit < 1:
             return []
@@ -325,15 +331,15 @@ class FlatVectors:
             most = min(count, max(SHORTLIST, _OVERSAMPLE * limit))
             chosen = np.sort(np.argpartition(distances, most - 1)[:most])
         scores = view.matrix[chosen].astype(np.float32) @ wanted
-        found: dict[str, Found] = {}
+        found: dict[str, IndexHit] = {}
         for each in np.lexsort((chosen, -scores)):
-            hit = _found(view, int(chosen[each]), float(scores[each]))
+            hit = _build_hit(view, int(chosen[each]), float(scores[each]))
             found.setdefault(hit.key, hit)
             if len(found) == limit:
                 break
         return list(found.values())
 
-    def cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
+    def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
         view = self._view
         numbers = [
             [each for each in view.rows.by_key.get(key, ()) if each < view.count] for key in keys
@@ -351,13 +357,13 @@ class FlatVectors:
             size_bytes=sizes.folder_bytes(self._folder),
         )
 
-    def damaged_files(self) -> list[str]:
+    def list_damaged_files(self) -> list[str]:
         """Compare the files with the checksums in them."""
         with self._changing:
             width = self._dimension * 2
             try:
                 with self._matrix_path.open("rb") as matrix:
-                    for frame, _ in _frames(self._log_path.read_bytes()):
+                    for frame, _ in _parse_frames(self._log_path.read_bytes()):
                         if zlib.crc32(matrix.read(width * len(frame.rows))) != frame.checksum:
                             return [self._matrix_path.name]
             except IndexFailed:
@@ -387,15 +393,15 @@ class FlatVectors:
         finished = 0
         written = log_path.stat().st_size, matrix_path.stat().st_size
         with matrix_path.open("rb") as matrix:
-            for frame, end in _frames(log_path.read_bytes()):
+            for frame, end in _parse_frames(log_path.read_bytes()):
                 finished = end
                 raw = matrix.read(width * len(frame.rows))
                 if zlib.crc32(raw) != frame.checksum:
                     raise IndexFailed(f"the checksum of the vectors from {rows.count} on is wrong")
-                rows.take_in(
+                rows.append(
                     frame, np.frombuffer(raw, "<f2").reshape(len(frame.rows), self._dimension)
                 )
-                rows.bury(frame.gone)
+                rows.delete(frame.gone)
         os.truncate(log_path, finished)
         os.truncate(matrix_path, rows.count * width)
         self._rows = rows
@@ -408,13 +414,13 @@ class FlatVectors:
         frame = _Frame(tuple(rows), tuple(gone), zlib.crc32(raw))
         try:
             _extend(self._matrix_path, raw)
-            _extend(self._log_path, _framed(frame))
+            _extend(self._log_path, _encode_frame(frame))
         except OSError as exc:
             self._load()
             raise IndexFailed(f"vector index: {exc}") from exc
-        self._rows.take_in(frame, matrix)
+        self._rows.append(frame, matrix)
         self._show()
-        self._rows.bury(gone)  # after: a reader finds the one or the other, or both
+        self._rows.delete(gone)  # after: a reader finds the one or the other, or both
 
     def _compact(self) -> bool:
         """Write the living rows into new files, and take these from then on. Whether it could."""
@@ -425,7 +431,7 @@ class FlatVectors:
         self._generation += 1
         try:
             _write(self._matrix_path, raw)
-            _write(self._log_path, _framed(_Frame(rows, (), zlib.crc32(raw))))
+            _write(self._log_path, _encode_frame(_Frame(rows, (), zlib.crc32(raw))))
             self._write_marker(complete=self._complete)
         except OSError as exc:
             self._generation -= 1  # the files in use are as good as before, only larger
@@ -460,7 +466,7 @@ class FlatVectors:
         )
         self._view = _View(rows, rows.count, rows.signs, rows.at, rows.alive, matrix)
 
-    def _known(self, document: Document) -> list[Vector]:
+    def _load_vectors(self, document: Document) -> list[Vector]:
         rows = self._rows
         numbers = sorted(rows.by_key.get(document.key, ()), key=lambda each: rows.part[each])
         if not numbers or int(rows.digest[numbers[0]]) != _digest(document):
@@ -511,7 +517,7 @@ def _row(document: Document, part: int) -> _Row:
 
 
 def _digest(document: Document) -> int:
-    read = "\0".join(embeddings.parts(document)).encode()
+    read = "\0".join(embeddings.split_parts(document)).encode()
     return int.from_bytes(blake2b(read, digest_size=8).digest(), "little")
 
 
@@ -551,7 +557,7 @@ def _planes(wanted: Floats) -> list[tuple[np.uint16, NDArray[np.uint64]]]:
     ]
 
 
-def _admitted(view: _View, scope: Scope) -> Mask:
+def _select_rows(view: _View, scope: SearchScope) -> Mask:
     """Which rows are in scope."""
     columns = view.rows.columns
     wanted = [(columns[name], columns[name].equal(value)) for name, value in scope.exact().items()]
@@ -580,10 +586,10 @@ def _is_any(numbers: NDArray[np.int32], wanted: Sequence[int]) -> Mask:
     return np.isin(numbers, np.asarray(wanted, np.int32))
 
 
-def _found(view: _View, number: int, score: float) -> Found:
+def _build_hit(view: _View, number: int, score: float) -> IndexHit:
     rows = view.rows
-    return Found(
-        Kind(rows.columns["kind"].value(number)),
+    return IndexHit(
+        DocumentKind(rows.columns["kind"].value(number)),
         rows.ids[number],
         Millis(int(view.at[number])),
         rows.columns["session"].value(number),
@@ -591,12 +597,12 @@ def _found(view: _View, number: int, score: float) -> Found:
     )
 
 
-def _framed(frame: _Frame) -> bytes:
+def _encode_frame(frame: _Frame) -> bytes:
     body = _encode(frame)
     return _HEAD.pack(len(body), zlib.crc32(body)) + body
 
 
-def _frames(content: bytes) -> Iterator[tuple[_Frame, int]]:
+def _parse_frames(content: bytes) -> Iterator[tuple[_Frame, int]]:
     """The frames, each with where it ends. An unfinished last one is left out; a damaged one that
     is followed by others raises."""
     start = 0
@@ -621,4 +627,4 @@ def _extend(path: Path, content: bytes) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     """A whole file at once, or not at all."""
-    durable.write_whole(path, content)
+    durable.write_atomic(path, content)

@@ -26,7 +26,7 @@ _ROLES = {role: role.name.lower() for role in EventRole}
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     EVENT = "event"
     SEGMENT = "segment"
     GRIP = "grip"
@@ -39,7 +39,7 @@ class Document:
     """One thing that can be found. `owner` is the record it comes from: an event or memory is its
     own, a segment owns its grips. The documents of an owner change together."""
 
-    kind: Kind
+    kind: DocumentKind
     id: str
     owner: Owner
     at_ms: Millis
@@ -61,21 +61,21 @@ class Document:
 
     @property
     def key(self) -> DocumentKey:
-        return key_of(self.kind, self.id)
+        return build_key(self.kind, self.id)
 
 
-def key_of(kind: Kind, name: str) -> DocumentKey:
+def build_key(kind: DocumentKind, name: str) -> DocumentKey:
     return DocumentKey(kind + ":" + name)  # to format an enum takes four times as long
 
 
-def uri_of(document: Document) -> str:
+def build_uri(document: Document) -> str:
     """The URI by which it can be read; empty where it has none."""
     match document.kind:
-        case Kind.MEMORY:
+        case DocumentKind.MEMORY:
             return document.id
-        case Kind.SEGMENT:
+        case DocumentKind.SEGMENT:
             return f"{CONTENTS}/{document.id}"
-        case Kind.GRIP:
+        case DocumentKind.GRIP:
             return f"{GRIPS}/{document.id}"
         case _:
             return ""
@@ -97,14 +97,14 @@ def fact_owner(name: KnowledgeId) -> Owner:
     return Owner(f"fact:{name}")
 
 
-def of_event(event: Event) -> list[Document]:
+def from_event(event: Event) -> list[Document]:
     """One, or none where nothing was said."""
     if not event.text.strip():
         return []
     about = event.metadata
     return [
         Document(
-            kind=Kind.EVENT,
+            kind=DocumentKind.EVENT,
             id=event.event_id,
             owner=event_owner(event.event_id),
             at_ms=event.at_ms,
@@ -120,11 +120,11 @@ def of_event(event: Event) -> list[Document]:
     ]
 
 
-def of_segment(node: TocNode, session: str) -> Document:
+def from_segment(node: TocNode, session: str) -> Document:
     """A segment as its summary tells it."""
     said = (node.title, node.summary, *(bullet.text for bullet in node.bullets))
     return Document(
-        kind=Kind.SEGMENT,
+        kind=DocumentKind.SEGMENT,
         id=node.node_id,
         owner=segment_owner(node.node_id),
         at_ms=node.start_ms,
@@ -134,11 +134,11 @@ def of_segment(node: TocNode, session: str) -> Document:
     )
 
 
-def of_grip(grip: Grip, node: TocNode, session: str) -> Document:
+def from_grip(grip: Grip, node: TocNode, session: str) -> Document:
     """A grip with the bullet that rests on it."""
     bullets = (bullet.text for bullet in node.bullets if grip.grip_id in bullet.grip_ids)
     return Document(
-        kind=Kind.GRIP,
+        kind=DocumentKind.GRIP,
         id=grip.grip_id,
         owner=segment_owner(node.node_id),
         at_ms=grip.at_ms,
@@ -148,30 +148,30 @@ def of_grip(grip: Grip, node: TocNode, session: str) -> Document:
     )
 
 
-def placed(document: Document, about: Mapping[str, str]) -> Document:
+def apply_metadata(document: Document, about: Mapping[str, str]) -> Document:
     """With what the metadata of one of its events says about where it belongs."""
     return replace(document, project=about.get("project", ""), agent=about.get("agent", ""))
 
 
-def said(document: Document) -> str:
+def join_text(document: Document) -> str:
     """All its words: the title's, the text's, and the tags that it was given."""
     words = f"{document.title}\n{document.text}" if document.title else document.text
     return f"{words}\n{' '.join(sorted(document.tags))}" if document.tags else words
 
 
-def about(document: Document) -> str:
+def describe_origin(document: Document) -> str:
     """When, where and with what, in words."""
     return " ".join(
         (
             document.tool,
             document.file,
             document.project,
-            date_words(document.at_ms),
+            format_date(document.at_ms),
         )
     )
 
 
-def date_words(at_ms: Millis) -> str:
+def format_date(at_ms: Millis) -> str:
     """8 May 2023 Monday; nothing for years that no calendar here knows."""
     try:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -180,7 +180,7 @@ def date_words(at_ms: Millis) -> str:
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} {_DAYS[moment.weekday()]}"
 
 
-def iso(at_ms: Millis) -> str:
+def format_iso(at_ms: Millis) -> str:
     """A moment in UTC; years that no calendar here knows as milliseconds."""
     try:
         # Not by way of seconds as a float: far from now that is a millisecond off.

@@ -2,7 +2,7 @@
 
 from typing import NewType
 
-from agent_memory.features.index.model.documents import Document, Kind
+from agent_memory.features.index.model.documents import Document, DocumentKind
 
 Vector = NewType("Vector", bytes)
 """32-bit floats, little-endian; of length one."""
@@ -13,11 +13,11 @@ _MOST_CHARS = 8_000
 _PART_CHARS = 1_000  # for words that are none: base64 and the like
 
 
-def parts(document: Document) -> list[str]:
+def split_parts(document: Document) -> list[str]:
     """What stands for a document when its meaning is compared: its bare text, a long one in parts
     of equal length. Who said it and when is left out: names attract whatever mentions them."""
     text = document.text[:_MOST_CHARS]
-    if document.kind is Kind.MEMORY:
+    if document.kind is DocumentKind.MEMORY:
         text = f"{document.title}\n{text}"
     words = text.split()
     if document.tool:

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, key_of
+from agent_memory.features.index.model.documents import (
+    Document,
+    DocumentKey,
+    DocumentKind,
+    build_key,
+)
 from agent_memory.features.log.model.events import check_millis
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position
@@ -22,17 +27,17 @@ _EARLIEST = Millis(0)
 _LATEST = Millis(MAX_MILLIS)
 
 
-class Mode(StrEnum):
+class SearchMode(StrEnum):
     HYBRID = "hybrid"
     VECTOR = "vector"
     BM25 = "bm25"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class SearchScope:
     """What may be found. Empty means any; what is given must all hold."""
 
-    kinds: frozenset[Kind] = frozenset()
+    kinds: frozenset[DocumentKind] = frozenset()
     project: str = ""
     session: str = ""
     agent: str = ""
@@ -95,8 +100,8 @@ def domain_names(domain: str) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     text: str
-    scope: Scope = field(default_factory=Scope)
-    mode: Mode = Mode.HYBRID
+    scope: SearchScope = field(default_factory=SearchScope)
+    mode: SearchMode = SearchMode.HYBRID
     limit: int = DEFAULT_LIMIT
     offset: int = 0
     min_score: float = 0.0
@@ -117,13 +122,13 @@ class Query:
             raise InvalidInput(f"the least score is {self.min_score}; it must be from 0 to 1")
 
     @property
-    def lists(self) -> bool:
+    def is_listing(self) -> bool:
         """Whether everything is asked for, not something."""
         return self.text.strip().lower() in {"", "all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class TermStatistics:
     """What the weight of a word depends on."""
 
     documents: int
@@ -131,10 +136,10 @@ class Statistics:
     frequencies: Mapping[str, int]  # in how many documents each term stands
     speakers: frozenset[str] = frozenset()  # those of the terms by which a speaker is known
 
-    def plus(self, other: "Statistics") -> "Statistics":
+    def plus(self, other: "TermStatistics") -> "TermStatistics":
         documents = self.documents + other.documents
         words = self.documents * self.average_length + other.documents * other.average_length
-        return Statistics(
+        return TermStatistics(
             documents=documents,
             average_length=words / documents if documents else 1.0,
             frequencies={
@@ -145,10 +150,10 @@ class Statistics:
         )
 
 
-class Found(NamedTuple):
+class IndexHit(NamedTuple):
     """What an index knows of a document it found; `score` is the index's own."""
 
-    kind: Kind
+    kind: DocumentKind
     id: str
     at_ms: Millis
     session: str
@@ -156,7 +161,7 @@ class Found(NamedTuple):
 
     @property
     def key(self) -> DocumentKey:
-        return key_of(self.kind, self.id)
+        return build_key(self.kind, self.id)
 
     @property
     def position(self) -> Position:
@@ -164,8 +169,8 @@ class Found(NamedTuple):
         return Position(at_ms=self.at_ms, event_id=EventId(self.id))
 
 
-def found(document: Document) -> Found:
-    return Found(document.kind, document.id, document.at_ms, document.session, 0.0)
+def to_index_hit(document: Document) -> IndexHit:
+    return IndexHit(document.kind, document.id, document.at_ms, document.session, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +189,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RecallResult:
     hits: tuple[Hit, ...]
     total: int  # how many there are to page through
     next: int | None = None  # the offset of those that follow

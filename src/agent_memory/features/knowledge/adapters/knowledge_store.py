@@ -21,7 +21,7 @@ from agent_memory.features.knowledge.model.procedures import Chain, Procedure
 from agent_memory.features.knowledge.model.run_sessions import Run, RunSession
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
-from agent_memory.features.knowledge.ports import KnowledgeChange, Record
+from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeRecord
 from agent_memory.features.log.adapters.outbox_entries import encode_entry
 from agent_memory.features.log.model.outbox import FactChanged
 from agent_memory.kernel.errors import InvalidInput, StorageFailed
@@ -39,7 +39,7 @@ from agent_memory.platform.store.batches import (
     Put,
 )
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=KnowledgeRecord)
 
 _CURSOR = b"checkpoint:knowledge"
 _COUNTED = 10_000  # rows at a time
@@ -62,10 +62,10 @@ class _Layout:
     def order(self, values: Sequence[str | None]) -> bytes:
         """What the rows of those records start with that have these values; None is any."""
         which = "".join("1" if value is not None else "0" for value in values)
-        named = b"".join(b"%s:" % keys.escaped(value) for value in values if value is not None)
+        named = b"".join(b"%s:" % keys.escape(value) for value in values if value is not None)
         return b"by:%s:%s:%s" % (self.name, which.encode(), named)
 
-    def rows(self, record: Record | None) -> Iterator[bytes]:
+    def rows(self, record: KnowledgeRecord | None) -> Iterator[bytes]:
         if record is None:
             return
         values = [getattr(record, name) or "" for name in self.filters]
@@ -101,7 +101,7 @@ class StoredKnowledge:
         values = self._store.get_many(layout.family, [layout.key(name) for name in names])
         return [self._read(kind, value) for value in values]
 
-    def page(
+    def list_page(
         self, kind: type[R], /, *, limit: int, offset: int, **wanted: str | None
     ) -> tuple[list[R], int]:
         layout = _LAYOUTS[kind]
@@ -122,7 +122,7 @@ class StoredKnowledge:
         names = [key.rpartition(b":")[2].decode() for key, _ in rows]
         return [record for record in self.get(kind, names) if record is not None], total
 
-    def after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
+    def list_after(self, kind: type[R], name: str, /, *, limit: int) -> list[R]:
         layout = _LAYOUTS[kind]
         start = keys.after(layout.key(name)) if name else layout.prefix
         rows = self._store.scan(layout.family, start, keys.end_of(layout.prefix), limit=limit)
@@ -157,7 +157,7 @@ class StoredKnowledge:
             operations.append(
                 Delete(layout.family, key)
                 if after is None
-                else Put(layout.family, key, _encoded(after))
+                else Put(layout.family, key, _encode_record(after))
             )
             if isinstance(known, Fact) and not _same_words(before, after):
                 entry = encode_entry(FactChanged(id=known.id))
@@ -169,7 +169,7 @@ class StoredKnowledge:
             return True
         kinds = {type(record) for change in changes for record in change if record is not None}
 
-        def written(_: object) -> None:
+        def on_commit(_: object) -> None:
             with self._counting:
                 for kind in moved:
                     self._made[kind] += 1
@@ -178,13 +178,13 @@ class StoredKnowledge:
 
         submitted = self._store.submit([Batch(tuple(operations), tuple(expected))])
         if not wait:
-            submitted.add_done_callback(written)
+            submitted.add_done_callback(on_commit)
             return True
         (outcome,) = submitted.result()
-        written(outcome)  # a callback might come after whoever waits for the result
+        on_commit(outcome)  # a callback might come after whoever waits for the result
         return isinstance(outcome, Committed)
 
-    def version(self, kind: type[Record], /) -> int:
+    def version(self, kind: type[KnowledgeRecord], /) -> int:
         return self._versions[kind]
 
     def cursor(self) -> int | None:
@@ -197,7 +197,7 @@ class StoredKnowledge:
         if value is None:
             return None
         try:
-            return _decoded(kind, value)
+            return _decode_record(kind, value)
         except StorageFailed:
             if _LAYOUTS[kind].family == families.FACTS:
                 raise
@@ -228,11 +228,11 @@ _decoders: dict[type[Any], Callable[[memoryview], Any]] = {
 }
 
 
-def _encoded(record: Record) -> bytes:
+def _encode_record(record: KnowledgeRecord) -> bytes:
     return codec.EMPTY + _encode(record)
 
 
-def _decoded(kind: type[R], value: bytes) -> R:
+def _decode_record(kind: type[R], value: bytes) -> R:
     try:
         found: R = _decoders[kind](codec.body(value))
     except (msgspec.MsgspecError, InvalidInput) as exc:
@@ -240,7 +240,7 @@ def _decoded(kind: type[R], value: bytes) -> R:
     return found
 
 
-def _same_words(before: Record | None, after: Record | None) -> bool:
+def _same_words(before: KnowledgeRecord | None, after: KnowledgeRecord | None) -> bool:
     """Whether an index would not know one from the other."""
     if not isinstance(before, Fact) or not isinstance(after, Fact):
         return False

@@ -1,14 +1,14 @@
 """Facts as documents of the search index."""
 
-from agent_memory.features.index.model.documents import Document, Kind, fact_owner
+from agent_memory.features.index.model.documents import Document, DocumentKind, fact_owner
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.kernel.ids import PROJECT
 
 
-def of_fact(fact: Fact) -> Document:
+def from_fact(fact: Fact) -> Document:
     family, _, name = fact.scope.partition(":")
     return Document(
-        kind=Kind.FACT,
+        kind=DocumentKind.FACT,
         id=fact.id,
         owner=fact_owner(fact.id),
         at_ms=fact.valued_ms,

@@ -80,25 +80,25 @@ class Claim:
     def fact_id(self) -> KnowledgeId:
         # None and "" are told apart: an agent without a name is not every agent.
         owners = ("-" if name is None else f"+{name}" for name in (self.agent_id, self.user_id))
-        return ids.derived("fact", self.scope, *owners, self.key)
+        return ids.derive_id("fact", self.scope, *owners, self.key)
 
 
-def heard(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Former | None]:
+def apply_claim(fact: Fact | None, claim: Claim, at: Millis) -> tuple[Fact, Former | None]:
     """The fact after this was claimed, and the value that it replaced, if it did."""
     if fact is None:
         return _first(claim, at), None
     if fact.value == claim.value:
-        return _confirmed(fact, claim, at), None
+        return _confirm_fact(fact, claim, at), None
     fact_type = claim.fact_type or fact.fact_type
-    return contradicted(fact, claim.value, at, fact_type, claim.confidence)
+    return replace_value(fact, claim.value, at, fact_type, claim.confidence)
 
 
-def contradicted(
+def replace_value(
     fact: Fact, value: str, at: Millis, fact_type: str, confidence: float | None
 ) -> tuple[Fact, Former]:
     """Another value: what was known of the old one says nothing about it."""
     former = Former(
-        id=ids.derived("former", fact.id, str(fact.contradictions)),
+        id=ids.derive_id("former", fact.id, str(fact.contradictions)),
         fact_id=fact.id,
         number=fact.contradictions,
         value=fact.value,
@@ -136,7 +136,7 @@ def _first(claim: Claim, at: Millis) -> Fact:
     )
 
 
-def _confirmed(fact: Fact, claim: Claim, at: Millis) -> Fact:
+def _confirm_fact(fact: Fact, claim: Claim, at: Millis) -> Fact:
     surer = fact.confidence + GAIN * (1 - fact.confidence)
     known = max(fact.confidence, min(CERTAIN, surer))
     return replace(

@@ -115,7 +115,7 @@ class Procedure:
         return self.times_succeeded / self.times_used if self.times_used else UNUSED_RATE
 
 
-def step(event: Event) -> Step | None:
+def parse_step(event: Event) -> Step | None:
     """What this event tells of a tool, if it does."""
     name = event.metadata.get("tool_name", "").strip()
     if event.type is not EventType.TOOL_RESULT or not name:
@@ -124,11 +124,11 @@ def step(event: Event) -> Step | None:
     return Step(
         tool=name[: limits.NAME_CHARS // 4],
         command=_command(asked) if name.lower() in _SHELLS else "",
-        failed=failed(event),
+        failed=has_failed(event),
     )
 
 
-def failed(event: Event) -> bool:
+def has_failed(event: Event) -> bool:
     """Whether a tool did not do what it was asked: the agent says so, or the result does."""
     if event.metadata.get("error") == "true":
         return True
@@ -136,28 +136,28 @@ def failed(event: Event) -> bool:
     return bool(_FAILED.search(body[:_LOOKED_AT]) or _FAILED.search(body[-_LOOKED_AT:]))
 
 
-def ends(taken: Step) -> bool:
+def is_chain_end(taken: Step) -> bool:
     """Whether a chain ends with it: a command shows what came of all before."""
     return bool(taken.command)
 
 
-def joined(steps: tuple[Step, ...], taken: Step) -> tuple[Step, ...]:
+def append_step(steps: tuple[Step, ...], taken: Step) -> tuple[Step, ...]:
     """With one more step; the same again is the same step, which may turn out otherwise."""
     if steps and steps[-1].name == taken.name:
         return (*steps[:-1], taken)
     return (*steps[:MAX_STEPS], taken)  # of one that is too long nothing is counted
 
 
-def chained(steps: tuple[Step, ...]) -> tuple[str, ...]:
+def name_steps(steps: tuple[Step, ...]) -> tuple[str, ...]:
     """The names of a chain that is worth counting; of others nothing."""
     return tuple(each.name for each in steps) if 2 <= len(steps) <= MAX_STEPS else ()
 
 
-def chain_id(agent_id: str, steps: tuple[str, ...]) -> KnowledgeId:
-    return ids.derived("chain", agent_id, *steps)
+def derive_chain_id(agent_id: str, steps: tuple[str, ...]) -> KnowledgeId:
+    return ids.derive_id("chain", agent_id, *steps)
 
 
-def counted(chain: Chain, *, used: int, succeeded: int) -> Chain | None:
+def update_counts(chain: Chain, *, used: int, succeeded: int) -> Chain | None:
     """After so many more uses, or fewer; nothing once there are none."""
     now = chain.used + used
     if now <= 0:
@@ -173,12 +173,12 @@ def counted(chain: Chain, *, used: int, succeeded: int) -> Chain | None:
     )
 
 
-def dismissed(chain: Chain) -> Chain:
+def dismiss_chain(chain: Chain) -> Chain:
     """It is a habit only when it is one again."""
     return replace(chain, dismissed=chain.used, dismissed_successes=chain.succeeded)
 
 
-def learned(chain: Chain, known: Procedure | None) -> Procedure | None:
+def derive_procedure(chain: Chain, known: Procedure | None) -> Procedure | None:
     """The procedure that a chain has become, once it is one."""
     used = chain.used - chain.dismissed
     succeeded = min(used, max(0, chain.succeeded - chain.dismissed_successes))

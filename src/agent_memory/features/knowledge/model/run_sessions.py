@@ -48,7 +48,7 @@ class RunSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SessionKnowledge:
     """All that is known of a session, and of its runs those that are of interest."""
 
     session: Session | None = None
@@ -56,31 +56,31 @@ class Known:
     runs: Mapping[str, Run] = field(default_factory=dict)
 
 
-def id_of(session_id: SessionId, run_id: str) -> KnowledgeId:
-    return ids.derived("run", session_id, run_id)
+def derive_id(session_id: SessionId, run_id: str) -> KnowledgeId:
+    return ids.derive_id("run", session_id, run_id)
 
 
-def continued(known: Known, events: Iterable[Event], owner: str) -> Known:
+def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> SessionKnowledge:
     """After more events of the session."""
     session, whole, runs = known.session, known.whole, dict(known.runs)
     for event in events:
-        session = sessions.continued(session, event, owner)
-        run_id = event_metadata.run_of(event)
+        session = sessions.add_event(session, event, owner)
+        run_id = event_metadata.get_run_id(event)
         if run_id:
             before = runs.get(run_id)
-            run = _run_continued(before or _begun(event, run_id), event, owner)
-            whole = _whole_continued(whole, run, is_new=before is None)
+            run = _extend_run(before or _create_run(event, run_id), event, owner)
+            whole = _extend_whole(whole, run, is_new=before is None)
             runs[run_id] = run
-    return Known(session=session, whole=whole, runs=runs)
+    return SessionKnowledge(session=session, whole=whole, runs=runs)
 
 
-def episode(run: Run, known: Episode | None, now: Millis) -> Episode:
+def build_episode(run: Run, known: Episode | None, now: Millis) -> Episode:
     """One that was cut off has had no answer."""
     error = _ERRORS.get(run.outcome, sessions.NO_ANSWER)
     found = Episode(
         id=run.id,
         agent_id=run.agent,
-        user_id=users.id_of(run.user) if run.user else None,
+        user_id=users.derive_id(run.user) if run.user else None,
         session_id=run.session_id,
         trigger_type=event_metadata.RUN,
         success=error is None,
@@ -90,12 +90,12 @@ def episode(run: Run, known: Episode | None, now: Millis) -> Episode:
         ended_ms=run.last_ms,
         created_ms=now,
     )
-    return sessions.corrected(found, known)
+    return sessions.keep_fixed(found, known)
 
 
-def _begun(event: Event, run_id: str) -> Run:
+def _create_run(event: Event, run_id: str) -> Run:
     return Run(
-        id=id_of(event.session_id, run_id),
+        id=derive_id(event.session_id, run_id),
         run_id=run_id,
         session_id=event.session_id,
         started_ms=event.at_ms,
@@ -105,17 +105,17 @@ def _begun(event: Event, run_id: str) -> Run:
     )
 
 
-def _run_continued(run: Run, event: Event, owner: str) -> Run:
-    run = sessions.heard(sessions.noted(run, event, owner), event)
+def _extend_run(run: Run, event: Event, owner: str) -> Run:
+    run = sessions.record_activity(sessions.record_presence(run, event, owner), event)
     if event.type is EventType.ASSISTANT_STOP:
-        return replace(run, outcome=sessions.named(event.metadata, event_metadata.OUTCOME))
+        return replace(run, outcome=sessions.clean_name(event.metadata, event_metadata.OUTCOME))
     return run
 
 
-def _whole_continued(whole: RunSession | None, run: Run, *, is_new: bool) -> RunSession:
+def _extend_whole(whole: RunSession | None, run: Run, *, is_new: bool) -> RunSession:
     if whole is None:
         whole = RunSession(
-            id=sessions.id_of(run.session_id),
+            id=sessions.derive_id(run.session_id),
             session_id=run.session_id,
             agent=run.agent,
             first_ms=run.started_ms,

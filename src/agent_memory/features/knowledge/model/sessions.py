@@ -13,7 +13,7 @@ from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Step
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
-from agent_memory.features.log.model.metadata import main_session
+from agent_memory.features.log.model.metadata import get_main_session
 from agent_memory.kernel import ids
 from agent_memory.kernel.ids import EventId, KnowledgeId, Millis, Position, SessionId
 
@@ -25,7 +25,7 @@ _NAMED = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class ChainTally:
     """How often a session took a chain, and how often it succeeded."""
 
     steps: tuple[str, ...]
@@ -34,7 +34,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class NonRunActivity:
     """Of a session with runs in it, what took place beside them."""
 
     started_ms: Millis
@@ -61,20 +61,20 @@ class Session:
     ended: bool = False
     failed: bool = False  # the last tool
     steps: tuple[Step, ...] = ()  # of the chain that is not ended
-    chains: Mapping[str, Tally] = field(default_factory=dict)
+    chains: Mapping[str, ChainTally] = field(default_factory=dict)
     has_runs: bool = False
-    beside: Outside | None = None  # where it has
+    beside: NonRunActivity | None = None  # where it has
 
     @property
     def made_ms(self) -> Millis:
         return self.started_ms
 
     @property
-    def outside(self) -> Outside | None:
+    def outside(self) -> NonRunActivity | None:
         """All of it, where there are no runs."""
         if self.has_runs:
             return self.beside
-        return Outside(
+        return NonRunActivity(
             started_ms=self.started_ms,
             last_ms=self.last_ms,
             trigger=self.trigger,
@@ -91,8 +91,8 @@ class Session:
         return Position(at_ms=self.last_ms, event_id=self.last_event_id)
 
 
-def id_of(session_id: SessionId) -> KnowledgeId:
-    return ids.derived("session", session_id)
+def derive_id(session_id: SessionId) -> KnowledgeId:
+    return ids.derive_id("session", session_id)
 
 
 def follows(session: Session | None, event: Event) -> bool:
@@ -100,46 +100,46 @@ def follows(session: Session | None, event: Event) -> bool:
     return session is None or session.last.order < event.position.order
 
 
-def continued(session: Session | None, event: Event, owner: str) -> Session:
+def add_event(session: Session | None, event: Event, owner: str) -> Session:
     """After one more event. `owner` is who talks with the agents of this machine."""
-    known = _begun(event) if session is None else session
-    if event_metadata.run_of(event):
-        return _ran(known, event, owner)
-    noticed = noted(known, event, owner)
+    known = _create_session(event) if session is None else session
+    if event_metadata.get_run_id(event):
+        return _add_run_event(known, event, owner)
+    noticed = record_presence(known, event, owner)
     if known.has_runs:
-        noticed = replace(noticed, beside=_beside(known, event))
+        noticed = replace(noticed, beside=_extend_outside(known, event))
     if known.outside is None:  # whoever talks with the user goes before whoever ran here
-        noticed = replace(noticed, agent=named(event.metadata, "agent") or known.agent)
-    return heard(noticed, event)
+        noticed = replace(noticed, agent=clean_name(event.metadata, "agent") or known.agent)
+    return record_activity(noticed, event)
 
 
 S = TypeVar("S", bound=Session)
 
 
-def noted(known: S, event: Event, owner: str) -> S:
+def record_presence(known: S, event: Event, owner: str) -> S:
     """Who was there, and until when."""
     about = event.metadata
-    agent = known.agent or named(about, "agent")
+    agent = known.agent or clean_name(about, "agent")
     return replace(
         known,
         last_ms=event.at_ms,
         last_event_id=event.event_id,
         events=known.events + 1,
         agent=agent,
-        user=known.user or named(about, "user_id") or (owner if agent else ""),
-        project=known.project or named(about, "project"),
+        user=known.user or clean_name(about, "user_id") or (owner if agent else ""),
+        project=known.project or clean_name(about, "project"),
         ended=event.type is EventType.SESSION_END,
     )
 
 
-def heard(known: S, event: Event) -> S:
+def record_activity(known: S, event: Event) -> S:
     """What was said and done."""
     match event.type:
         case EventType.USER_MESSAGE:
             return replace(
                 _chain_ended(known),
-                summary=known.summary or summarized(event.text),
-                speaker=known.speaker or named(event.metadata, "speaker"),
+                summary=known.summary or summarize_text(event.text),
+                speaker=known.speaker or clean_name(event.metadata, "speaker"),
                 waiting=True,
             )
         case EventType.ASSISTANT_MESSAGE:
@@ -149,12 +149,12 @@ def heard(known: S, event: Event) -> S:
         case EventType.SESSION_END:
             return _chain_ended(known)
         case EventType.TOOL_RESULT:
-            return _used(known, event)
+            return _add_tool_use(known, event)
         case _:
             return known
 
 
-def episode(session: Session, known: Episode | None, now: Millis) -> Episode | None:
+def build_episode(session: Session, known: Episode | None, now: Millis) -> Episode | None:
     """The session as an episode: it succeeded if the last prompt was answered and the last tool did
     what it was asked. None where all of it are runs."""
     outside = session.outside
@@ -164,7 +164,7 @@ def episode(session: Session, known: Episode | None, now: Millis) -> Episode | N
     found = Episode(
         id=session.id,
         agent_id=session.agent,
-        user_id=users.id_of(session.user) if session.user else None,
+        user_id=users.derive_id(session.user) if session.user else None,
         session_id=session.session_id,
         trigger_type=outside.trigger,
         success=error is None,
@@ -174,10 +174,10 @@ def episode(session: Session, known: Episode | None, now: Millis) -> Episode | N
         ended_ms=outside.last_ms,
         created_ms=now,
     )
-    return corrected(found, known)
+    return keep_fixed(found, known)
 
 
-def corrected(found: Episode, known: Episode | None) -> Episode:
+def keep_fixed(found: Episode, known: Episode | None) -> Episode:
     """What someone has set stays."""
     if known is None:
         return found
@@ -185,33 +185,33 @@ def corrected(found: Episode, known: Episode | None) -> Episode:
     return replace(found, created_ms=known.created_ms, fixed=known.fixed, **kept)
 
 
-def named(about: Mapping[str, str], field: str) -> str:
+def clean_name(about: Mapping[str, str], field: str) -> str:
     """A name as it may be kept, whatever someone has sent."""
     return "".join(filter(str.isprintable, about.get(field, "")))[:_NAMED].strip()
 
 
-def _ran(known: Session, event: Event, owner: str) -> Session:
+def _add_run_event(known: Session, event: Event, owner: str) -> Session:
     """What a run tells of its session; all else is told of the run."""
     prompt = event.text if event.type is EventType.USER_MESSAGE else ""
     return replace(
-        noted(known, event, owner),
-        summary=known.summary or summarized(prompt),
+        record_presence(known, event, owner),
+        summary=known.summary or summarize_text(prompt),
         has_runs=True,
         beside=known.outside if known.events else None,
     )
 
 
-def _beside(known: Session, event: Event) -> Outside:
-    beside = known.beside or Outside(
+def _extend_outside(known: Session, event: Event) -> NonRunActivity:
+    beside = known.beside or NonRunActivity(
         started_ms=event.at_ms, last_ms=event.at_ms, trigger=_trigger(event)
     )
     prompt = event.text if event.type is EventType.USER_MESSAGE else ""
-    return replace(beside, last_ms=event.at_ms, summary=beside.summary or summarized(prompt))
+    return replace(beside, last_ms=event.at_ms, summary=beside.summary or summarize_text(prompt))
 
 
-def _begun(event: Event) -> Session:
+def _create_session(event: Event) -> Session:
     return Session(
-        id=id_of(event.session_id),
+        id=derive_id(event.session_id),
         session_id=event.session_id,
         started_ms=event.at_ms,
         last_ms=event.at_ms,
@@ -221,27 +221,29 @@ def _begun(event: Event) -> Session:
 
 
 def _trigger(event: Event) -> str:
-    nested = main_session(event.session_id) != event.session_id
+    nested = get_main_session(event.session_id) != event.session_id
     started_by_agent = nested or event.type is EventType.SUBAGENT_START
-    return named(event.metadata, "trigger") or (SUBAGENT if started_by_agent else CHAT)
+    return clean_name(event.metadata, "trigger") or (SUBAGENT if started_by_agent else CHAT)
 
 
-def _used(session: S, event: Event) -> S:
-    taken = procedures.step(event)
+def _add_tool_use(session: S, event: Event) -> S:
+    taken = procedures.parse_step(event)
     if taken is None:
         return session
-    known = replace(session, failed=taken.failed, steps=procedures.joined(session.steps, taken))
-    return _chain_ended(known) if procedures.ends(taken) else known
+    known = replace(
+        session, failed=taken.failed, steps=procedures.append_step(session.steps, taken)
+    )
+    return _chain_ended(known) if procedures.is_chain_end(taken) else known
 
 
 def _chain_ended(session: S) -> S:
     if not session.steps:
         return session
-    steps = procedures.chained(session.steps)
-    name = procedures.chain_id(session.agent, steps)
+    steps = procedures.name_steps(session.steps)
+    name = procedures.derive_chain_id(session.agent, steps)
     chains = dict(session.chains)
     if steps and (name in chains or len(chains) < MAX_CHAINS):
-        tally = chains.get(name, Tally(steps=steps))
+        tally = chains.get(name, ChainTally(steps=steps))
         chains[name] = replace(
             tally,
             used=tally.used + 1,
@@ -250,7 +252,7 @@ def _chain_ended(session: S) -> S:
     return replace(session, steps=(), chains=chains)
 
 
-def summarized(text: str) -> str:
+def summarize_text(text: str) -> str:
     """The first line that says something, cut where a sentence ends if one does."""
     line = next((line.strip() for line in text[:4_000].splitlines() if line.strip()), "")
     sentence = line

@@ -35,14 +35,14 @@ class User:
         return self.created_ms
 
 
-def id_of(canonical_id: str) -> KnowledgeId:
-    return ids.derived("user", canonical_id)
+def derive_id(canonical_id: str) -> KnowledgeId:
+    return ids.derive_id("user", canonical_id)
 
 
-def met(canonical_id: str, at: Millis) -> User:
+def create_user(canonical_id: str, at: Millis) -> User:
     """Someone of whom nothing but the name is known, and what the name tells."""
     return User(
-        id=id_of(canonical_id),
+        id=derive_id(canonical_id),
         canonical_id=canonical_id,
         telegram_id=_after(_TELEGRAM, canonical_id),
         email=_after(_EMAIL, canonical_id),
@@ -50,7 +50,7 @@ def met(canonical_id: str, at: Millis) -> User:
     )
 
 
-def seen(user: User, *, conversations: int, at: Millis | None, name: str) -> User:
+def update_seen(user: User, *, conversations: int, at: Millis | None, name: str) -> User:
     """After so many more conversations, or fewer, the last of them then."""
     known = user.last_seen_ms
     return replace(

@@ -46,7 +46,7 @@ class Facts:
     knowledge: KnowledgeStore
     secrets: SecretsFilter
     clock: Clock
-    changed: Callable[[], None]
+    on_change: Callable[[], None]
     reads: _Reads = field(default_factory=_Reads)
 
     def claim(self, claim: Claim) -> Fact:
@@ -54,14 +54,14 @@ class Facts:
         claim = clean(claim, self.secrets)
         for _ in range(TRIES):
             (known,) = self.knowledge.get(Fact, [claim.fact_id])
-            fact, former = facts.heard(known, claim, self.clock.now())
-            if self._written(known, fact, former):
+            fact, former = facts.apply_claim(known, claim, self.clock.now())
+            if self._try_write(known, fact, former):
                 return fact
         raise Overloaded(f"the fact {claim.key!r} is being changed by many: try again")
 
     def correct(self, name: str, correction: Correction) -> Fact:
         for _ in range(TRIES):
-            known = self._known(name)
+            known = self._get_fact(name)
             now = self.clock.now()
             fact_type = self._clean(correction.fact_type or known.fact_type)
             former: Former | None = None
@@ -69,7 +69,7 @@ class Facts:
             if value is not None:
                 value = clean_value(known.key, value, self.secrets)
             if value is not None and value != known.value:
-                fact, former = facts.contradicted(
+                fact, former = facts.replace_value(
                     known, value, now, fact_type, correction.confidence
                 )
             else:
@@ -80,21 +80,21 @@ class Facts:
                     confidence=known.confidence if sure is None else sure,
                     updated_ms=now,
                 )
-            if self._written(known, fact, former):
+            if self._try_write(known, fact, former):
                 return fact
         raise Overloaded(f"the fact {name} is being changed by many: try again")
 
     def read(self, name: str) -> Fact:
         """One, which is counted. Raises NotFound."""
         with self.reads.lock:
-            fact = self._known(name)
+            fact = self._get_fact(name)
             self._count([fact.id])
             return self._with_reads(fact)
 
     def page(
         self, *, scope: str | None, fact_type: str | None, limit: int, offset: int
     ) -> tuple[list[Fact], int]:
-        return self.knowledge.page(
+        return self.knowledge.list_page(
             Fact, limit=limit, offset=offset, scope=scope, fact_type=fact_type
         )
 
@@ -104,10 +104,10 @@ class Facts:
 
     def history(self, name: str, *, limit: int, offset: int) -> tuple[list[Former], int]:
         """The values it had before, the latest first."""
-        fact = self._known(name)
-        return self.knowledge.page(Former, limit=limit, offset=offset, fact_id=fact.id)
+        fact = self._get_fact(name)
+        return self.knowledge.list_page(Former, limit=limit, offset=offset, fact_id=fact.id)
 
-    def used(self, names: Sequence[str]) -> None:
+    def mark_used(self, names: Sequence[str]) -> None:
         """These were given to an agent."""
         if names:
             with self.reads.lock:
@@ -116,15 +116,17 @@ class Facts:
     def remove(self, names: Sequence[str]) -> None:
         """With all that was held before; those that are not there are passed by."""
         for name in dict.fromkeys(names):
-            if not any(self._removed(name) for _ in range(TRIES)):
+            if not any(self._try_remove(name) for _ in range(TRIES)):
                 raise Overloaded(f"the fact {name} is being changed by many: try again")
-        self.changed()
+        self.on_change()
 
-    def _removed(self, name: str) -> bool:
+    def _try_remove(self, name: str) -> bool:
         (fact,) = self.knowledge.get(Fact, [name])
         if fact is None:
             return True
-        while formers := self.knowledge.page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[0]:
+        while formers := self.knowledge.list_page(Former, limit=_FORMER, offset=0, fact_id=fact.id)[
+            0
+        ]:
             if not self.knowledge.commit([KnowledgeChange(each, None) for each in formers]):
                 return False
         return self.knowledge.commit([KnowledgeChange(fact, None)])
@@ -151,16 +153,16 @@ class Facts:
     def _with_reads(self, fact: Fact) -> Fact:
         return replace(fact, access_count=fact.access_count + self.reads.counts[fact.id])
 
-    def _written(self, before: Fact | None, after: Fact, former: Former | None) -> bool:
+    def _try_write(self, before: Fact | None, after: Fact, former: Former | None) -> bool:
         changes = [KnowledgeChange(before, after)]
         if former is not None:
             changes.append(KnowledgeChange(None, former))
         written = self.knowledge.commit(changes)
         if written:
-            self.changed()
+            self.on_change()
         return written
 
-    def _known(self, name: str) -> Fact:
+    def _get_fact(self, name: str) -> Fact:
         (fact,) = self.knowledge.get(Fact, [name])
         if fact is None:
             raise NotFound(f"there is no fact {name}")

@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf(Generic[K]):
+class RecordService(Generic[K]):
     """The records of one kind."""
 
     kind: type[K]
@@ -44,7 +44,7 @@ class Shelf(Generic[K]):
     secrets: SecretsFilter
 
     def page(self, *, limit: int, offset: int, **wanted: str | None) -> tuple[list[K], int]:
-        return self.kept.page(self.kind, limit=limit, offset=offset, **wanted)
+        return self.kept.list_page(self.kind, limit=limit, offset=offset, **wanted)
 
     def version(self) -> int:
         """Another one whenever a page may be."""
@@ -76,16 +76,16 @@ class Shelf(Generic[K]):
     def remove(self, names: Sequence[str]) -> None:
         """Those that are not there are passed by."""
         for name in dict.fromkeys(names):
-            if not any(self._removed(name) for _ in range(TRIES)):
+            if not any(self._try_remove(name) for _ in range(TRIES)):
                 raise Overloaded(f"{name} is being changed by many: try again")
 
-    def _removed(self, name: str) -> bool:
+    def _try_remove(self, name: str) -> bool:
         (found,) = self.kept.get(self.kind, [name])
         changes = [] if found is None else [KnowledgeChange(found, None)]
         if self.kind is Procedure:  # else it would be back with the next use
             (chain,) = self.kept.get(Chain, [name])
             if chain is not None:
-                changes.append(KnowledgeChange(chain, procedures.dismissed(chain)))
+                changes.append(KnowledgeChange(chain, procedures.dismiss_chain(chain)))
         return self.kept.commit(changes)
 
 
@@ -129,16 +129,16 @@ def clean(record: R, secrets: SecretsFilter) -> R:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    episodes: Shelf[Episode]
-    procedures: Shelf[Procedure]
-    users: Shelf[User]
+    episodes: RecordService[Episode]
+    procedures: RecordService[Procedure]
+    users: RecordService[User]
     kept: KnowledgeStore
     clock: Clock
     new_id: Callable[[], KnowledgeId]
 
     def sessions(self, *, limit: int, offset: int) -> tuple[list[Session], int]:
         """The conversations that were recorded, the newest first."""
-        return self.kept.page(Session, limit=limit, offset=offset)
+        return self.kept.list_page(Session, limit=limit, offset=offset)
 
     def add_episode(self, fields: Mapping[str, Any]) -> Episode:
         now = self.clock.now()
@@ -163,15 +163,17 @@ class Knowledge:
         if not fields.keys() & set(counts):
             return self.procedures.change(name, fields)
 
-        def counted(known: Procedure) -> Mapping[str, Any]:
+        def add_counts(known: Procedure) -> Mapping[str, Any]:
             told = {field: fields.get(field, getattr(known, field)) for field in counts}
             return {**fields, **told, "times_used": sum(told.values())}
 
-        return self.procedures.change(name, counted)
+        return self.procedures.change(name, add_counts)
 
     def add_user(self, canonical_id: str, fields: Mapping[str, Any]) -> User:
         """Someone new, or what is now known of someone who was met before."""
-        met = replace(users.met(canonical_id, self.clock.now()), fixed=frozenset({"canonical_id"}))
+        met = replace(
+            users.create_user(canonical_id, self.clock.now()), fixed=frozenset({"canonical_id"})
+        )
         (known,) = self.kept.get(User, [met.id])
         if known is None:
             with suppress(InvalidInput):  # a session has made it meanwhile

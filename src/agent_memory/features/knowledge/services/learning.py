@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agent_memory.features.knowledge.model import procedures, run_sessions, sessions, users
 from agent_memory.features.knowledge.model.episodes import Episode
 from agent_memory.features.knowledge.model.procedures import Chain, Procedure
-from agent_memory.features.knowledge.model.run_sessions import Known, Run, RunSession
+from agent_memory.features.knowledge.model.run_sessions import Run, RunSession, SessionKnowledge
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.knowledge.model.users import User
 from agent_memory.features.knowledge.ports import KnowledgeChange, KnowledgeStore
@@ -25,7 +25,7 @@ TRIES = 20  # where a program changes the same records meanwhile
 _PAGE = 500
 
 Check = Callable[[], None]
-Pair = tuple[Known, Known]  # before and after
+Pair = tuple[SessionKnowledge, SessionKnowledge]  # before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Learning:
     knowledge: KnowledgeStore
     clock: Clock
     owner: str
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cursor(self) -> int:
         return self.knowledge.cursor() or 0
 
     def keep_up(self, check: Check) -> None:
         """Learn from all that is new."""
-        with self.turn:
+        with self.lock:
             cursor = self.knowledge.cursor()
             if cursor is None:
                 cursor = self._begin(check)
@@ -52,13 +52,13 @@ class Learning:
                 check()
                 cursor = entries[-1][0]
                 places = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
-                self._follow(self.log.at(places), cursor)
+                self._follow(self.log.get_at(places), cursor)
 
     def relearn(self, session_ids: Iterable[SessionId]) -> None:
         """What these sessions tell now, also where nothing is left of them."""
-        with self.turn:
+        with self.lock:
             for name in session_ids:
-                self._commit([name], self._anew, None)
+                self._commit([name], self._relearn_session, None)
 
     def _begin(self, check: Check) -> int:
         """A store from before there was learning: all that it holds."""
@@ -66,7 +66,7 @@ class Learning:
         after: Position | None = None
         while True:
             check()
-            page = self.log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
+            page = self.log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
             self._follow(page.events, None)
             if page.next is None:
                 break
@@ -82,39 +82,43 @@ class Learning:
         def pair(name: SessionId, known: Session | None) -> Pair:
             new = by_session[name]
             if not sessions.follows(known, new[0]):
-                return self._anew(name, known)
-            runs = dict.fromkeys(run for event in new if (run := event_metadata.run_of(event)))
-            before = self._known(name, known, list(runs))
-            return before, run_sessions.continued(before, new, self.owner)
+                return self._relearn_session(name, known)
+            runs = dict.fromkeys(run for event in new if (run := event_metadata.get_run_id(event)))
+            before = self._load_known(name, known, list(runs))
+            return before, run_sessions.add_events(before, new, self.owner)
 
         self._commit(list(by_session), pair, cursor)
 
-    def _anew(self, name: SessionId, known: Session | None) -> Pair:
+    def _relearn_session(self, name: SessionId, known: Session | None) -> Pair:
         """With the session read from its start."""
-        after = Known()
+        after = SessionKnowledge()
         for events in self._pages(name):
-            after = run_sessions.continued(after, events, self.owner)
-        return self._known(name, known, None), after
+            after = run_sessions.add_events(after, events, self.owner)
+        return self._load_known(name, known, None), after
 
-    def _known(
+    def _load_known(
         self, name: SessionId, session: Session | None, run_ids: Sequence[str] | None
-    ) -> Known:
+    ) -> SessionKnowledge:
         """With these of its runs; None is all."""
         if run_ids is None:
             runs = self._runs(name)
         elif run_ids:
-            found = self.knowledge.get(Run, [run_sessions.id_of(name, each) for each in run_ids])
+            found = self.knowledge.get(
+                Run, [run_sessions.derive_id(name, each) for each in run_ids]
+            )
             runs = [each for each in found if each is not None]
         else:
-            return Known(session=session)
-        (whole,) = self.knowledge.get(RunSession, [sessions.id_of(name)])
-        return Known(session=session, whole=whole, runs={each.run_id: each for each in runs})
+            return SessionKnowledge(session=session)
+        (whole,) = self.knowledge.get(RunSession, [sessions.derive_id(name)])
+        return SessionKnowledge(
+            session=session, whole=whole, runs={each.run_id: each for each in runs}
+        )
 
     def _runs(self, name: SessionId) -> list[Run]:
         found: list[Run] = []
         offset, total = 0, 1
         while offset < total:
-            runs, total = self.knowledge.page(Run, limit=_PAGE, offset=offset, session_id=name)
+            runs, total = self.knowledge.list_page(Run, limit=_PAGE, offset=offset, session_id=name)
             found += runs
             offset += _PAGE
         return found
@@ -122,7 +126,7 @@ class Learning:
     def _pages(self, name: SessionId) -> Iterator[Sequence[Event]]:
         after: Position | None = None
         while True:
-            page = self.log.of_session(name, after=after, limit=_PAGE)
+            page = self.log.list_session(name, after=after, limit=_PAGE)
             yield page.events
             if page.next is None:
                 return
@@ -135,12 +139,12 @@ class Learning:
         cursor: int | None,
     ) -> None:
         for _ in range(TRIES):
-            known = self.knowledge.get(Session, [sessions.id_of(name) for name in names])
+            known = self.knowledge.get(Session, [sessions.derive_id(name) for name in names])
             pairs = [pair(name, each) for name, each in zip(names, known, strict=True)]
             changes = [
                 *(KnowledgeChange(before.session, after.session) for before, after in pairs),
                 *(KnowledgeChange(before.whole, after.whole) for before, after in pairs),
-                *(KnowledgeChange(*each) for both in pairs for each in _runs(both)),
+                *(KnowledgeChange(*each) for both in pairs for each in _pair_runs(both)),
                 *self._episodes(pairs),
                 *self._procedures(pairs),
                 *self._users(pairs),
@@ -151,17 +155,17 @@ class Learning:
 
     def _episodes(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         told = [(before.session, after.session) for before, after in pairs]
-        told += [each for pair in pairs for each in _runs(pair)]
-        ids = [each.id for _, each in _signed(told)]
+        told += [each for pair in pairs for each in _pair_runs(pair)]
+        ids = [each.id for _, each in _sign_pairs(told)]
         known = dict(zip(ids, self.knowledge.get(Episode, ids), strict=True))
         now = self.clock.now()
         for before, after in told:
             if isinstance(after, Run):
                 yield KnowledgeChange(
-                    known[after.id], run_sessions.episode(after, known[after.id], now)
+                    known[after.id], run_sessions.build_episode(after, known[after.id], now)
                 )
             elif after is not None:
-                episode = sessions.episode(after, known[after.id], now)
+                episode = sessions.build_episode(after, known[after.id], now)
                 yield KnowledgeChange(known[after.id], episode)
             elif before is not None:
                 yield KnowledgeChange(known[before.id], None)
@@ -169,14 +173,14 @@ class Learning:
     def _procedures(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         more: defaultdict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(lambda: [0, 0])
         told = [(before.session, after.session) for before, after in pairs]
-        told += [each for pair in pairs for each in _runs(pair)]
-        for sign, session in _signed(told):
+        told += [each for pair in pairs for each in _pair_runs(pair)]
+        for sign, session in _sign_pairs(told):
             for tally in session.chains.values():
                 counts = more[session.agent, tally.steps]
                 counts[0] += sign * tally.used
                 counts[1] += sign * tally.succeeded
         changed = {
-            procedures.chain_id(*chain): (chain, counts)
+            procedures.derive_chain_id(*chain): (chain, counts)
             for chain, counts in more.items()
             if any(counts)
         }
@@ -189,16 +193,19 @@ class Learning:
             chain = known or Chain(
                 id=name, agent_id=agent, steps=steps, used=0, succeeded=0, created_ms=now
             )
-            counted = procedures.counted(chain, used=used, succeeded=succeeded)
+            counted = procedures.update_counts(chain, used=used, succeeded=succeeded)
             yield KnowledgeChange(known, counted)
             yield KnowledgeChange(
-                procedure, None if counted is None else procedures.learned(counted, procedure)
+                procedure,
+                None if counted is None else procedures.derive_procedure(counted, procedure),
             )
 
     def _users(self, pairs: Sequence[Pair]) -> Iterator[KnowledgeChange]:
         more: defaultdict[str, int] = defaultdict(int)
         latest: dict[str, Session] = {}
-        for sign, session in _signed((before.session, after.session) for before, after in pairs):
+        for sign, session in _sign_pairs(
+            (before.session, after.session) for before, after in pairs
+        ):
             if session.user:
                 more[session.user] += sign
                 if sign > 0:
@@ -206,13 +213,13 @@ class Learning:
                         session, latest.get(session.user, session), key=lambda each: each.last_ms
                     )
         names = list(more)
-        known = self.knowledge.get(User, [users.id_of(name) for name in names])
+        known = self.knowledge.get(User, [users.derive_id(name) for name in names])
         for name, user in zip(names, known, strict=True):
             last = latest.get(name)
             if user is None and last is None:
                 continue
-            met = users.seen(
-                user or users.met(name, self.clock.now()),
+            met = users.update_seen(
+                user or users.create_user(name, self.clock.now()),
                 conversations=more[name],
                 at=None if last is None else last.last_ms,
                 name="" if last is None else last.speaker,
@@ -221,13 +228,13 @@ class Learning:
             yield KnowledgeChange(user, None if forgotten else met)
 
 
-def _runs(pair: Pair) -> Iterator[tuple[Session | None, Session | None]]:
+def _pair_runs(pair: Pair) -> Iterator[tuple[Session | None, Session | None]]:
     before, after = (each.runs for each in pair)
     for run_id in dict.fromkeys((*before, *after)):
         yield before.get(run_id), after.get(run_id)
 
 
-def _signed(
+def _sign_pairs(
     pairs: Iterable[tuple[Session | None, Session | None]],
 ) -> Iterator[tuple[int, Session]]:
     """What is no longer so, and what is."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from agent_memory.features.log.adapters import event_codec
-from agent_memory.features.log.model.events import Event, Page, Place
+from agent_memory.features.log.model.events import Event, EventPage, SessionPosition
 from agent_memory.kernel import futures
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -13,9 +13,9 @@ from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
+    CommitOutcome,
     Committed,
     Delete,
-    Outcome,
     Put,
     Row,
 )
@@ -29,7 +29,9 @@ class StoredEventLog:
         self._store = store
 
     def append(self, events: Sequence[Event], /) -> "Future[list[bool]]":
-        return futures.mapped(self._store.submit([_batch(event) for event in events]), _created)
+        return futures.map_future(
+            self._store.submit([_build_batch(event) for event in events]), _to_created
+        )
 
     def get(self, event_id: EventId, /) -> Event | None:
         found = self._store.get(families.EVENT_IDS, keys.event_id(event_id))
@@ -39,17 +41,19 @@ class StoredEventLog:
         value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
         return None if value is None else event_codec.decode_event(at, value)
 
-    def also_known(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
-        batches = [_alias(event_id, at_ms) for event_id, at_ms in names]
-        return futures.mapped(self._store.submit(batches), lambda _: None)
+    def add_aliases(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
+        batches = [_build_alias(event_id, at_ms) for event_id, at_ms in names]
+        return futures.map_future(self._store.submit(batches), lambda _: None)
 
-    def between(self, start: Millis, end: Millis, /, *, after: Position | None, limit: int) -> Page:
+    def list_between(
+        self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
+    ) -> EventPage:
         first = keys.event_prefix(start)
         if after is not None:
             first = max(first, keys.after(keys.event(after.at_ms, after.event_id)))
         return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
 
-    def at(self, positions: Sequence[Position], /) -> list[Event]:
+    def get_at(self, positions: Sequence[Position], /) -> list[Event]:
         found = self._store.get_many(
             families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
         )
@@ -59,7 +63,7 @@ class StoredEventLog:
             if value is not None
         ]
 
-    def of_session(
+    def list_session(
         self,
         session_id: SessionId,
         /,
@@ -67,7 +71,7 @@ class StoredEventLog:
         after: Position | None,
         limit: int,
         reverse: bool = False,
-    ) -> Page:
+    ) -> EventPage:
         prefix = keys.session(session_id)
         first, last = prefix, keys.end_of(prefix)
         if after is not None:
@@ -75,31 +79,31 @@ class StoredEventLog:
             first, last = (first, place) if reverse else (keys.after(place), last)
         return self._page(families.SESSION_EVENTS, first, last, limit, reverse=reverse)
 
-    def around(
+    def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
     ) -> list[list[Position]]:
         wanted = [keys.session_event(session, at.at_ms, at.event_id) for session, at in places]
-        found = self._store.around(families.SESSION_EVENTS, wanted, reach=reach)
+        found = self._store.get_neighbors(families.SESSION_EVENTS, wanted, reach=reach)
         prefixes = [keys.session(session) for session, _ in places]
         return [
-            [keys.position(key) for key, _ in rows if key.startswith(prefix)]
+            [keys.parse_position(key) for key, _ in rows if key.startswith(prefix)]
             for prefix, rows in zip(prefixes, found, strict=True)
         ]
 
-    def remove(self, places: Sequence[Place], /) -> None:
+    def remove(self, places: Sequence[SessionPosition], /) -> None:
         """The entry of the id stays, as a tombstone: `append` finds it there."""
-        found = self.at([place.at for place in places])
+        found = self.get_at([place.at for place in places])
         present = {event.event_id: event for event in found}
-        batches = [_removal(place) for place in places if place.at.event_id in present]
+        batches = [_build_removal(place) for place in places if place.at.event_id in present]
         if batches:
             self._store.submit(batches).result()
 
     def watermark(self) -> int:
-        return self._store.sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
+        return self._store.get_sequence(families.OUTBOX, keys.OUTBOX_PREFIX)
 
     def _page(
         self, family: str, start: bytes, end: bytes, limit: int, *, reverse: bool = False
-    ) -> Page:
+    ) -> EventPage:
         """Read in chunks, so that a page of long texts stops early and not after the fact."""
         events: list[Event] = []
         size = 0
@@ -109,19 +113,19 @@ class StoredEventLog:
             rows = self._store.scan(family, start, end, limit=wanted, reverse=reverse)
             for at, value in self._values(family, rows[: wanted - 1]):
                 event = event_codec.decode_event(at, value)
-                size += len(value) + _framing(event)
+                size += len(value) + _estimate_framing(event)
                 if events and size > PAGE_BYTES:
-                    return _unfinished(events)
+                    return _build_partial_page(events)
                 events.append(event)
             if len(rows) < wanted:
-                return Page(events=tuple(events))
+                return EventPage(events=tuple(events))
             if len(events) >= limit:
-                return _unfinished(events)
+                return _build_partial_page(events)
             edge = rows[wanted - 2][0]
             start, end = (start, edge) if reverse else (keys.after(edge), end)
 
     def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
-        positions = [keys.position(key) for key, _ in rows]
+        positions = [keys.parse_position(key) for key, _ in rows]
         if family == families.EVENTS:
             return [(at, value) for at, (_, value) in zip(positions, rows, strict=True)]
         found = self._store.get_many(
@@ -130,7 +134,7 @@ class StoredEventLog:
         return [(at, v) for at, v in zip(positions, found, strict=True) if v is not None]
 
 
-def _batch(event: Event) -> Batch:
+def _build_batch(event: Event) -> Batch:
     key = keys.event(event.at_ms, event.event_id)
     name = keys.event_id(event.event_id)
     return Batch(
@@ -148,7 +152,7 @@ def _batch(event: Event) -> Batch:
     )
 
 
-def _alias(event_id: EventId, at_ms: Millis) -> Batch:
+def _build_alias(event_id: EventId, at_ms: Millis) -> Batch:
     name = keys.event_id(event_id)
     return Batch(
         (Put(families.EVENT_IDS, name, codec.encode_millis(at_ms)),),
@@ -156,7 +160,7 @@ def _alias(event_id: EventId, at_ms: Millis) -> Batch:
     )
 
 
-def _removal(place: Place) -> Batch:
+def _build_removal(place: SessionPosition) -> Batch:
     at = place.at
     key = keys.event(at.at_ms, at.event_id)
     entry = keys.session_event(place.session_id, at.at_ms, at.event_id)
@@ -169,15 +173,15 @@ def _removal(place: Place) -> Batch:
     )
 
 
-def _created(outcomes: list[Outcome]) -> list[bool]:
+def _to_created(outcomes: list[CommitOutcome]) -> list[bool]:
     return [isinstance(outcome, Committed) for outcome in outcomes]
 
 
-def _framing(event: Event) -> int:
+def _estimate_framing(event: Event) -> int:
     """What an event has on a wire beyond its stored value: its id, and a few bytes per field."""
     return 4 * len(event.event_id) + 6 * len(event.metadata) + 32
 
 
-def _unfinished(events: Sequence[Event]) -> Page:
+def _build_partial_page(events: Sequence[Event]) -> EventPage:
     last = events[-1]
-    return Page(events=tuple(events), next=Position(at_ms=last.at_ms, event_id=last.event_id))
+    return EventPage(events=tuple(events), next=Position(at_ms=last.at_ms, event_id=last.event_id))

@@ -1,7 +1,7 @@
 """The outbox on an ordered store."""
 
 from agent_memory.features.log.adapters.outbox_entries import decode_entry
-from agent_memory.features.log.model.outbox import Entry
+from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -12,9 +12,9 @@ class StoredOutbox:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def read(self, after: int, /, *, limit: int) -> list[tuple[int, Entry]]:
+    def read(self, after: int, /, *, limit: int) -> list[tuple[int, OutboxEntry]]:
         rows = self._store.scan(
-            families.OUTBOX, _place(after + 1), keys.end_of(keys.OUTBOX_PREFIX), limit=limit
+            families.OUTBOX, _entry_key(after + 1), keys.end_of(keys.OUTBOX_PREFIX), limit=limit
         )
         try:
             return [
@@ -25,9 +25,9 @@ class StoredOutbox:
             raise StorageFailed("an entry of the outbox is damaged") from exc
 
     def trim(self, up_to: int, /) -> None:
-        removal = DeleteRange(families.OUTBOX, _place(0), _place(up_to + 1))
+        removal = DeleteRange(families.OUTBOX, _entry_key(0), _entry_key(up_to + 1))
         self._store.submit([Batch((removal,))]).result()
 
 
-def _place(sequence: int) -> bytes:
+def _entry_key(sequence: int) -> bytes:
     return keys.OUTBOX_PREFIX + b"%020d" % sequence

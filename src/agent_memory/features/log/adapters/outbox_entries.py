@@ -1,17 +1,17 @@
 """Stored layout of outbox entries. Adapters that write a record add its entry in the same batch."""
 
 from agent_memory.features.log.model.outbox import (
-    Entry,
     EventChanged,
     FactChanged,
     MemoryChanged,
+    OutboxEntry,
     SegmentChanged,
 )
 from agent_memory.kernel.ids import KnowledgeId
 from agent_memory.platform.store import codec, keys
 
 
-def encode_entry(entry: Entry) -> bytes:
+def encode_entry(entry: OutboxEntry) -> bytes:
     """The key of the record that the entry is about, as a value."""
     match entry:
         case EventChanged(at=at):
@@ -24,11 +24,11 @@ def encode_entry(entry: Entry) -> bytes:
             return codec.encode_key(keys.FACT_PREFIX + name.encode())
 
 
-def decode_entry(key: bytes) -> Entry:
+def decode_entry(key: bytes) -> OutboxEntry:
     if key.startswith(keys.SESSION_PREFIX):
-        return SegmentChanged(session_id=keys.session_of(key), first=keys.position(key))
+        return SegmentChanged(session_id=keys.parse_session(key), first=keys.parse_position(key))
     if key.startswith(keys.MEMORY_PREFIX):
-        return MemoryChanged(key=keys.memory_of(key))
+        return MemoryChanged(key=keys.parse_memory(key))
     if key.startswith(keys.FACT_PREFIX):
         return FactChanged(id=KnowledgeId(key[len(keys.FACT_PREFIX) :].decode()))
-    return EventChanged(at=keys.position(key))
+    return EventChanged(at=keys.parse_position(key))

@@ -68,7 +68,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class EventPage:
     """Some events in order; `next` is set when there are more."""
 
     events: tuple[Event, ...]
@@ -114,7 +114,7 @@ def _utf8_size(name: str, text: str) -> int:
         raise InvalidInput(f"{name} must be valid Unicode (it holds a lone surrogate)") from exc
 
 
-class Place(NamedTuple):
+class SessionPosition(NamedTuple):
     """Where an event stands in its session; of a segment, its first one."""
 
     session_id: SessionId

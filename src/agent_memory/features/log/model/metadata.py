@@ -9,7 +9,7 @@ RUN_ID = "run_id"
 OUTCOME = "outcome"
 
 
-def run_of(event: Event) -> str:
+def get_run_id(event: Event) -> str:
     """The run that has kept it, if one has. That others call something `run_id` is their own."""
     run = event.metadata.get(RUN_ID, "")
     return run if run and event.event_id.startswith(f"run-{run}-") else ""
@@ -24,6 +24,6 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-def main_session(session: str) -> str:
+def get_main_session(session: str) -> str:
     """The session that a subagent's belongs to."""
     return session.partition("/")[0]

@@ -32,4 +32,4 @@ class FactChanged:
     id: KnowledgeId
 
 
-Entry = EventChanged | SegmentChanged | MemoryChanged | FactChanged
+OutboxEntry = EventChanged | SegmentChanged | MemoryChanged | FactChanged

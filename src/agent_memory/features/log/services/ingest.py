@@ -19,14 +19,14 @@ _MARKER = 64  # characters: what stands for a secret is no longer
 class Ingest:
     log: EventLog
     secrets: SecretsFilter
-    recorded: Callable[[], None]  # told after each group of events is durable
+    on_record: Callable[[], None]  # told after each group of events is durable
 
     def clean(self, event: Event) -> Clean:
         """The event without its secrets. Raises ContentBlocked. Long texts take their time: not
         on an event loop."""
         named = [f"{key}={value}" for key, value in event.metadata.items()]
         # Most pass, and each part alone costs more.
-        if self.secrets.passes([event.text, event.event_id, event.session_id, *named]):
+        if self.secrets.is_clean([event.text, event.event_id, event.session_id, *named]):
             return Clean(event)
         name = self.secrets.clean_name(event.event_id, limit=MAX_EVENT_ID_CHARS, where="event_id")
         cleaned = replace(
@@ -35,7 +35,7 @@ class Ingest:
             session_id=self.clean_session(event.session_id),
             text=self.secrets.clean(event.text, where=f"{name}/text"),
             metadata={
-                self._clean_key(key, name): self._cleaned_value(key, value, f"{name}/metadata")
+                self._clean_key(key, name): self._clean_value(key, value, f"{name}/metadata")
                 for key, value in event.metadata.items()
             },
         )
@@ -50,13 +50,13 @@ class Ingest:
     def submit(self, events: Sequence[Clean]) -> "Future[list[bool]]":
         """For each event, once durable: whether it is new. Never blocks."""
         stored = self.log.append(events)
-        stored.add_done_callback(lambda _: self.recorded())
+        stored.add_done_callback(lambda _: self.on_record())
         return stored
 
     def _clean_key(self, key: str, event_id: str) -> str:
         return self.secrets.clean_name(key, limit=len(key) + _MARKER, where=f"{event_id}/metadata")
 
-    def _cleaned_value(self, key: str, value: str, where: str) -> str:
+    def _clean_value(self, key: str, value: str, where: str) -> str:
         """Its key may be what tells that a value is a secret."""
         lead = f"{key}="
         whole = self.secrets.clean(lead + value, where=where)

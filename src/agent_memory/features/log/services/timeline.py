@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import Event, Page, check_millis, check_session_id
+from agent_memory.features.log.model.events import Event, EventPage, check_millis, check_session_id
 from agent_memory.features.log.ports import EventLog
 from agent_memory.kernel.errors import InvalidInput, NotFound
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
@@ -17,7 +17,7 @@ class Timeline:
 
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
-    ) -> Page:
+    ) -> EventPage:
         """Events of start <= time <= end, by time, then id. A limit of 0 is the default."""
         check_millis("from_timestamp_ms", start)
         check_millis("to_timestamp_ms", end)
@@ -25,7 +25,9 @@ class Timeline:
             raise InvalidInput(
                 f"from_timestamp_ms ({start}) is after to_timestamp_ms ({end}): swap them"
             )
-        return self.log.between(Millis(start), Millis(end), after=after, limit=page_size(limit))
+        return self.log.list_between(
+            Millis(start), Millis(end), after=after, limit=page_size(limit)
+        )
 
     def event(self, event_id: str) -> Event:
         found = self.log.get(EventId(event_id))
@@ -33,10 +35,12 @@ class Timeline:
             raise NotFound(f"there is no event {event_id!r}")
         return found
 
-    def of_session(self, session_id: str, *, limit: int = 0, after: Position | None = None) -> Page:
+    def of_session(
+        self, session_id: str, *, limit: int = 0, after: Position | None = None
+    ) -> EventPage:
         """A session's events by time; none where nobody knows it."""
         check_session_id(session_id)
-        return self.log.of_session(SessionId(session_id), after=after, limit=page_size(limit))
+        return self.log.list_session(SessionId(session_id), after=after, limit=page_size(limit))
 
 
 def page_size(limit: int) -> int:

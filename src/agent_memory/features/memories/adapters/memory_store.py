@@ -16,9 +16,9 @@ from agent_memory.features.memories.model.memories import (
     NAMESPACES,
     Home,
     Memory,
-    Status,
+    MemoryStatus,
 )
-from agent_memory.features.memories.model.tiers import Tier, Use
+from agent_memory.features.memories.model.tiers import MemoryUse, Tier
 from agent_memory.features.memories.ports import MemoryChange
 from agent_memory.kernel.errors import InvalidInput, Overloaded, StorageFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
@@ -28,11 +28,11 @@ from agent_memory.platform.store.batches import (
     Absent,
     Append,
     Batch,
+    CommitOutcome,
     Committed,
     Delete,
     Equals,
     Operation,
-    Outcome,
     Put,
     Row,
 )
@@ -42,7 +42,7 @@ _HOMES = 10_000
 _NOTE = b"note:"
 
 
-class _Memory(msgspec.Struct, array_like=True, frozen=True):
+class _MemoryRecord(msgspec.Struct, array_like=True, frozen=True):
     summary: str
     content: str
     created_ms: int
@@ -57,7 +57,7 @@ class _Memory(msgspec.Struct, array_like=True, frozen=True):
     session_id: str
 
 
-class _Use(msgspec.Struct, array_like=True, frozen=True):
+class _UseRecord(msgspec.Struct, array_like=True, frozen=True):
     count: int
     last_ms: int
     tier: str
@@ -68,33 +68,35 @@ class StoredMemories:
         self._store = store
 
     def get(self, key: MemoryKey, /) -> Memory | None:
-        alike = self.named(key.domain, key.namespace, key.digest[:HEX_CHARS])
+        alike = self.find_by_digest(key.domain, key.namespace, key.digest[:HEX_CHARS])
         return next((each for each in alike if each.digest == key.digest), None)
 
-    def named(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
+    def find_by_digest(self, domain: Domain, namespace: str, start: str, /) -> list[Memory]:
         if namespace not in NAMESPACES:
             return []
         # Those that an index tells apart are read together.
         wide = start[:HEX_CHARS]
         prefix = keys.domain(domain) + f"{namespace}:{wide}".encode()
         rows = self._store.scan(families.MEMORIES, prefix, keys.end_of(prefix), limit=_NAMED)
-        return [each for each in _numbered(rows) if each.digest.startswith(start)]
+        return [each for each in _decode_rows(rows) if each.digest.startswith(start)]
 
-    def of_domain(self, domain: Domain, /, *, after: MemoryKey | None, limit: int) -> list[Memory]:
+    def list_domain(
+        self, domain: Domain, /, *, after: MemoryKey | None, limit: int
+    ) -> list[Memory]:
         prefix = keys.domain(domain)
         start = prefix if after is None else keys.after(keys.memory(after))
         rows = self._store.scan(families.MEMORIES, start, keys.end_of(prefix), limit=limit)
-        found = list(_numbered(rows))
+        found = list(_decode_rows(rows))
         if after is None or not found or found[0].digest[:HEX_CHARS] != after.digest[:HEX_CHARS]:
             return found
         # The page begins between two that are alike: their numbers go on.
         return [self.get(each.key) or each for each in found]
 
-    def domains(self) -> list[Domain]:
+    def list_domains(self) -> list[Domain]:
         found: list[Domain] = []
         start, end = keys.MEMORY_PREFIX, keys.end_of(keys.MEMORY_PREFIX)
         while rows := self._store.scan(families.MEMORIES, start, end, limit=1):
-            found.append(keys.memory_of(rows[0][0]).domain)
+            found.append(keys.parse_memory(rows[0][0]).domain)
             start = keys.end_of(keys.domain(found[-1]))
         return found
 
@@ -107,42 +109,45 @@ class StoredUses:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._counting = threading.Lock()
-        self._pending: Future[list[Outcome]] | None = None
+        self._pending: Future[list[CommitOutcome]] | None = None
 
     def add(self, used: Sequence[MemoryKey], at: Millis, /) -> None:
         with self._counting, suppress(StorageFailed, Overloaded):  # an answer is worth more
             self._await_counts()
-            uses = zip(used, self.of(used), strict=True)
+            uses = zip(used, self.get_many(used), strict=True)
             self._put(
                 (key, replace(use, count=use.count + 1, last_ms=max(at, use.last_ms)))
                 for key, use in uses
             )
 
-    def of(self, wanted: Sequence[MemoryKey], /) -> list[Use]:
+    def get_many(self, wanted: Sequence[MemoryKey], /) -> list[MemoryUse]:
         rows = self._store.get_many(families.MEMORY_USES, [keys.memory(key) for key in wanted])
-        return [Use() if row is None else _use(codec.unpack(row, _Use)) for row in rows]
+        return [
+            MemoryUse() if row is None else _decode_use(codec.unpack(row, _UseRecord))
+            for row in rows
+        ]
 
-    def settle(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
+    def set_tiers(self, tiers: Mapping[MemoryKey, Tier], /) -> None:
         with self._counting:
             self._await_counts()
-            uses = zip(tiers.items(), self.of(list(tiers)), strict=True)
+            uses = zip(tiers.items(), self.get_many(list(tiers)), strict=True)
             self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
             if self._pending is not None:
                 self._pending.result()
 
-    def put(self, uses: Sequence[tuple[MemoryKey, Use]], /) -> None:
+    def put(self, uses: Sequence[tuple[MemoryKey, MemoryUse]], /) -> None:
         with self._counting:
             self._await_counts()
             self._put(uses)
             if self._pending is not None:
                 self._pending.result()
 
-    def _put(self, uses: Iterable[tuple[MemoryKey, Use]]) -> None:
+    def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]]) -> None:
         puts = [
             Put(
                 families.MEMORY_USES,
                 keys.memory(key),
-                codec.pack(_Use(count=use.count, last_ms=use.last_ms, tier=use.tier.value)),
+                codec.pack(_UseRecord(count=use.count, last_ms=use.last_ms, tier=use.tier.value)),
             )
             for key, use in uses
         ]
@@ -164,30 +169,30 @@ class StoredNoteQueue:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def homes(self) -> list[Home]:
+    def list_homes(self) -> list[Home]:
         found: list[Home] = []
         start, end = _NOTE, keys.end_of(_NOTE)
         while len(found) < _HOMES and (
             rows := self._store.scan(families.NOTE_QUEUE, start, end, limit=1)
         ):
-            home = Home(keys.unescaped(rows[0][0].split(b":")[1]))
+            home = Home(keys.unescape(rows[0][0].split(b":")[1]))
             found.append(home)
-            start = keys.end_of(_place(home))
+            start = keys.end_of(_home_prefix(home))
         return found
 
-    def waiting(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
-        prefix = _place(home)
+    def list_pending(self, home: Home, /, *, limit: int) -> list[tuple[Ticket, MemoryKey]]:
+        prefix = _home_prefix(home)
         rows = self._store.scan(families.NOTE_QUEUE, prefix, keys.end_of(prefix), limit=limit)
-        return [(Ticket(key), keys.memory_of(codec.decode_key(value))) for key, value in rows]
+        return [(Ticket(key), keys.parse_memory(codec.decode_key(value))) for key, value in rows]
 
-    def done(self, tickets: Sequence[Ticket], /) -> None:
+    def mark_done(self, tickets: Sequence[Ticket], /) -> None:
         if tickets:
             removals = tuple(Delete(families.NOTE_QUEUE, ticket) for ticket in tickets)
             self._store.submit([Batch(removals)]).result()
 
 
-def _place(home: Home) -> bytes:
-    return b"%s%s:" % (_NOTE, keys.escaped(home))
+def _home_prefix(home: Home) -> bytes:
+    return b"%s%s:" % (_NOTE, keys.escape(home))
 
 
 def _batch(change: MemoryChange) -> Batch:
@@ -195,22 +200,22 @@ def _batch(change: MemoryChange) -> Batch:
     key = keys.memory(after.key)
     entry = encode_entry(MemoryChanged(key=after.key))
     operations: list[Operation] = [
-        Put(families.MEMORIES, key, _encoded(after)),
+        Put(families.MEMORIES, key, _encode_memory(after)),
         Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry),
     ]
     if home is not None:
-        operations.append(Append(families.NOTE_QUEUE, _place(home), entry))
+        operations.append(Append(families.NOTE_QUEUE, _home_prefix(home), entry))
     expected = (
         Absent(families.MEMORIES, key)
         if before is None
-        else Equals(families.MEMORIES, key, _encoded(before))
+        else Equals(families.MEMORIES, key, _encode_memory(before))
     )
     return Batch(tuple(operations), (expected,))
 
 
-def _encoded(memory: Memory) -> bytes:
+def _encode_memory(memory: Memory) -> bytes:
     return codec.pack(
-        _Memory(
+        _MemoryRecord(
             summary=memory.summary,
             content=memory.content,
             created_ms=memory.created_ms,
@@ -227,11 +232,11 @@ def _encoded(memory: Memory) -> bytes:
     )
 
 
-def _numbered(rows: Iterable[Row]) -> Iterator[Memory]:
+def _decode_rows(rows: Iterable[Row]) -> Iterator[Memory]:
     """The memories of rows in order, those with digests that begin alike numbered."""
     last: Memory | None = None
     for key, value in rows:
-        memory = _decoded(keys.memory_of(key), value)
+        memory = _decode_memory(keys.parse_memory(key), value)
         if (
             last is not None
             and last.namespace == memory.namespace
@@ -242,8 +247,8 @@ def _numbered(rows: Iterable[Row]) -> Iterator[Memory]:
         last = memory
 
 
-def _decoded(key: MemoryKey, value: bytes) -> Memory:
-    record = codec.unpack(value, _Memory)
+def _decode_memory(key: MemoryKey, value: bytes) -> Memory:
+    record = codec.unpack(value, _MemoryRecord)
     try:
         return Memory(
             digest=key.digest,
@@ -256,7 +261,7 @@ def _decoded(key: MemoryKey, value: bytes) -> Memory:
             spec=record.spec,
             tags=frozenset(record.tags),
             relates_to=tuple(record.relates_to),
-            status=Status(record.status),
+            status=MemoryStatus(record.status),
             commit=record.commit,
             superseded_by=record.superseded_by,
             event_id=record.event_id,
@@ -268,5 +273,5 @@ def _decoded(key: MemoryKey, value: bytes) -> Memory:
         ) from exc
 
 
-def _use(record: _Use) -> Use:
-    return Use(count=record.count, last_ms=Millis(record.last_ms), tier=Tier(record.tier))
+def _decode_use(record: _UseRecord) -> MemoryUse:
+    return MemoryUse(count=record.count, last_ms=Millis(record.last_ms), tier=Tier(record.tier))

@@ -3,7 +3,7 @@
 import msgspec
 
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import Project, Seen
+from agent_memory.features.memories.model.projects import Project, SyncState
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families, keys
@@ -13,12 +13,12 @@ _PROJECT, _HOME, _SEEN = b"project:", b"home:", b"seen:"
 _MOST = 10_000
 
 
-class _Project(msgspec.Struct, array_like=True, frozen=True):
+class _ProjectRecord(msgspec.Struct, array_like=True, frozen=True):
     origin: bytes  # paths and addresses need not be valid text
     homes: list[bytes]
 
 
-class _Seen(msgspec.Struct, array_like=True, frozen=True):
+class _SyncRecord(msgspec.Struct, array_like=True, frozen=True):
     state: str
     at_ms: int
 
@@ -29,44 +29,44 @@ class StoredProjects:
 
     def get(self, project_id: str, /) -> Project | None:
         value = self._store.get(families.PROJECTS, _PROJECT + project_id.encode())
-        return None if value is None else _decoded(project_id, value)
+        return None if value is None else _decode_project(project_id, value)
 
-    def of_home(self, home: Home, /) -> Project | None:
-        value = self._store.get(families.PROJECTS, _HOME + keys.escaped(home))
+    def find_by_home(self, home: Home, /) -> Project | None:
+        value = self._store.get(families.PROJECTS, _HOME + keys.escape(home))
         return None if value is None else self.get(codec.decode_key(value).decode())
 
-    def all(self) -> list[Project]:
+    def list_all(self) -> list[Project]:
         rows = self._store.scan(families.PROJECTS, _PROJECT, keys.end_of(_PROJECT), limit=_MOST)
-        return [_decoded(key[len(_PROJECT) :].decode(), value) for key, value in rows]
+        return [_decode_project(key[len(_PROJECT) :].decode(), value) for key, value in rows]
 
     def save(self, project: Project, /) -> None:
         name = project.id.encode()
-        record = _Project(
+        record = _ProjectRecord(
             origin=project.origin.encode("utf-8", "surrogateescape"),
             homes=[home.encode("utf-8", "surrogateescape") for home in project.homes],
         )
         puts = [Put(families.PROJECTS, _PROJECT + name, codec.pack(record))]
         puts += [
-            Put(families.PROJECTS, _HOME + keys.escaped(home), codec.encode_key(name))
+            Put(families.PROJECTS, _HOME + keys.escape(home), codec.encode_key(name))
             for home in project.homes
         ]
         self._store.submit([Batch(tuple(puts))]).result()
 
-    def seen(self, home: Home, /) -> Seen:
-        value = self._store.get(families.PROJECTS, _SEEN + keys.escaped(home))
+    def get_sync_state(self, home: Home, /) -> SyncState:
+        value = self._store.get(families.PROJECTS, _SEEN + keys.escape(home))
         if value is None:
-            return Seen()
-        record = codec.unpack(value, _Seen)
-        return Seen(state=record.state, at_ms=Millis(record.at_ms))
+            return SyncState()
+        record = codec.unpack(value, _SyncRecord)
+        return SyncState(state=record.state, at_ms=Millis(record.at_ms))
 
-    def saw(self, home: Home, seen: Seen, /) -> None:
-        value = codec.pack(_Seen(state=seen.state, at_ms=seen.at_ms))
-        put = Put(families.PROJECTS, _SEEN + keys.escaped(home), value)
+    def set_sync_state(self, home: Home, seen: SyncState, /) -> None:
+        value = codec.pack(_SyncRecord(state=seen.state, at_ms=seen.at_ms))
+        put = Put(families.PROJECTS, _SEEN + keys.escape(home), value)
         self._store.submit([Batch((put,))]).result()
 
 
-def _decoded(project_id: str, value: bytes) -> Project:
-    record = codec.unpack(value, _Project)
+def _decode_project(project_id: str, value: bytes) -> Project:
+    record = codec.unpack(value, _ProjectRecord)
     return Project(
         id=project_id,
         origin=record.origin.decode("utf-8", "surrogateescape"),

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from agent_memory.features.memories.model.duplicates import Cluster
-from agent_memory.features.memories.model.memories import Memory, Status
-from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
+from agent_memory.features.memories.model.reasoning import MergedMemory
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 
@@ -14,7 +14,7 @@ class Merge:
     """A cluster, and how it becomes one: by one of its own, or by what a model has written."""
 
     cluster: Cluster
-    written: Written | None = None
+    written: MergedMemory | None = None
 
     @property
     def superseded(self) -> tuple[Memory, ...]:
@@ -32,7 +32,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ConsolidationPlan:
     """What a consolidation would do. `skipped` says what it cannot, and why."""
 
     at_ms: Millis
@@ -54,13 +54,13 @@ class Undo:
     other."""
 
     key: MemoryKey
-    status: Status
+    status: MemoryStatus
     superseded_by: str
     changed_ms: Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ConsolidationRun:
     """A consolidation as it is written down before it is done; it may have been cut off since.
     `made` are the memories that it writes, or takes out of the archive."""
 

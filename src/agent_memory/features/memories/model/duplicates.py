@@ -90,7 +90,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Features:
     words: frozenset[str]
     figures: frozenset[str]
     negated: tuple[tuple[str, ...], ...]  # for each no, the words that follow it
@@ -99,7 +99,7 @@ class _Said:
     sides: Mapping[int, frozenset[str]]  # of each pair of opposites that it has a word of
 
 
-def clusters(
+def find_clusters(
     found: Sequence[Memory],
     seeds: Iterable[MemoryKey],
     near: Iterable[Pair] = (),
@@ -107,7 +107,7 @@ def clusters(
     """Groups around one that stays. Only groups with one of the seeds in them; `near` are pairs
     that an embedder holds for close in meaning."""
     by_key = {memory.key: memory for memory in found}
-    said = {memory.key: _said(memory) for memory in found}
+    said = {memory.key: _extract_features(memory) for memory in found}
     wanted = set(seeds)
     close = {frozenset(pair) for pair in near}
     alike: dict[MemoryKey, set[MemoryKey]] = defaultdict(set)
@@ -134,12 +134,12 @@ def clusters(
 
 
 def _agreeing(
-    key: MemoryKey, others: Iterable[MemoryKey], said: Mapping[MemoryKey, _Said]
+    key: MemoryKey, others: Iterable[MemoryKey], said: Mapping[MemoryKey, _Features]
 ) -> set[MemoryKey]:
     """Those that do not contradict each other: all are like this one, which may take no side."""
     group = {key}
     for each in others:
-        if not any(_opposed(said[each], said[one]) for one in group):
+        if not any(_is_opposed(said[each], said[one]) for one in group):
             group.add(each)
     return group - {key}
 
@@ -157,24 +157,24 @@ def _rank(memory: Memory) -> tuple[int, MemoryKey]:
     return memory.created_ms, memory.key
 
 
-def _said(memory: Memory) -> _Said:
+def _extract_features(memory: Memory) -> _Features:
     text = f"{memory.summary}\n{memory.content}"
-    spoken = _WORD.findall(analysis.folded(text.translate(_APOSTROPHES)))
+    spoken = _WORD.findall(analysis.fold(text.translate(_APOSTROPHES)))
     sides: dict[int, frozenset[str]] = {}
     for word in set(spoken):
         for pair, side in _SIDES.get(word, ()):
             sides[pair] = sides.get(pair, frozenset()) | {side}
-    return _Said(
-        words=frozenset(analysis.terms(text)) - ASKING,
+    return _Features(
+        words=frozenset(analysis.extract_terms(text)) - ASKING,
         figures=frozenset(each.strip(".,:") for each in _FIGURE.findall(text)),
-        negated=tuple(sorted(_negated(spoken))),
+        negated=tuple(sorted(_find_negations(spoken))),
         refused=sum(word in _REFUSALS for word in spoken),
         order=tuple(spoken),
         sides=sides,
     )
 
 
-def _negated(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _find_negations(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """What each no is about: "do not cache pages" is another no than "do not cache sessions"."""
     for place, word in enumerate(spoken):
         if word in _NEGATIONS or word.endswith("n't"):
@@ -182,15 +182,15 @@ def _negated(spoken: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield tuple(islice(after, _AFTER_A_NO))
 
 
-def _same(one: _Said, other: _Said, near: bool) -> bool:
-    if _opposed(one, other) or _is_turned(one.order, other.order):
+def _same(one: _Features, other: _Features, near: bool) -> bool:
+    if _is_opposed(one, other) or _is_turned(one.order, other.order):
         return False
     union = len(one.words | other.words)
     shared = len(one.words & other.words) / union if union else 0.0
     return shared >= (ALIKE_IF_NEAR if near else ALIKE)
 
 
-def _opposed(one: _Said, other: _Said) -> bool:
+def _is_opposed(one: _Features, other: _Features) -> bool:
     """Other figures, a no more, or the opposite of a word say something else, however alike the
     words are."""
     if (one.figures, one.negated, one.refused) != (other.figures, other.negated, other.refused):
@@ -204,7 +204,7 @@ def _is_turned(one: Sequence[str], other: Sequence[str]) -> bool:
     return one != other and sorted(one) == sorted(other)
 
 
-def _sharing(said: Mapping[MemoryKey, _Said]) -> Iterable[Pair]:
+def _sharing(said: Mapping[MemoryKey, _Features]) -> Iterable[Pair]:
     """Pairs that have enough words in common to be looked at."""
     postings: dict[str, list[MemoryKey]] = defaultdict(list)
     for key, each in said.items():

@@ -57,18 +57,24 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"(?:[0-9a-f]{40}(?:[0-9a-f]{24})?)?")
 
 
-class Status(StrEnum):
+class MemoryStatus(StrEnum):
     ACTIVE = "active"
     RESOLVED = "resolved"
     ARCHIVED = "archived"
     TOMBSTONE = "tombstone"
 
 
-TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.ACTIVE: frozenset({Status.RESOLVED, Status.ARCHIVED, Status.TOMBSTONE}),
-    Status.RESOLVED: frozenset({Status.ACTIVE, Status.ARCHIVED, Status.TOMBSTONE}),
-    Status.ARCHIVED: frozenset({Status.ACTIVE, Status.RESOLVED, Status.TOMBSTONE}),
-    Status.TOMBSTONE: frozenset(),
+TRANSITIONS: dict[MemoryStatus, frozenset[MemoryStatus]] = {
+    MemoryStatus.ACTIVE: frozenset(
+        {MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
+    ),
+    MemoryStatus.RESOLVED: frozenset(
+        {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
+    ),
+    MemoryStatus.ARCHIVED: frozenset(
+        {MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.TOMBSTONE}
+    ),
+    MemoryStatus.TOMBSTONE: frozenset(),
 }
 
 
@@ -87,7 +93,7 @@ class Memory:
     spec: str = ""
     tags: frozenset[str] = frozenset()
     relates_to: tuple[str, ...] = ()
-    status: Status = Status.ACTIVE
+    status: MemoryStatus = MemoryStatus.ACTIVE
     commit: str = ""  # the one it was captured at
     superseded_by: str = ""
     event_id: str = ""  # of the conversation it was captured in
@@ -109,13 +115,13 @@ class Memory:
         ):
             if len(name) > limit or not name.isprintable():
                 raise InvalidInput("the event or session of a memory is no id of one")
-        if self.status is Status.TOMBSTONE:
+        if self.status is MemoryStatus.TOMBSTONE:
             return
-        check_said(self.summary, self.content, self.spec)
+        check_content(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
         check_related(filter(None, (self.superseded_by,)))
-        if self.digest != digest_of(self.namespace, self.summary, self.content, self.spec):
+        if self.digest != compute_digest(self.namespace, self.summary, self.content, self.spec):
             raise InvalidInput("the digest of a memory is not that of what it says")
 
     @property
@@ -131,7 +137,7 @@ class Memory:
         return build_urn(self.domain, self.namespace, self.digest[:HEX_CHARS], self.index)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def texts(self) -> tuple[str, ...]:
         """All that someone wrote: what may hold a secret, and what is gone when it is forgotten."""
         written = (self.summary, self.content, self.spec, *sorted(self.tags), *self.relates_to)
         return (*written, self.event_id, self.session_id)
@@ -161,7 +167,7 @@ class Area:
 
     def holds(self, memory: Memory) -> bool:
         return (
-            (not self.domain or self.domain in (memory.domain, family(memory.domain)))
+            (not self.domain or self.domain in (memory.domain, get_family(memory.domain)))
             and (not self.namespace or memory.namespace == self.namespace)
             and memory.digest.startswith(self.hex)
         )
@@ -178,23 +184,23 @@ class Draft:
     tags: frozenset[str] = frozenset()
     relates_to: tuple[str, ...] = ()
     created_ms: Millis | None = None  # None: now
-    status: Status = Status.ACTIVE
+    status: MemoryStatus = MemoryStatus.ACTIVE
     event_id: str = ""
     session_id: str = ""  # of the event, where it need not be here to tell
     domain: str = ""  # where a file says that it belongs; empty: wherever it is brought to
 
     def __post_init__(self) -> None:
         check_namespace(self.namespace)
-        check_said(self.summary, self.content, self.spec)
+        check_content(self.summary, self.content, self.spec)
         check_tags(self.tags)
         check_related(self.relates_to)
         if self.created_ms is not None:
             check_millis("timestamp", self.created_ms)
-        if self.status is Status.TOMBSTONE:
+        if self.status is MemoryStatus.TOMBSTONE:
             raise InvalidInput("a tombstone is left by forgetting a memory, and cannot be captured")
 
 
-def digest_of(namespace: str, summary: str, content: str, spec: str) -> Digest:
+def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Digest:
     """Of each part with its length, so that nothing can move from one into the next."""
     whole = hashlib.sha256()
     for part in (namespace, summary, content, spec):
@@ -220,7 +226,7 @@ def check_domain(domain: str) -> Domain:
     )
 
 
-def check_said(summary: str, content: str, spec: str) -> None:
+def check_content(summary: str, content: str, spec: str) -> None:
     if not summary.strip():
         raise InvalidInput("the summary is empty: say in one line what is to be remembered")
     if len(summary) > MAX_SUMMARY_CHARS:
@@ -232,7 +238,7 @@ def check_said(summary: str, content: str, spec: str) -> None:
         raise InvalidInput(
             "the summary must be one line without control characters or blanks at its ends"
         )
-    size = len(_encoded("content", content))
+    size = len(_encode_text("content", content))
     if size > MAX_CONTENT_BYTES:
         raise InvalidInput(
             f"the content has {size:,} bytes; the limit is {MAX_CONTENT_BYTES:,}:"
@@ -240,7 +246,7 @@ def check_said(summary: str, content: str, spec: str) -> None:
         )
     if len(spec) > MAX_SPEC_CHARS or _CONTROL.search(spec) or spec != spec.strip():
         raise InvalidInput(f"a spec is one line of at most {MAX_SPEC_CHARS} characters")
-    _encoded("summary", summary + spec)
+    _encode_text("summary", summary + spec)
 
 
 def check_tags(tags: Iterable[str]) -> None:
@@ -252,7 +258,7 @@ def check_tags(tags: Iterable[str]) -> None:
             raise InvalidInput(
                 f"a tag has 1 to {MAX_TAG_CHARS} characters and no comma: {tag[:80]!r}"
             )
-        if _CONTROL.search(_encoded("tag", tag).decode()):
+        if _CONTROL.search(_encode_text("tag", tag).decode()):
             raise InvalidInput("a tag has no control characters")
 
 
@@ -267,20 +273,20 @@ def check_related(related: Iterable[str]) -> None:
             )
 
 
-def _encoded(what: str, text: str) -> bytes:
+def _encode_text(what: str, text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise InvalidInput(f"the {what} is not valid UTF-8") from exc
 
 
-def project_name(raw: str) -> str:
+def to_project_name(raw: str) -> str:
     """A name that a domain may have, as near to this one as can be."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", raw).strip("._-")[:80].strip("._-")
     return name or "project"
 
 
-def reference(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """What this text names. Raises InvalidInput."""
     given = text.strip()
     if given.lower().startswith("subcog:"):
@@ -338,12 +344,12 @@ def build_urn(domain: Domain, namespace: str, name: str, index: int) -> str:
     return f"subcog://{domain}/{namespace}/{name}:{index}"
 
 
-def family(domain: Domain) -> str:
+def get_family(domain: Domain) -> str:
     """project, user or org."""
     return domain.partition(":")[0]
 
 
-def tombstone(memory: Memory, at: Millis) -> Memory:
+def build_tombstone(memory: Memory, at: Millis) -> Memory:
     """What stays of a memory that was forgotten."""
     return Memory(
         digest=memory.digest,
@@ -352,36 +358,36 @@ def tombstone(memory: Memory, at: Millis) -> Memory:
         summary="",
         created_ms=memory.created_ms,
         updated_ms=max(at, memory.updated_ms),
-        status=Status.TOMBSTONE,
+        status=MemoryStatus.TOMBSTONE,
         commit=memory.commit,
         index=memory.index,
     )
 
 
-def moved(memory: Memory, status: Status, at: Millis) -> Memory:
+def change_status(memory: Memory, status: MemoryStatus, at: Millis) -> Memory:
     """The memory in another status. Raises InvalidInput where there is no way to it."""
     if memory.status is status:
         return memory
     if status not in TRANSITIONS[memory.status]:
         raise InvalidInput(f"{memory.id} is {memory.status}, and cannot become {status}")
-    superseded_by = "" if status is Status.ACTIVE else memory.superseded_by
-    return changed(memory, at, status=status, superseded_by=superseded_by)
+    superseded_by = "" if status is MemoryStatus.ACTIVE else memory.superseded_by
+    return update_fields(memory, at, status=status, superseded_by=superseded_by)
 
 
-def changed(memory: Memory, at: Millis, **fields: object) -> Memory:
+def update_fields(memory: Memory, at: Millis, **fields: object) -> Memory:
     """With these fields, and later than before: else the change would lose against the old."""
     return replace(memory, updated_ms=max(at, memory.updated_ms + 1), **fields)  # type: ignore[arg-type]
 
 
-def merged(one: Memory, other: Memory) -> Memory:
+def merge_copies(one: Memory, other: Memory) -> Memory:
     """Two copies of one memory as one. In whatever order and however often copies are merged, the
     result is the same."""
     if one.key != other.key:
         raise InvalidInput(f"{one.id} and {other.id} are two memories")
     first = min(one, other, key=_earliest)
     last = max(one, other, key=_latest)
-    if Status.TOMBSTONE in (one.status, other.status):
-        return replace(tombstone(first, last.updated_ms), index=min(one.index, other.index))
+    if MemoryStatus.TOMBSTONE in (one.status, other.status):
+        return replace(build_tombstone(first, last.updated_ms), index=min(one.index, other.index))
     return replace(
         last,
         created_ms=first.created_ms,

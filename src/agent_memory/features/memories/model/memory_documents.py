@@ -1,18 +1,18 @@
 """Memories as documents of the search index."""
 
-from agent_memory.features.index.model.documents import Document, Kind, memory_owner
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.index.model.documents import Document, DocumentKind, memory_owner
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.kernel.ids import PROJECT
 
 
-def of_memory(memory: Memory) -> list[Document]:
+def from_memory(memory: Memory) -> list[Document]:
     """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
-    if memory.status is Status.TOMBSTONE:
+    if memory.status is MemoryStatus.TOMBSTONE:
         return []
     family, _, name = memory.domain.partition(":")
     return [
         Document(
-            kind=Kind.MEMORY,
+            kind=DocumentKind.MEMORY,
             id=memory.urn,
             owner=memory_owner(memory.key),
             at_ms=memory.created_ms,

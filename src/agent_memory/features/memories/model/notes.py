@@ -6,7 +6,7 @@ from agent_memory.features.memories.model.memories import Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class NoteProblem:
     """Something in a note that is no memory. It stays where it is."""
 
     ref: str
@@ -15,6 +15,6 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class NotebookContents:
     memories: tuple[Memory, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[NoteProblem, ...] = ()

@@ -13,7 +13,7 @@ NOWHERE = Home("")  # no repository: only the name of a project is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class RepositoryInfo:
     """What git says about a folder. `home` is where the repository keeps its refs: worktrees and
     subfolders of one repository have one home. `commit` is empty before the first."""
 
@@ -38,7 +38,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MemoryLocation:
     """Where a memory goes: its domain, the repository that keeps it, and the commit it is about."""
 
     domain: Domain
@@ -53,17 +53,17 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SyncState:
     """The state of a repository's notes when store and notes were last the same, and when."""
 
     state: str = ""
     at_ms: Millis = NEVER
 
 
-def name_of(located: Located) -> str:
+def derive_name(located: RepositoryInfo) -> str:
     """The name that a project has by itself: its origin's, else its folder's."""
     last = located.origin.rstrip("/").rpartition("/")[2].removesuffix(".git")
-    return memories.project_name(last or located.name)
+    return memories.to_project_name(last or located.name)
 
 
 def unique_id(name: str, identity: str, taken: Collection[str]) -> str:

@@ -16,7 +16,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reasoned:
+class ReasonedAnswer:
     """An answer, and the names of the evidence that it rests on."""
 
     answer: str
@@ -24,7 +24,7 @@ class Reasoned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class MergedMemory:
     """What several memories say, as one."""
 
     summary: str

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.kernel.ids import Millis
 
 RECENCY, ACTIVATION, IMPORTANCE = 0.4, 0.2, 0.4
@@ -40,7 +40,7 @@ _LEAST = ((Tier.HOT, 0.6), (Tier.WARM, 0.3), (Tier.COLD, 0.1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class MemoryUse:
     """How often a memory was recalled, and when last; 0 for never. `tier` is the one that the last
     consolidation found it in; what is new is hot."""
 
@@ -49,7 +49,7 @@ class Use:
     tier: Tier = Tier.HOT
 
 
-def score(memory: Memory, use: Use, now: Millis) -> float:
+def score(memory: Memory, use: MemoryUse, now: Millis) -> float:
     age = max(0, now - memory.created_ms) / _DAY_MS
     recency = math.exp2(-age / HALF_LIFE_DAYS)
     activation = min(1.0, math.log1p(use.count) / math.log1p(OFTEN))
@@ -57,8 +57,8 @@ def score(memory: Memory, use: Use, now: Millis) -> float:
     return whole * SUPERSEDED if memory.superseded else whole
 
 
-def tier(memory: Memory, use: Use, now: Millis) -> Tier:
-    if memory.status is Status.ARCHIVED:
+def assign_tier(memory: Memory, use: MemoryUse, now: Millis) -> Tier:
+    if memory.status is MemoryStatus.ARCHIVED:
         return Tier.ARCHIVED
     value = score(memory, use, now)
     return next((tier for tier, least in _LEAST if value >= least), Tier.ARCHIVED)

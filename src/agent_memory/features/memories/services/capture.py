@@ -13,9 +13,9 @@ from agent_memory.features.memories.model.memories import (
     MAX_TAG_CHARS,
     Draft,
     Memory,
-    Status,
+    MemoryStatus,
 )
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import Memories, MemoryChange
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import InvalidInput, Overloaded
@@ -26,7 +26,7 @@ TRIES = 8  # where others change the same memory at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
+class CaptureResult:
     """`created` is False where the memory was there already."""
 
     memory: Memory
@@ -40,27 +40,27 @@ class Capture:
     log: EventLog
     secrets: SecretsFilter
     clock: Clock
-    captured: Callable[[], None]  # told after something was written
+    on_capture: Callable[[], None]  # told after something was written
 
-    def capture(self, draft: Draft, place: Place) -> Captured:
+    def capture(self, draft: Draft, place: MemoryLocation) -> CaptureResult:
         """Keep it. Raises ContentBlocked where it holds a secret that may not even be redacted, and
         InvalidInput where it was forgotten before."""
         cleaned = self.clean(draft)
-        wanted = self.memory(cleaned, place)
+        wanted = self.build_memory(cleaned, place)
         for _ in range(TRIES):
             stored = self.memories.get(wanted.key)
-            result = self._decided(stored, wanted)
+            result = self._decide(stored, wanted)
             if result.memory == stored:
                 return result
             change = MemoryChange(stored, result.memory, place.home)
             if self.memories.write([change]) == [True]:
-                self.captured()
-                return self._told(result, cleaned != draft, place)
+                self.on_capture()
+                return self._add_warnings(result, cleaned != draft, place)
         raise Overloaded("the memory is being changed by others; try again")
 
-    def knows(self, draft: Draft, place: Place) -> bool:
+    def knows(self, draft: Draft, place: MemoryLocation) -> bool:
         """Whether these words were captured before, whatever has become of them."""
-        return self.memories.get(self.memory(self.clean(draft), place).key) is not None
+        return self.memories.get(self.build_memory(self.clean(draft), place).key) is not None
 
     def clean(self, draft: Draft) -> Draft:
         """Without its secrets."""
@@ -84,7 +84,7 @@ class Capture:
         """What stands in place of a secret may be longer than it was."""
         return self.secrets.clean(text, where=f"memory/{where}")[:limit].strip()
 
-    def memory(self, draft: Draft, place: Place) -> Memory:
+    def build_memory(self, draft: Draft, place: MemoryLocation) -> Memory:
         """What a clean draft would be kept as."""
         now = self.clock.now()
         session_id = draft.session_id
@@ -94,7 +94,9 @@ class Capture:
                 raise InvalidInput(f"there is no event {draft.event_id!r} to link the memory to")
             session_id = event.session_id
         return Memory(
-            digest=memories.digest_of(draft.namespace, draft.summary, draft.content, draft.spec),
+            digest=memories.compute_digest(
+                draft.namespace, draft.summary, draft.content, draft.spec
+            ),
             namespace=draft.namespace,
             domain=place.domain,
             summary=draft.summary,
@@ -110,29 +112,31 @@ class Capture:
             session_id=session_id,
         )
 
-    def _decided(self, stored: Memory | None, wanted: Memory) -> Captured:
+    def _decide(self, stored: Memory | None, wanted: Memory) -> CaptureResult:
         if stored is None:
-            return Captured(memory=wanted, created=True)
-        if stored.status is Status.TOMBSTONE:
+            return CaptureResult(memory=wanted, created=True)
+        if stored.status is MemoryStatus.TOMBSTONE:
             raise InvalidInput(
                 f"{stored.id} was forgotten, and stays so: say it in other words to keep it"
             )
         tags = stored.tags | wanted.tags
         memories.check_tags(tags)
-        when = documents.iso(stored.created_ms)
-        if stored.status is Status.ARCHIVED:
-            revived = memories.changed(
-                stored, self.clock.now(), status=Status.ACTIVE, superseded_by="", tags=tags
+        when = documents.format_iso(stored.created_ms)
+        if stored.status is MemoryStatus.ARCHIVED:
+            revived = memories.update_fields(
+                stored, self.clock.now(), status=MemoryStatus.ACTIVE, superseded_by="", tags=tags
             )
             note = f"it was captured before, at {when}, and archived; it is active again"
-            return Captured(memory=revived, created=False, warning=note)
+            return CaptureResult(memory=revived, created=False, warning=note)
         note = f"it was captured before, at {when}"
         if tags == stored.tags:
-            return Captured(memory=stored, created=False, warning=note)
-        tagged = memories.changed(stored, self.clock.now(), tags=tags)
-        return Captured(memory=tagged, created=False, warning=f"{note}; its tags were added")
+            return CaptureResult(memory=stored, created=False, warning=note)
+        tagged = memories.update_fields(stored, self.clock.now(), tags=tags)
+        return CaptureResult(memory=tagged, created=False, warning=f"{note}; its tags were added")
 
-    def _told(self, result: Captured, redacted: bool, place: Place) -> Captured:
+    def _add_warnings(
+        self, result: CaptureResult, redacted: bool, place: MemoryLocation
+    ) -> CaptureResult:
         """With the memory as it is named now, and what is worth knowing about it."""
         stored = self.memories.get(result.memory.key) or result.memory
         notes = [result.warning] if result.warning else []
@@ -143,12 +147,14 @@ class Capture:
             notes.append(f"it relates to what is not here: {', '.join(missing)}")
         return replace(result, memory=stored, warning="; ".join(notes) or None)
 
-    def _is_there(self, name: str, place: Place) -> bool:
+    def _is_there(self, name: str, place: MemoryLocation) -> bool:
         try:
-            wanted = memories.reference(name)
+            wanted = memories.parse_reference(name)
         except InvalidInput:
             return False  # an id of another tool
         if wanted.namespace is None:
             return False
-        found = self.memories.named(wanted.domain or place.domain, wanted.namespace, wanted.hex)
+        found = self.memories.find_by_digest(
+            wanted.domain or place.domain, wanted.namespace, wanted.hex
+        )
         return any(each.index == wanted.index for each in found)

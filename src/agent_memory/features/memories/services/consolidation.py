@@ -6,17 +6,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.queries import Scope
+from agent_memory.features.index.model.queries import SearchScope
 from agent_memory.features.index.ports import VectorIndex
 from agent_memory.features.memories.model import duplicates, memories, memory_documents, tiers
-from agent_memory.features.memories.model.consolidations import Merge, Move, Plan, Run, Undo
+from agent_memory.features.memories.model.consolidations import (
+    ConsolidationPlan,
+    ConsolidationRun,
+    Merge,
+    Move,
+    Undo,
+)
 from agent_memory.features.memories.model.duplicates import Cluster, Pair
-from agent_memory.features.memories.model.memories import Draft, Memory, Status
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.model.reasoning import Written
+from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.model.reasoning import MergedMemory
 from agent_memory.features.memories.ports import Journal, MemoryUses, Reasoner
 from agent_memory.features.memories.services.capture import Capture
-from agent_memory.features.memories.services.editing import Curation
+from agent_memory.features.memories.services.editing import MemoryEditor
 from agent_memory.kernel.errors import (
     ConfigError,
     ContentBlocked,
@@ -32,7 +38,7 @@ from agent_memory.platform.ports import Clock, Worker
 WRITTEN = 20  # clusters that a model is asked about in one run
 _NEIGHBOURS = 8
 _SECONDS = 120.0
-_PRESENT = (Status.ACTIVE, Status.RESOLVED)
+_PRESENT = (MemoryStatus.ACTIVE, MemoryStatus.RESOLVED)
 _NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, Overloaded)
 
 Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of how many
@@ -40,7 +46,7 @@ Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of h
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    curation: Curation
+    curation: MemoryEditor
     capture: Capture
     uses: MemoryUses
     journal: Journal
@@ -49,20 +55,22 @@ class Consolidation:
     worker: Worker
     clock: Clock
 
-    def plan(self, domains: Sequence[Domain] | None, *, full: bool, done: Done) -> Plan:
+    def plan(
+        self, domains: Sequence[Domain] | None, *, full: bool, done: Done
+    ) -> ConsolidationPlan:
         """What there is to do among what changed since the last run, or among all."""
         now = self.clock.now()
-        chosen = self.curation.memories.domains() if domains is None else domains
-        found = list(self.curation.all(chosen))
-        active = [each for each in found if each.status is not Status.ARCHIVED]
-        since = {} if full else self.journal.looked()
+        chosen = self.curation.memories.list_domains() if domains is None else domains
+        found = list(self.curation.list_all(chosen))
+        active = [each for each in found if each.status is not MemoryStatus.ARCHIVED]
+        since = {} if full else self.journal.get_review_times()
         new = [each for each in active if each.updated_ms >= since.get(each.domain, 0)]
         seeds = [each.key for each in new]
         done("comparing", 0, len(new))
         near = list(self._near(new, active, done))
         done("clustering", len(new), len(new))
         clusters = self.worker.call(
-            duplicates.clusters, active, seeds, near, timeout_seconds=_SECONDS
+            duplicates.find_clusters, active, seeds, near, timeout_seconds=_SECONDS
         )
         skipped: list[str] = []
         if self.vectors is None:
@@ -73,7 +81,7 @@ class Consolidation:
         for number, each in enumerate(clusters):
             done("writing", number, len(clusters))
             merges.append(self._merge(each, number, skipped))
-        return Plan(
+        return ConsolidationPlan(
             at_ms=now,
             domains=tuple(chosen),
             considered=len(seeds),
@@ -82,25 +90,27 @@ class Consolidation:
             skipped=tuple(dict.fromkeys(skipped)),
         )
 
-    def apply(self, plan: Plan, here: Place, done: Done) -> tuple[str, ...]:
+    def apply(self, plan: ConsolidationPlan, here: MemoryLocation, done: Done) -> tuple[str, ...]:
         """Do it; what of it could not be done, and why. How to undo it is written down before, so
         that it can be undone wherever it ends."""
         skipped: dict[Domain, list[str]] = defaultdict(list)
-        steps: list[_Step] = []
+        steps: list[_MergeStep] = []
         for merge in plan.merges:
-            with _told(merge, skipped):
-                steps += self._prepared(merge, here)
+            with _skip_failures(merge, skipped):
+                steps += self._prepare_steps(merge, here)
         run = _run(steps, self.clock.now())
         if run.changes:
             self.journal.add(run)
         gone: set[MemoryKey] = set()
         for number, step in enumerate(steps):
             done("merging", number, len(steps))
-            with _told(step.merge, skipped):
+            with _skip_failures(step.merge, skipped):
                 self._apply(step, run.at_ms, here, gone)
-        self.journal.look([each for each in plan.domains if each not in skipped], plan.at_ms)
+        self.journal.set_review_time(
+            [each for each in plan.domains if each not in skipped], plan.at_ms
+        )
         going = {each.key for merge in plan.merges for each in merge.superseded}
-        self.uses.settle(
+        self.uses.set_tiers(
             {
                 move.memory.key: move.after
                 for move in plan.moves
@@ -109,11 +119,11 @@ class Consolidation:
         )
         return tuple(each for told in skipped.values() for each in told)
 
-    def undo(self, here: Place) -> tuple[int, int]:
+    def undo(self, here: MemoryLocation) -> tuple[int, int]:
         """Take back the last run that is not yet: how many memories are as they were, and how many
         were left as someone has changed them since. Raises NotFound where there is none."""
-        while (run := self.journal.last()) is not None:
-            taken = self._taken_back(run, here)
+        while (run := self.journal.get_last()) is not None:
+            taken = self._undo_run(run, here)
             self.journal.remove(run)
             if taken is not None:
                 return taken
@@ -129,14 +139,14 @@ class Consolidation:
         for number, memory in enumerate(seeds):
             if number % 100 == 0:
                 done("comparing", number, len(seeds))
-            (vectors,) = self.vectors.known(memory_documents.of_memory(memory))
-            scope = Scope(
-                kinds=frozenset({documents.Kind.MEMORY}),
+            (vectors,) = self.vectors.get_vectors(memory_documents.from_memory(memory))
+            scope = SearchScope(
+                kinds=frozenset({documents.DocumentKind.MEMORY}),
                 domains=frozenset({memory.domain}),
                 namespace=memory.namespace,
             )
             for vector in vectors[:1]:
-                for found in self.vectors.nearest(vector, scope, limit=_NEIGHBOURS):
+                for found in self.vectors.find_nearest(vector, scope, limit=_NEIGHBOURS):
                     other = keys.get(found.id)
                     if found.score >= duplicates.NEAR and other and other != memory.key:
                         yield memory.key, other
@@ -149,7 +159,7 @@ class Consolidation:
             return Merge(cluster=cluster)
         try:
             written = self.reasoner.merge((cluster.kept, *cluster.others))
-            _checked(written, cluster)
+            _check_written(written, cluster)
         except (LlmFailed, InvalidInput) as exc:
             skipped.append(f"a merged summary: {exc}")
             return Merge(cluster=cluster)
@@ -159,13 +169,15 @@ class Consolidation:
         """Who is in another tier, if the merges are done too."""
         now = self.clock.now()
         going = {each.key for merge in merges for each in merge.superseded}
-        uses = self.uses.of([memory.key for memory in found])
+        uses = self.uses.get_many([memory.key for memory in found])
         for memory, use in zip(found, uses, strict=True):
-            then = tiers.Tier.ARCHIVED if memory.key in going else tiers.tier(memory, use, now)
+            then = (
+                tiers.Tier.ARCHIVED if memory.key in going else tiers.assign_tier(memory, use, now)
+            )
             if then is not use.tier:
                 yield Move(memory=memory, before=use.tier, after=then)
 
-    def _prepared(self, merge: Merge, here: Place) -> Iterator["_Step"]:
+    def _prepare_steps(self, merge: Merge, here: MemoryLocation) -> Iterator["_MergeStep"]:
         """What is to be done for it; nothing where someone has changed its memories meanwhile."""
         kept, others = merge.cluster.kept, merge.cluster.others
         others = tuple(each for each in others if self._is_as_planned(each))
@@ -174,7 +186,7 @@ class Consolidation:
         tags = frozenset[str]().union(kept.tags, *(each.tags for each in others))
         tags = frozenset(sorted(tags)[: memories.MAX_TAGS])
         if merge.written is None:
-            yield _Step(merge=merge, old=others, tags=tags)
+            yield _MergeStep(merge=merge, old=others, tags=tags)
             return
         draft = Draft(
             namespace=kept.namespace,
@@ -185,9 +197,9 @@ class Consolidation:
             relates_to=kept.relates_to,
         )
         place = self._place(kept.domain, here)
-        key = self.capture.memory(self.capture.clean(draft), place).key
+        key = self.capture.build_memory(self.capture.clean(draft), place).key
         stored = self.curation.memories.get(key)
-        yield _Step(
+        yield _MergeStep(
             merge=merge,
             old=tuple(each for each in (kept, *others) if each.key != key),
             tags=tags,
@@ -195,11 +207,13 @@ class Consolidation:
                 draft=draft,
                 place=place,
                 key=key,
-                makes=stored is None or stored.status is Status.ARCHIVED,
+                makes=stored is None or stored.status is MemoryStatus.ARCHIVED,
             ),
         )
 
-    def _apply(self, step: "_Step", at: Millis, here: Place, gone: set[MemoryKey]) -> None:
+    def _apply(
+        self, step: "_MergeStep", at: Millis, here: MemoryLocation, gone: set[MemoryKey]
+    ) -> None:
         kept = step.merge.cluster.kept
         if not self._is_as_planned(kept):
             return
@@ -207,21 +221,25 @@ class Consolidation:
             new = self.capture.capture(step.writing.draft, step.writing.place).memory
         elif step.tags != kept.tags:
             new = self.curation.apply(
-                kept.key, here, lambda m: memories.changed(m, self.clock.now(), tags=step.tags)
+                kept.key,
+                here,
+                lambda m: memories.update_fields(m, self.clock.now(), tags=step.tags),
             )
         else:
             new = kept
         for old in step.old:
-            if self._superseded(old, new, at, here):
+            if self._supersede(old, new, at, here):
                 gone.add(old.key)
 
-    def _superseded(self, old: Memory, new: Memory, at: Millis, here: Place) -> bool:
+    def _supersede(self, old: Memory, new: Memory, at: Millis, here: MemoryLocation) -> bool:
         """At the time that was written down, and only if it is still as planned."""
 
         def change(stored: Memory) -> Memory:
             if stored.updated_ms != old.updated_ms:
                 return stored
-            return memories.changed(stored, at, status=Status.ARCHIVED, superseded_by=new.id)
+            return memories.update_fields(
+                stored, at, status=MemoryStatus.ARCHIVED, superseded_by=new.id
+            )
 
         return self.curation.apply(old.key, here, change).superseded_by == new.id
 
@@ -229,17 +247,17 @@ class Consolidation:
         stored = self.curation.memories.get(memory.key)
         return stored is not None and stored.updated_ms == memory.updated_ms
 
-    def _place(self, domain: Domain, here: Place) -> Place:
+    def _place(self, domain: Domain, here: MemoryLocation) -> MemoryLocation:
         return here if here.domain == domain else self.curation.place(domain)
 
-    def _taken_back(self, run: Run, here: Place) -> tuple[int, int] | None:
+    def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
         """None where nothing of it was ever done: it was cut off before."""
         undone = left = 0
         for change in reversed(run.changes):
             stored = self.curation.memories.get(change.key)
             if stored is None or stored.updated_ms < change.changed_ms:
                 continue
-            if stored.updated_ms > change.changed_ms or stored.status is Status.TOMBSTONE:
+            if stored.updated_ms > change.changed_ms or stored.status is MemoryStatus.TOMBSTONE:
                 left += 1
                 continue
             self._restore(change, here)
@@ -247,14 +265,14 @@ class Consolidation:
         found = [self.curation.memories.get(key) for key in run.made]
         made = [each for each in found if each is not None and each.status in _PRESENT]
         for each in made:
-            self.curation.move(each, Status.ARCHIVED, here)
+            self.curation.set_status(each, MemoryStatus.ARCHIVED, here)
         return (undone, left) if undone or left or made else None
 
-    def _restore(self, change: Undo, here: Place) -> None:
+    def _restore(self, change: Undo, here: MemoryLocation) -> None:
         self.curation.apply(
             change.key,
             here,
-            lambda memory: memories.changed(
+            lambda memory: memories.update_fields(
                 memory,
                 self.clock.now(),
                 status=change.status,
@@ -268,13 +286,13 @@ class _Writing:
     """What a model has written, and whether keeping it makes a memory that was not there."""
 
     draft: Draft
-    place: Place
+    place: MemoryLocation
     key: MemoryKey
     makes: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _MergeStep:
     """A merge that can be done: `old` are superseded by what is written, or else by the kept one,
     which is given the tags of all."""
 
@@ -284,15 +302,15 @@ class _Step:
     writing: _Writing | None = None
 
 
-def _run(steps: Sequence[_Step], at: Millis) -> Run:
-    return Run(
+def _run(steps: Sequence[_MergeStep], at: Millis) -> ConsolidationRun:
+    return ConsolidationRun(
         at_ms=at,
         changes=tuple(
             Undo(
                 key=old.key,
                 status=old.status,
                 superseded_by=old.superseded_by,
-                changed_ms=memories.changed(old, at).updated_ms,
+                changed_ms=memories.update_fields(old, at).updated_ms,
             )
             for step in steps
             for old in step.old
@@ -304,7 +322,7 @@ def _run(steps: Sequence[_Step], at: Millis) -> Run:
 
 
 @contextmanager
-def _told(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
+def _skip_failures(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
     """One that cannot be merged does not end the others."""
     try:
         yield
@@ -314,6 +332,6 @@ def _told(merge: Merge, skipped: dict[Domain, list[str]]) -> Iterator[None]:
         skipped[kept.domain].append(f"the merge of {names}: {exc}")
 
 
-def _checked(written: Written, cluster: Cluster) -> None:
+def _check_written(written: MergedMemory, cluster: Cluster) -> None:
     """A model's words are checked before anyone is asked about them."""
     Draft(namespace=cluster.kept.namespace, summary=written.summary, content=written.content)

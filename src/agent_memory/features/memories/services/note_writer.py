@@ -16,48 +16,48 @@ Check = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class NoteWriting:
+class NoteWriter:
     memories: Memories
     queue: NoteQueue
     repositories: Repositories
-    trouble: Callable[[Home, GitFailed], None]  # told of a repository that cannot be written
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    on_failure: Callable[[Home, GitFailed], None]  # told of a repository that cannot be written
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def flush(self, check: Check = lambda: None) -> None:
         """Write all that waits. What cannot be written goes on waiting."""
-        for home in self.queue.homes():
+        for home in self.queue.list_homes():
             check()
             try:
                 self.flush_home(home, check)
             except GitFailed as exc:
-                self.trouble(home, exc)
+                self.on_failure(home, exc)
 
     def flush_home(self, home: Home, check: Check = lambda: None) -> int:
         """Write what waits for one repository; how many changes. Raises GitFailed."""
         count = 0
-        with self.turn:
-            while waiting := self.queue.waiting(home, limit=BATCH):
+        with self.lock:
+            while waiting := self.queue.list_pending(home, limit=BATCH):
                 check()
                 found = {key: self.memories.get(key) for _, key in waiting}
                 for domain, kept in _by_domain(found.values()).items():
-                    self._keep(self.repositories.notebook(home, domain), kept)
-                self.queue.done([ticket for ticket, _ in waiting])
+                    self._write(self.repositories.open_notebook(home, domain), kept)
+                self.queue.mark_done([ticket for ticket, _ in waiting])
                 count += len(waiting)
         return count
 
-    def keep(self, home: Home, domain: Domain, memories: Sequence[Memory]) -> None:
+    def write(self, home: Home, domain: Domain, memories: Sequence[Memory]) -> None:
         """Write these now, after what waits. Raises GitFailed."""
         self.flush_home(home)
-        with self.turn:
-            self._keep(self.repositories.notebook(home, domain), memories)
+        with self.lock:
+            self._write(self.repositories.open_notebook(home, domain), memories)
 
-    def _keep(self, notebook: Notebook, memories: Sequence[Memory]) -> None:
+    def _write(self, notebook: Notebook, memories: Sequence[Memory]) -> None:
         try:
-            notebook.keep(memories)
+            notebook.write(memories)
         except GitFailed:
-            if not notebook.mend():
+            if not notebook.repair():
                 raise
-            notebook.keep(memories)
+            notebook.write(memories)
 
 
 def _by_domain(found: Iterable[Memory | None]) -> Mapping[Domain, list[Memory]]:

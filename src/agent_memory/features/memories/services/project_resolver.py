@@ -8,7 +8,12 @@ from pathlib import PurePath
 
 from agent_memory.features.memories.model import memories, projects
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import NOWHERE, Located, Place, Project
+from agent_memory.features.memories.model.projects import (
+    NOWHERE,
+    MemoryLocation,
+    Project,
+    RepositoryInfo,
+)
 from agent_memory.features.memories.ports import Projects, Repositories
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
@@ -28,7 +33,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class OrgRepository:
     """What of an organisation is configured. `repository` is a path, or the address of a remote."""
 
     org: str = ""
@@ -36,102 +41,106 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplaces:
+class ProjectResolver:
     repositories: Repositories
     projects: Projects
-    shared: Shared
+    shared: OrgRepository
     secrets: SecretsFilter
     registering: threading.Lock = field(default_factory=threading.Lock)
 
-    def place(self, domain: str, caller: Caller) -> Place:
+    def resolve(self, domain: str, caller: Caller) -> MemoryLocation:
         """Where memories of this domain go: `project`, `user`, `org`, or one by its name."""
         if domain == PROJECT:
-            return self.here(caller)
+            return self.resolve_folder(caller)
         if domain == USER:
-            return Place(domain=USER, home=self.repositories.private(USER_REPOSITORY))
+            return MemoryLocation(
+                domain=USER, home=self.repositories.get_private_home(USER_REPOSITORY)
+            )
         family, _, name = domain.partition(":")
         if family == ORG:
             return self._org(name)
         memories.check_domain(domain)
         if not caller.folder:
-            return self._checked_out(self._elsewhere(name))
-        here = self.here(caller)
+            return self._add_checkout(self._elsewhere(name))
+        here = self.resolve_folder(caller)
         return here if here.domain == domain else self._elsewhere(name)
 
-    def domain(self, name: str, caller: Caller) -> Domain:
+    def resolve_domain(self, name: str, caller: Caller) -> Domain:
         """The domain that someone wants to look into; its repository may be gone."""
         if name.startswith(f"{PROJECT}:"):
             return memories.check_domain(name)
-        return self.place(name, caller).domain
+        return self.resolve(name, caller).domain
 
-    def here(self, caller: Caller) -> Place:
+    def resolve_folder(self, caller: Caller) -> MemoryLocation:
         """The project of the caller's folder. Raises InvalidInput where there is none."""
         if not caller.folder:
-            raise InvalidInput(f"which project? Name it, as project:my-app; {self._known()}")
+            raise InvalidInput(
+                f"which project? Name it, as project:my-app; {self._describe_known()}"
+            )
         located = self.repositories.locate(caller.folder, caller.environ)
         if located is None:
             return self._folder(caller)
-        project = self._registered(located)
+        project = self._register(located)
         if not located.commit:  # nothing to put a note on: they wait until there is
-            waiting = self.repositories.private(_private_name(located.home))
-            return Place(domain=project.domain, home=waiting, branch=located.branch)
-        return Place(
+            waiting = self.repositories.get_private_home(_private_name(located.home))
+            return MemoryLocation(domain=project.domain, home=waiting, branch=located.branch)
+        return MemoryLocation(
             domain=project.domain,
             home=located.home,
             commit=located.commit,
             branch=located.branch,
         )
 
-    def named(self, caller: Caller) -> Place:
+    def resolve_or_guess(self, caller: Caller) -> MemoryLocation:
         """The project of a folder. Where it is gone, or its repository cannot be read, its name is
         known: no reason to lose what was said in it."""
         try:
-            return self.here(caller)
+            return self.resolve_folder(caller)
         except (GitFailed, InvalidInput, OSError, ValueError):
-            return self.presumed(caller.folder)
+            return self.guess(caller.folder)
 
-    def presumed(self, folder: str) -> Place:
+    def guess(self, folder: str) -> MemoryLocation:
         """By its name alone."""
-        name = memories.project_name(PurePath(folder).name)
-        return Place(domain=Domain(f"{PROJECT}:{name}"), home=NOWHERE)
+        name = memories.to_project_name(PurePath(folder).name)
+        return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=NOWHERE)
 
-    def all(self, caller: Caller) -> list[Place]:
+    def list_locations(self, caller: Caller) -> list[MemoryLocation]:
         """The project of the caller's folder, or all that are on this machine where there is none;
         what is the user's own; and what is the organisation's."""
         if caller.folder:
-            places = [self.here(caller)]
+            places = [self.resolve_folder(caller)]
         else:
-            named = (project.domain for project in self.projects.all())
-            places = [self.place(each, caller) for each in named if self.homes(each)]
-        places.append(self.place(USER, caller))
+            named = (project.domain for project in self.projects.list_all())
+            places = [self.resolve(each, caller) for each in named if self.list_homes(each)]
+        places.append(self.resolve(USER, caller))
         if self.shared.org:
-            places.append(self.place(ORG, caller))
+            places.append(self.resolve(ORG, caller))
         return places
 
-    def home_of(self, domain: Domain) -> Home | None:
+    def find_home(self, domain: Domain) -> Home | None:
         """A repository that keeps this domain's memories; None where there is none any more."""
         if domain == USER:
-            return self.repositories.private(USER_REPOSITORY)
+            return self.repositories.get_private_home(USER_REPOSITORY)
         family, _, name = domain.partition(":")
         if family == ORG:
             try:
                 return self._org(name).home
             except (ConfigError, InvalidInput, GitFailed):
                 return None
-        homes = self.homes(domain)
+        homes = self.list_homes(domain)
         return homes[0] if homes else None
 
-    def homes(self, domain: Domain) -> list[Home]:
+    def list_homes(self, domain: Domain) -> list[Home]:
         """All repositories on this machine that may hold this domain's memories."""
         family, _, name = domain.partition(":")
         if family != PROJECT:
-            home = self.home_of(domain)
+            home = self.find_home(domain)
             return [] if home is None else [home]
         project = self.projects.get(name)
         known = () if project is None else project.homes
         return [home for home in known if self.repositories.exists(home)]
 
-    def _org(self, name: str) -> Place:
+    def _org(self, name: str) -> MemoryLocation:
         shared = self.shared
         if not shared.org or not shared.repository:
             raise ConfigError(
@@ -142,12 +151,14 @@ class Workplaces:
             raise InvalidInput(f"the configured organisation is {shared.org!r}, not {name!r}")
         domain = memories.check_domain(f"{ORG}:{shared.org}")
         if self.remote_of_org():
-            return Place(domain=domain, home=self.repositories.private(f"org/{shared.org}.git"))
+            return MemoryLocation(
+                domain=domain, home=self.repositories.get_private_home(f"org/{shared.org}.git")
+            )
         named = {"GIT_DIR": shared.repository}  # whatever repository may be around it
         located = self.repositories.locate(shared.repository, named)
         if located is None:
             raise ConfigError(f"memories.org_repository: no git repository at {shared.repository}")
-        return Place(domain=domain, home=located.home, commit=located.commit)
+        return MemoryLocation(domain=domain, home=located.home, commit=located.commit)
 
     def remote_of_org(self) -> str:
         """The address of the organisation's remote; empty where its repository is on this
@@ -155,13 +166,13 @@ class Workplaces:
         given = self.shared.repository
         return "" if PurePath(given).is_absolute() else given
 
-    def _elsewhere(self, name: str) -> Place:
-        homes = self.homes(Domain(f"{PROJECT}:{name}"))
+    def _elsewhere(self, name: str) -> MemoryLocation:
+        homes = self.list_homes(Domain(f"{PROJECT}:{name}"))
         if not homes:
-            raise InvalidInput(f"no project {name!r} on this machine; {self._known()}")
-        return Place(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
+            raise InvalidInput(f"no project {name!r} on this machine; {self._describe_known()}")
+        return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
 
-    def _checked_out(self, place: Place) -> Place:
+    def _add_checkout(self, place: MemoryLocation) -> MemoryLocation:
         """With the commit that is checked out there; our own repositories have none."""
         if not place.home.endswith(_GIT):
             return place
@@ -170,38 +181,38 @@ class Workplaces:
             return place
         return replace(place, commit=located.commit, branch=located.branch)
 
-    def _known(self) -> str:
-        known = sorted(project.id for project in self.projects.all())
+    def _describe_known(self) -> str:
+        known = sorted(project.id for project in self.projects.list_all())
         return f"known are: {', '.join(known[:20])}" if known else "none is known yet"
 
-    def _folder(self, caller: Caller) -> Place:
+    def _folder(self, caller: Caller) -> MemoryLocation:
         """A folder without git: its memories are kept in a repository of ours."""
         folder = PurePath(caller.folder)
         above = PurePath(caller.environ.get("HOME") or "/")
         for each in (folder, *folder.parents):
             if each == above or each in above.parents:
                 break  # what is there is not one project
-            home = self.repositories.private(_private_name(str(each)))
-            known = self.projects.of_home(home)
+            home = self.repositories.get_private_home(_private_name(str(each)))
+            known = self.projects.find_by_home(home)
             if known is not None:
-                return Place(domain=known.domain, home=home)
-        located = Located(
-            home=self.repositories.private(_private_name(str(folder))),
+                return MemoryLocation(domain=known.domain, home=home)
+        located = RepositoryInfo(
+            home=self.repositories.get_private_home(_private_name(str(folder))),
             name=folder.name,
             origin="",
             commit="",
             branch="",
         )
-        return Place(domain=self._registered(located).domain, home=located.home)
+        return MemoryLocation(domain=self._register(located).domain, home=located.home)
 
-    def _registered(self, located: Located) -> Project:
+    def _register(self, located: RepositoryInfo) -> Project:
         with self.registering:
-            known = self.projects.of_home(located.home)
+            known = self.projects.find_by_home(located.home)
             if known is None:
-                known = self._joined(located)
+                known = self._match_project(located)
             if located.origin and self._of_origin(located.origin) is None:
                 known = replace(known, origin=located.origin)
-            waiting = self.repositories.private(_private_name(located.home))
+            waiting = self.repositories.get_private_home(_private_name(located.home))
             homes = dict.fromkeys((*known.homes, located.home))
             if not located.commit and located.home != waiting:
                 homes[waiting] = None
@@ -220,33 +231,35 @@ class Workplaces:
                     " the password out of the address"
                 )
 
-    def _joined(self, located: Located) -> Project:
+    def _match_project(self, located: RepositoryInfo) -> Project:
         """The project that a repository we have not met belongs to, or a new one."""
         if located.origin and (known := self._of_origin(located.origin)) is not None:
             return known
         if located.home.endswith(
             "/.git"
         ):  # a folder whose memories we kept has become a repository
-            before = self.repositories.private(_private_name(located.home.removesuffix(_GIT)))
-            if (known := self.projects.of_home(before)) is not None:
+            before = self.repositories.get_private_home(
+                _private_name(located.home.removesuffix(_GIT))
+            )
+            if (known := self.projects.find_by_home(before)) is not None:
                 return known
-        name = projects.name_of(located)
+        name = projects.derive_name(located)
         known = self.projects.get(name)
         if known is not None and self._has_moved(known, located):
             return known
-        taken = {project.id for project in self.projects.all()}
+        taken = {project.id for project in self.projects.list_all()}
         identity = located.origin or located.home
         project_id = projects.unique_id(name, identity, taken)
         return Project(id=project_id, origin=located.origin, homes=())
 
-    def _has_moved(self, known: Project, located: Located) -> bool:
+    def _has_moved(self, known: Project, located: RepositoryInfo) -> bool:
         """Whether it may be the same repository in another place. Our own ones do not move."""
         theirs = [home for home in known.homes if home.endswith(_GIT)]
         gone = not any(self.repositories.exists(home) for home in theirs)
         return bool(theirs) and gone and not (located.origin or known.origin)
 
     def _of_origin(self, origin: str) -> Project | None:
-        return next((each for each in self.projects.all() if each.origin == origin), None)
+        return next((each for each in self.projects.list_all() if each.origin == origin), None)
 
 
 def _private_name(identity: str) -> str:

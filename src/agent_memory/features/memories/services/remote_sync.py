@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from agent_memory.features.memories.model.memories import family
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
-from agent_memory.features.memories.services.sync import Done, Sync, Synced, Wanted
+from agent_memory.features.memories.model.memories import get_family
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.memories.services.sync import Done, Sync, SyncOptions, SyncResult
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     ConfigError,
@@ -19,24 +19,24 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DomainSyncOutcome:
     """What became of one domain: synced, or failed. `alone` tells why no remote was asked."""
 
-    place: Place
-    synced: Synced | None = None
+    place: MemoryLocation
+    synced: SyncResult | None = None
     failure: AgentMemoryError | None = None
     alone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class RemoteSync:
     sync: Sync
-    workplaces: Workplaces
+    workplaces: ProjectResolver
     user_remote: str
 
-    def share(
-        self, domain: str, wanted: Wanted, caller: Caller, remote: str, done: Done
-    ) -> list[Outcome]:
+    def sync_domains(
+        self, domain: str, wanted: SyncOptions, caller: Caller, remote: str, done: Done
+    ) -> list[DomainSyncOutcome]:
         """Sync one domain, or `all` of the caller. `remote` is that of projects; the others have
         their own. What fails in one domain keeps no other from being synced; that a single one
         has no remote is an error."""
@@ -48,23 +48,23 @@ class Sharing:
                 reason = _no_remote(place)
                 if domain != ALL:
                     raise reason
-                alone = str(reason) if family(place.domain) == PROJECT else ""
-                own = Wanted(force=wanted.force)
+                alone = str(reason) if get_family(place.domain) == PROJECT else ""
+                own = SyncOptions(force=wanted.force)
             try:
                 synced = self.sync.sync(place, own, done)
-                outcomes.append(Outcome(place=place, synced=synced, alone=alone))
+                outcomes.append(DomainSyncOutcome(place=place, synced=synced, alone=alone))
             except (GitFailed, RemoteUnavailable) as exc:
-                outcomes.append(Outcome(place=place, failure=exc, alone=alone))
+                outcomes.append(DomainSyncOutcome(place=place, failure=exc, alone=alone))
         return outcomes
 
-    def _places(self, domain: str, caller: Caller) -> list[Place]:
+    def _places(self, domain: str, caller: Caller) -> list[MemoryLocation]:
         if domain == ALL:
-            return self.workplaces.all(caller)
-        return [self.workplaces.place(domain, caller)]
+            return self.workplaces.list_locations(caller)
+        return [self.workplaces.resolve(domain, caller)]
 
-    def _remote(self, place: Place, remote: str) -> str:
+    def _remote(self, place: MemoryLocation, remote: str) -> str:
         """The remote of a place; empty where it has none."""
-        kind = family(place.domain)
+        kind = get_family(place.domain)
         if kind == USER:
             return self.user_remote
         if kind == ORG:
@@ -72,7 +72,7 @@ class Sharing:
         return remote if place.commit else ""
 
 
-def _no_remote(place: Place) -> ConfigError | InvalidInput:
+def _no_remote(place: MemoryLocation) -> ConfigError | InvalidInput:
     if place.domain == USER:
         return ConfigError("your own memories have no remote: set memories.user_remote")
     return InvalidInput(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.memories.model.memories import Draft, Home, Memory, Status
-from agent_memory.features.memories.model.projects import Place
+from agent_memory.features.memories.model.memories import Draft, Home, Memory, MemoryStatus
+from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.ports import Memories, MemoryChange, Repositories
 from agent_memory.features.memories.services.capture import Capture
 from agent_memory.kernel.errors import ConfigError, ContentBlocked, InvalidInput
@@ -16,7 +16,7 @@ Done = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class TransferResult:
     """What became of each draft: new, there already, or refused and why."""
 
     created: tuple[Memory, ...] = ()
@@ -30,24 +30,24 @@ class Transfer:
     repositories: Repositories
     capture: Capture
 
-    def bring(
+    def import_drafts(
         self,
         drafts: Sequence[Draft],
-        place_of: Callable[[Draft], Place],
+        place_of: Callable[[Draft], MemoryLocation],
         *,
         dry_run: bool,
         done: Done,
         places: Sequence[str] = (),
-    ) -> Brought:
+    ) -> TransferResult:
         """Capture what is not there yet. What was brought in stays, wherever it is stopped. Each
         draft is told of by its place, or else by its number."""
         named = places or [f"record {number}" for number in range(1, len(drafts) + 1)]
-        brought = Brought()
+        brought = TransferResult()
         for start in range(0, len(drafts), _CHUNK):
             done(start)
             end = start + _CHUNK
             some = self._some(drafts[start:end], named[start:end], place_of, dry_run)
-            brought = Brought(
+            brought = TransferResult(
                 created=brought.created + some.created,
                 known=brought.known + some.known,
                 refused=brought.refused + some.refused,
@@ -55,17 +55,17 @@ class Transfer:
         done(len(drafts))
         return brought
 
-    def earlier(self, place: Place) -> list[Draft]:
+    def read_legacy(self, place: MemoryLocation) -> list[Draft]:
         """Memories in this place's notes that were written in layouts of earlier tools."""
-        return self.repositories.notebook(place.home, place.domain).earlier()
+        return self.repositories.open_notebook(place.home, place.domain).read_legacy()
 
     def _some(
         self,
         drafts: Sequence[Draft],
         named: Sequence[str],
-        place_of: Callable[[Draft], Place],
+        place_of: Callable[[Draft], MemoryLocation],
         dry_run: bool,
-    ) -> Brought:
+    ) -> TransferResult:
         """So many that they share a write to disk, and so few that one can be stopped."""
         new: dict[MemoryKey, Memory] = {}
         homes: dict[MemoryKey, Home] = {}
@@ -74,12 +74,12 @@ class Transfer:
         for name, draft in zip(named, drafts, strict=True):
             try:
                 place = place_of(draft)
-                memory = self.capture.memory(self.capture.clean(draft), place)
+                memory = self.capture.build_memory(self.capture.clean(draft), place)
             except (InvalidInput, ContentBlocked, ConfigError) as exc:
                 refused.append(f"{name}: {exc}")
                 continue
             stored = self.memories.get(memory.key)
-            if stored is not None and stored.status is Status.TOMBSTONE:
+            if stored is not None and stored.status is MemoryStatus.TOMBSTONE:
                 refused.append(f"{name}: {stored.id} was forgotten, and stays so")
             elif stored is not None or memory.key in new:
                 known += 1
@@ -92,5 +92,5 @@ class Transfer:
                 if not written:  # someone else has captured it meanwhile
                     del new[change.after.key]
                     known += 1
-            self.capture.captured()
-        return Brought(created=tuple(new.values()), known=known, refused=tuple(refused))
+            self.capture.on_capture()
+        return TransferResult(created=tuple(new.values()), known=known, refused=tuple(refused))

@@ -21,7 +21,7 @@ from cronsim import CronSim, CronSimError
 from agent_memory.features.operations.ports import JobStore
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobState, JobStatus, Result
+from agent_memory.kernel.jobs import JobOutcome, JobState, JobStatus
 from agent_memory.platform import priority
 from agent_memory.platform.ports import Clock
 
@@ -42,7 +42,7 @@ Work = Callable[[Callable[[], None]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ScheduledJob:
     name: str
     cron: str
     work: Work
@@ -50,10 +50,10 @@ class Job:
 
 
 @dataclass(slots=True)
-class _Running:
+class _JobEntry:
     """One job's life in this process."""
 
-    job: Job
+    job: ScheduledJob
     state: JobState
     due: Millis
     woken: bool = False
@@ -61,7 +61,7 @@ class _Running:
     thread: threading.Thread | None = field(default=None)
 
 
-def check(expression: str) -> None:
+def check_schedule(expression: str) -> None:
     """Raise InvalidInput unless it is cron with seconds, and has a next time."""
     try:
         next(CronSim(expression, datetime.now(UTC)))
@@ -69,7 +69,7 @@ def check(expression: str) -> None:
         raise InvalidInput(f"{expression!r} is no schedule: use cron as `0 0 3 * * *`") from exc
 
 
-def passed(expression: str, start: Millis, end: Millis, *, most: int = 10) -> int:
+def count_due(expression: str, start: Millis, end: Millis, *, most: int = 10) -> int:
     """How many of its times lie after the start and not after the end, up to `most`."""
     count = 0
     for moment in CronSim(expression, datetime.fromtimestamp(start / 1000, UTC)):
@@ -82,7 +82,7 @@ def passed(expression: str, start: Millis, end: Millis, *, most: int = 10) -> in
 class CronScheduler:
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[ScheduledJob],
         store: JobStore,
         clock: Clock,
         *,
@@ -97,11 +97,11 @@ class CronScheduler:
         self._changed = threading.Condition()
         self._saving = threading.Lock()
         self._ending = False
-        self._jobs: dict[str, _Running] = {}
+        self._jobs: dict[str, _JobEntry] = {}
         for job in jobs:
             state = store.load(job.name)
-            self._jobs[job.name] = _Running(job=job, state=state, due=self._first(job, state))
-        self._thread = threading.Thread(target=self._keep_time, name="scheduler", daemon=True)
+            self._jobs[job.name] = _JobEntry(job=job, state=state, due=self._first(job, state))
+        self._thread = threading.Thread(target=self._run_loop, name="scheduler", daemon=True)
 
     def start(self) -> None:
         if self._enabled:
@@ -124,14 +124,14 @@ class CronScheduler:
                 for each in self._jobs.values()
             ]
 
-    def put(self, job: Job, /) -> None:
+    def put(self, job: ScheduledJob, /) -> None:
         """Add a job, or change one that is there. Raises InvalidInput for a bad expression."""
-        check(job.cron)
+        check_schedule(job.cron)
         state = self._store.load(job.name)
         with self._changed:
             found = self._jobs.get(job.name)
             if found is None:
-                found = self._jobs[job.name] = _Running(job=job, state=state, due=Millis(0))
+                found = self._jobs[job.name] = _JobEntry(job=job, state=state, due=Millis(0))
             found.job = job
             found.due = self._first(job, found.state)
             self._changed.notify_all()
@@ -158,7 +158,7 @@ class CronScheduler:
     def run(self, name: str, /) -> JobStatus:
         """Run a job now, paused or not, and wait for it."""
         with self._changed:
-            found = self._found(name)
+            found = self._get_job(name)
             self._changed.wait_for(lambda: found.thread is None)
             thread = self._begin(found)
         thread.join()
@@ -172,7 +172,7 @@ class CronScheduler:
         for thread in (*threads, *([self._thread] if self._thread.is_alive() else [])):
             thread.join(STOP_SECONDS)
 
-    def _keep_time(self) -> None:
+    def _run_loop(self) -> None:
         with self._changed:
             while not self._ending:
                 now = self._clock.now()
@@ -180,7 +180,7 @@ class CronScheduler:
                     self._reschedule(now)
                 self._seen = now
                 for each in self._jobs.values():
-                    self._consider(each, now)
+                    self._start_if_due(each, now)
                 self._changed.wait(self._pause_seconds(now))
 
     def _reschedule(self, now: Millis) -> None:
@@ -191,7 +191,7 @@ class CronScheduler:
             if each.due > self._next(each.job, upcoming):
                 each.due = upcoming
 
-    def _consider(self, found: _Running, now: Millis) -> None:
+    def _start_if_due(self, found: _JobEntry, now: Millis) -> None:
         """Start a job that is due or woken."""
         by_cron = found.due <= now
         if by_cron:
@@ -201,12 +201,12 @@ class CronScheduler:
             return
         if found.thread is not None:
             if by_cron:
-                found.state = replace(found.state, last_result=Result.SKIPPED)
+                found.state = replace(found.state, last_result=JobOutcome.SKIPPED)
             return
         if by_cron or (found.woken and time.monotonic() >= found.not_before):
             self._begin(found)
 
-    def _begin(self, found: _Running) -> threading.Thread:
+    def _begin(self, found: _JobEntry) -> threading.Thread:
         found.woken = False
         found.not_before = time.monotonic() + COALESCE_SECONDS
         thread = threading.Thread(
@@ -216,7 +216,7 @@ class CronScheduler:
         thread.start()
         return thread
 
-    def _work(self, found: _Running) -> None:
+    def _work(self, found: _JobEntry) -> None:
         priority.lower()
         began, started = self._clock.now(), time.monotonic()
         deadline = started + found.job.timeout_seconds
@@ -231,7 +231,7 @@ class CronScheduler:
         except Exception as exc:
             if self._ending:  # no failure: the next start takes up what is left
                 log.info("job.stopped", job=found.job.name, error=str(exc))
-                self._ended(found)
+                self._finish(found)
                 return
             error = f"{type(exc).__name__}: {exc}"
             known = isinstance(exc, AgentMemoryError)  # it says itself what is wrong
@@ -243,7 +243,7 @@ class CronScheduler:
                 found.state,
                 last_run_ms=began,
                 last_duration_ms=int(seconds * 1000),
-                last_result=Result.SUCCESS if error is None else Result.FAILED,
+                last_result=JobOutcome.SUCCESS if error is None else JobOutcome.FAILED,
                 last_error=error,
                 run_count=found.state.run_count + (error is None),
                 error_count=found.state.error_count + (error is not None),
@@ -252,14 +252,14 @@ class CronScheduler:
             self._save(found)
         except AgentMemoryError as exc:
             log.warning("job.not_saved", job=found.job.name, error=str(exc))
-        self._ended(found)
+        self._finish(found)
 
-    def _ended(self, found: _Running) -> None:
+    def _finish(self, found: _JobEntry) -> None:
         with self._changed:
             found.thread = None
             self._changed.notify_all()
 
-    def _save(self, found: _Running) -> None:
+    def _save(self, found: _JobEntry) -> None:
         """One at a time and what holds by then, so that an older state never replaces a newer."""
         with self._saving:
             with self._changed:
@@ -268,19 +268,19 @@ class CronScheduler:
 
     def _set_paused(self, name: str, paused: bool) -> None:
         with self._changed:
-            found = self._found(name)
+            found = self._get_job(name)
             found.state = replace(found.state, paused=paused)
             found.woken = found.woken or not paused  # what came in meanwhile waits for it
             self._changed.notify_all()
         self._save(found)
 
-    def _found(self, name: str) -> _Running:
+    def _get_job(self, name: str) -> _JobEntry:
         try:
             return self._jobs[name]
         except KeyError:
             raise NotFound(f"Job not found: {name}") from None
 
-    def _first(self, job: Job, state: JobState) -> Millis:
+    def _first(self, job: ScheduledJob, state: JobState) -> Millis:
         """At once where a run was missed while we were down. A last run that is still to come was
         dated by a clock that has been set back since."""
         now = self._clock.now()
@@ -288,7 +288,7 @@ class CronScheduler:
             return self._next(job, now)
         return max(now, self._next(job, state.last_run_ms))
 
-    def _next(self, job: Job, after: Millis) -> Millis:
+    def _next(self, job: ScheduledJob, after: Millis) -> Millis:
         moment = next(CronSim(job.cron, datetime.fromtimestamp(after / 1000, UTC)))
         # Jobs of the same minute start a little apart, and always by the same little.
         jitter = crc32(job.name.encode()) % MAX_JITTER_MS

@@ -4,13 +4,13 @@ import msgspec
 
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Millis
-from agent_memory.kernel.jobs import JobState, Result
+from agent_memory.kernel.jobs import JobOutcome, JobState
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Batch, Put
 
 
-class _State(msgspec.Struct, array_like=True, frozen=True):
+class _JobRecord(msgspec.Struct, array_like=True, frozen=True):
     last_run_ms: int
     last_duration_ms: int
     last_result: int
@@ -20,7 +20,7 @@ class _State(msgspec.Struct, array_like=True, frozen=True):
     paused: bool
 
 
-_RESULTS = frozenset(Result)
+_RESULTS = frozenset(JobOutcome)
 
 
 class StoredJobs:
@@ -28,16 +28,16 @@ class StoredJobs:
         self._store = store
 
     def load(self, name: str, /) -> JobState:
-        value = self._store.get(families.CHECKPOINTS, _place(name))
+        value = self._store.get(families.CHECKPOINTS, _job_key(name))
         if value is None:
             return JobState()
-        record = codec.unpack(value, _State)
+        record = codec.unpack(value, _JobRecord)
         if record.last_result not in _RESULTS:
             raise StorageFailed(f"the stored state of the job {name!r} is damaged")
         return JobState(
             last_run_ms=Millis(record.last_run_ms),
             last_duration_ms=record.last_duration_ms,
-            last_result=Result(record.last_result),
+            last_result=JobOutcome(record.last_result),
             last_error=record.last_error,
             run_count=record.run_count,
             error_count=record.error_count,
@@ -45,7 +45,7 @@ class StoredJobs:
         )
 
     def save(self, name: str, state: JobState, /) -> None:
-        record = _State(
+        record = _JobRecord(
             state.last_run_ms,
             state.last_duration_ms,
             state.last_result,
@@ -54,9 +54,9 @@ class StoredJobs:
             state.error_count,
             state.paused,
         )
-        batch = Batch((Put(families.CHECKPOINTS, _place(name), codec.pack(record)),))
+        batch = Batch((Put(families.CHECKPOINTS, _job_key(name), codec.pack(record)),))
         self._store.submit([batch]).result()
 
 
-def _place(name: str) -> bytes:
+def _job_key(name: str) -> bytes:
     return b"checkpoint:job:" + name.encode()

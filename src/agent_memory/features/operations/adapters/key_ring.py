@@ -51,17 +51,17 @@ class StoredKeyRing:
                 raise InvalidInput(
                     f"there are {_MOST:,} keys, which is the most: revoke some first"
                 )
-            place = _place(key.name)
+            place = _name_key(key.name)
             batch = Batch(
                 (Put(families.ACCESS_KEYS, place, encode_access_key(key)),),
                 (Absent(families.ACCESS_KEYS, place),),
             )
-            if not self._committed(batch):
+            if not self._commit(batch):
                 return False
             self._known = (*known, key)
             return True
 
-    def all(self) -> tuple[AccessKey, ...]:
+    def list_keys(self) -> tuple[AccessKey, ...]:
         if self._known is None:
             with self._changing:
                 return self._read()
@@ -70,7 +70,7 @@ class StoredKeyRing:
     def remove(self, name: str, /) -> bool:
         with self._changing:
             known = self._read()
-            place = _place(name)
+            place = _name_key(name)
             stored = self._store.get(families.ACCESS_KEYS, place)
             if stored is None:
                 return False
@@ -78,7 +78,7 @@ class StoredKeyRing:
                 (Delete(families.ACCESS_KEYS, place),),
                 (Equals(families.ACCESS_KEYS, place, stored),),
             )
-            if not self._committed(batch):
+            if not self._commit(batch):
                 return False
             self._known = tuple(key for key in known if key.name != name)
             return True
@@ -93,11 +93,11 @@ class StoredKeyRing:
             )
         return self._known
 
-    def _committed(self, batch: Batch) -> bool:
+    def _commit(self, batch: Batch) -> bool:
         (outcome,) = self._store.submit([batch]).result()
         return isinstance(outcome, Committed)
 
 
-def _place(name: str) -> bytes:
+def _name_key(name: str) -> bytes:
     # Any name may be asked for, also one that cannot be: it is then simply not there.
     return _PREFIX + name.encode(errors="surrogatepass")

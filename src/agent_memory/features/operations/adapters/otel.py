@@ -12,11 +12,11 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from agent_memory.kernel.tracing import Span, Trace
+from agent_memory.kernel.tracing import Span, TraceContext
 
 EXPORT_SECONDS = 2
 _GOOD = frozenset({"ok", "refused"})
-_BROKEN = 500  # the first status of HTTP that is our own fault
+_SERVER_ERROR = 500  # the first status of HTTP that is our own fault
 
 
 class OtelSpans:
@@ -40,7 +40,9 @@ class OtelSpans:
                 "agent_memory.outcome": span.outcome,
             },
         )
-        if not (span.outcome in _GOOD or (span.outcome.isdigit() and int(span.outcome) < _BROKEN)):
+        if not (
+            span.outcome in _GOOD or (span.outcome.isdigit() and int(span.outcome) < _SERVER_ERROR)
+        ):
             made.set_status(StatusCode.ERROR, span.outcome)
         made.end(end_time=span.ended_ns)
 
@@ -48,7 +50,7 @@ class OtelSpans:
         self._provider.shutdown()
 
 
-def _parent(trace: Trace) -> NonRecordingSpan:
+def _parent(trace: TraceContext) -> NonRecordingSpan:
     return NonRecordingSpan(
         SpanContext(
             trace_id=int(trace.trace_id, 16),

@@ -81,11 +81,11 @@ def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
 
 def finish(path: Path) -> None:
     """Finish a repair that was cut off while the new store took the place of the old one."""
-    fresh, old = _beside(path, _SALVAGED), _beside(path, _REPLACED)
+    fresh, old = _sibling_path(path, _SALVAGED), _sibling_path(path, _REPLACED)
     if fresh.exists() and not path.exists():
         fresh.rename(path)
         durable.sync_folder(path.parent)
-    for left in (fresh, old, _beside(path, _REBUILT)):
+    for left in (fresh, old, _sibling_path(path, _REBUILT)):
         shutil.rmtree(left, ignore_errors=True)
 
 
@@ -106,8 +106,8 @@ def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
     if not kept or work == path:  # damaged records are taken out of the logs here
         RocksEngine(path, lambda each: damage.mend_logs(each, now)).close()
     if kept:
-        fresh = _copy_readable(work, _beside(path, _SALVAGED), done)
-        lost = _bring_into_line(fresh, contents_too=not gaps or _is_in_contents(gaps))
+        fresh = _copy_readable(work, _sibling_path(path, _SALVAGED), done)
+        lost = _reconcile(fresh, contents_too=not gaps or _is_in_contents(gaps))
         _swap(path, fresh)
         damage.write_report(Path(kept), _report(kept, gaps, lost, now))
     mended = tuple(each for each in damage.reports(path) if each not in before)
@@ -121,13 +121,13 @@ def _put_aside(path: Path, what: str, now: Millis) -> str:
 def _swap(path: Path, fresh: Path) -> None:
     """Put a complete store in the place of another; `finish` goes on where this is cut off."""
     durable.sync_tree(fresh)
-    path.rename(_beside(path, _REPLACED))
+    path.rename(_sibling_path(path, _REPLACED))
     fresh.rename(path)
     durable.sync_folder(path.parent)
     finish(path)
 
 
-def _beside(path: Path, name: str) -> Path:
+def _sibling_path(path: Path, name: str) -> Path:
     return path.with_name(f"{path.name}.{name}")
 
 
@@ -149,12 +149,12 @@ def _describe_family(family: str, gaps: list[Gap]) -> Damage:
 
 def _rebuild(path: Path) -> Path:
     """A copy of a store that cannot be opened, rebuilt from its sound tables and its logs."""
-    copy = _beside(path, _REBUILT)
+    copy = _sibling_path(path, _REBUILT)
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(mode=0o700)
     for each in _files(path):
         damage.copy(each, copy / each.name)
-    written = list(_logged(copy))
+    written = list(_read_logs(copy))
     rocks.rebuild_manifest(copy)
     engine = RocksEngine(copy)
     try:
@@ -167,7 +167,7 @@ def _rebuild(path: Path) -> Path:
     return copy
 
 
-def _logged(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
+def _read_logs(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
     """What the logs of a closed store write, batch by batch."""
     names = rocks.family_numbers(path)
     for log in sorted(path.glob("*.log")):
@@ -220,17 +220,17 @@ def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
     return fresh
 
 
-def _bring_into_line(path: Path, *, contents_too: bool) -> list[Millis]:
+def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
     """Let what is made from events follow from those that are left. The times of the lost."""
-    with _opened(path) as store:
+    with _open_store(path) as store:
         _restore_counters(store)
         lost = _drop_lost_events(store)
-        _restore_names(store)
+        _restore_event_ids(store)
         if contents_too:
             cleared = tuple(DeleteRange(family, b"", _LAST) for family in _CONTENTS)
             store.submit([Batch(cleared)]).result()
             for page in _pages(store, families.EVENTS):
-                store.submit([_announce(key) for key, _ in page]).result()
+                store.submit([_build_outbox_entry(key) for key, _ in page]).result()
     return lost
 
 
@@ -239,7 +239,7 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
     freed, so that an import may bring it back. A forgotten one has no entry there."""
     lost: list[Millis] = []
     for page in _pages(store, families.SESSION_EVENTS):
-        entries = [(key, keys.position(key)) for key, _ in page]
+        entries = [(key, keys.parse_position(key)) for key, _ in page]
         events = [keys.event(at.at_ms, at.event_id) for _, at in entries]
         rows = store.get_many(families.EVENTS, events)
         for (entry, at), event, row in zip(entries, events, rows, strict=True):
@@ -249,16 +249,16 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
                     Delete(families.SESSION_EVENTS, entry),
                     Delete(families.EVENT_IDS, keys.event_id(at.event_id)),
                 )
-                store.submit([Batch((*gone, *_announce(event).operations))]).result()
+                store.submit([Batch((*gone, *_build_outbox_entry(event).operations))]).result()
     return lost
 
 
-def _restore_names(store: CommittedStore) -> None:
+def _restore_event_ids(store: CommittedStore) -> None:
     """Every event is known by its id, and in its session."""
     for page in _pages(store, families.EVENTS):
         batch: list[Operation] = []
         for key, value in page:
-            at = keys.position(key)
+            at = keys.parse_position(key)
             event = event_codec.decode_event(at, value)
             entry = keys.session_event(event.session_id, at.at_ms, at.event_id)
             name = keys.event_id(at.event_id)
@@ -276,13 +276,13 @@ def _restore_counters(store: CommittedStore) -> None:
                 if key[-_DIGITS:].isdigit():
                     last[key[:-_DIGITS]] = int(key[-_DIGITS:])
         for prefix in {*last, *((keys.OUTBOX_PREFIX,) if family == families.OUTBOX else ())}:
-            known = store.sequence(family, prefix)
+            known = store.get_sequence(family, prefix)
             number = max(last.get(prefix, 0), known or _AHEAD)
             if number != known:
                 store.submit([Batch((committer.counter(family, prefix, number),))]).result()
 
 
-def _announce(event_key: bytes) -> Batch:
+def _build_outbox_entry(event_key: bytes) -> Batch:
     """An entry in the outbox: whatever is made from this event is to be looked at again."""
     return Batch((Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key)),))
 
@@ -318,13 +318,13 @@ def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[CommittedStore]:
-    store = CommittedStore(RocksEngine(path), _refuse)
+def _open_store(path: Path) -> Iterator[CommittedStore]:
+    store = CommittedStore(RocksEngine(path), _ignore_health)
     try:
         yield store
     finally:
         store.close()
 
 
-def _refuse(health: StoreHealth) -> None:
+def _ignore_health(health: StoreHealth) -> None:
     """The write that failed says so itself."""

@@ -56,9 +56,9 @@ class SockDiag:
     def close(self) -> None:
         self._socket.close()
 
-    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
+    def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
         family = socket.AF_INET if peer.host.version == 4 else socket.AF_INET6
-        wanted = _CONNECTION.pack(peer.port, own.port, _words(peer), _words(own))
+        wanted = _CONNECTION.pack(peer.port, own.port, _pack_padded(peer), _pack_padded(own))
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         body = _REQUEST.pack(family, _TCP, 0, 1 << _ESTABLISHED) + wanted + _ANY_INTERFACE
         head = _HEADER.pack(
@@ -75,8 +75,8 @@ class SockDiag:
         family, state = _ANSWER.unpack_from(answer, _HEADER.size)
         found = _CONNECTION.unpack_from(answer, _HEADER.size + _ANSWER.size)
         if state != _ESTABLISHED or found not in (
-            (peer.port, own.port, _words(peer), _words(own)),
-            (peer.port, own.port, _mapped(peer), _mapped(own)),
+            (peer.port, own.port, _pack_padded(peer), _pack_padded(own)),
+            (peer.port, own.port, _pack_mapped(peer), _pack_mapped(own)),
         ):
             return None
         owner = SocketOwner(*_OWNER.unpack_from(answer, _OWNER_AT))
@@ -103,10 +103,10 @@ class ProcNet:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def owner_of(self, peer: Address, own: Address, /) -> SocketOwner | None:
-        tables = {"tcp6": _mapped}
+    def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
+        tables = {"tcp6": _pack_mapped}
         if peer.host.version == 4:
-            tables = {"tcp": _packed, **tables}
+            tables = {"tcp": _pack, **tables}
         for name, packed in tables.items():
             wanted = [
                 f"{_hexadecimal(packed(each))}:{each.port:04X}".encode() for each in (peer, own)
@@ -152,20 +152,20 @@ def _finds_own(owners: SocketOwners, uid: int) -> bool:
             listener.listen(1)
             client.connect(listener.getsockname())
             peer, own = (Address.parse(*each.getsockname()[:2]) for each in (client, listener))
-            found = owners.owner_of(peer, own)
+            found = owners.find_owner(peer, own)
             return found is not None and found.uid == uid
     return False
 
 
-def _packed(address: Address) -> bytes:
+def _pack(address: Address) -> bytes:
     return address.host.packed
 
 
-def _words(address: Address) -> bytes:
+def _pack_padded(address: Address) -> bytes:
     return address.host.packed.ljust(16, b"\0")
 
 
-def _mapped(address: Address) -> bytes:
+def _pack_mapped(address: Address) -> bytes:
     """As a socket of IPv6 has an address of IPv4."""
     host: IPv4Address | IPv6Address = address.host
     return host.packed if host.version == 6 else b"\0" * 10 + b"\xff\xff" + host.packed

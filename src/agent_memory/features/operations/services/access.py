@@ -19,7 +19,7 @@ class Access:
     def create(self, name: str) -> str:
         """A new key. Its secret is told this once and not kept."""
         secret = self.new_secret()
-        key = AccessKey(name=name, digest=access.digest(secret), created_ms=self.clock.now())
+        key = AccessKey(name=name, digest=access.hash_secret(secret), created_ms=self.clock.now())
         if not self.keys.add(key):
             raise InvalidInput(
                 f"there is a key {name!r} already: revoke it first, or choose a name"
@@ -27,7 +27,7 @@ class Access:
         return secret
 
     def list(self) -> list[AccessKey]:
-        return sorted(self.keys.all(), key=lambda key: (key.created_ms, key.name))
+        return sorted(self.keys.list_keys(), key=lambda key: (key.created_ms, key.name))
 
     def revoke(self, name: str) -> None:
         if not self.keys.remove(name):
@@ -35,8 +35,8 @@ class Access:
 
     def knows(self, name: str) -> bool:
         """Whether there is such a key, still."""
-        return any(key.name == name for key in self.keys.all())
+        return any(key.name == name for key in self.keys.list_keys())
 
     def check(self, secret: str) -> AccessKey | None:
         """The key that this secret belongs to, if any."""
-        return access.matching(secret, self.keys.all())
+        return access.find_key(secret, self.keys.list_keys())

@@ -4,14 +4,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_memory.features.forgetting.model.forgetting import Report
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
 from agent_memory.features.forgetting.services.forgetting import Forgetting
 from agent_memory.features.knowledge.services.learning import Learning
 from agent_memory.features.log.ports import Outbox
-from agent_memory.features.memories.services.note_writer import NoteWriting
+from agent_memory.features.memories.services.note_writer import NoteWriter
 from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.streaming.services.change_feed import KEPT, Changes
+from agent_memory.features.streaming.services.change_feed import OUTBOX_RETENTION, ChangeFeed
 from agent_memory.features.toc.ports import TocWriter
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
@@ -42,7 +42,7 @@ Check = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobTasks:
     """The work of each job. Cutting and rolling up take turns: both write the same nodes."""
 
     segmenting: Segmenting
@@ -51,27 +51,29 @@ class Work:
     writer: TocWriter
     indexes: Indexes
     learning: Learning
-    not_learned: Callable[[AgentMemoryError], None]  # told why
-    notes: NoteWriting
+    on_learning_failure: Callable[[AgentMemoryError], None]  # told why
+    notes: NoteWriter
     forgetting: Forgetting
-    forgotten: Callable[[Report], None]  # told of what a stop or a crash had left undone
-    turn: threading.Lock
-    changes: Changes
+    on_forgetting_finished: Callable[
+        [ForgettingReport], None
+    ]  # told of what a stop or a crash had left undone
+    toc_lock: threading.Lock
+    changes: ChangeFeed
 
-    def segments(self, check: Check) -> None:
+    def cut_segments(self, check: Check) -> None:
         while True:
             check()
-            with self.turn:
+            with self.toc_lock:
                 if not self.segmenting.step():
                     break
-        with self.turn:
+        with self.toc_lock:
             self.segmenting.seal()
         check()
-        with self.turn:
+        with self.toc_lock:
             self.segmenting.retry(RETRIES)
 
     def roll_up(self, check: Check) -> None:
-        with self.turn:
+        with self.toc_lock:
             self.rollup.run(lambda _: check())
 
     def process_outbox(self, check: Check) -> bool:
@@ -90,7 +92,7 @@ class Work:
             self._trim()
         report = self.forgetting.finish(check)
         if report is not None:
-            self.forgotten(report)
+            self.on_forgetting_finished(report)
         return more
 
     def _learn(self, check: Check) -> None:
@@ -100,13 +102,15 @@ class Work:
         except StorageClosed:
             raise
         except (StorageFailed, InvalidInput, Overloaded) as exc:
-            self.not_learned(exc)
+            self.on_learning_failure(exc)
 
     def _trim(self) -> None:
         """Some stay, for those who follow what changes and were away."""
         needed = self.changes.needed
         done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
-        done = min(done, self.changes.watermark() - KEPT, done if needed is None else needed)
+        done = min(
+            done, self.changes.watermark() - OUTBOX_RETENTION, done if needed is None else needed
+        )
         oldest = self.outbox.read(0, limit=1)
         if oldest and oldest[0][0] <= done:
             self.outbox.trim(done)

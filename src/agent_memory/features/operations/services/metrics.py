@@ -16,23 +16,23 @@ _NOTES = 10_000  # more is told as that many
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class Metrics:
     log: EventLog
     indexes: Indexes
     learning: Learning
     notes: NoteQueue
     spool: Spool
     store: StoreMaintenance
-    health: Callable[[], StoreHealth]
+    get_health: Callable[[], StoreHealth]
     jobs: Jobs
 
-    def writable(self) -> bool:
+    def is_writable(self) -> bool:
         """Whether the store takes writes."""
-        return self.health().writable
+        return self.get_health().writable
 
-    def queues(self) -> Mapping[str, int]:
+    def count_pending(self) -> Mapping[str, int]:
         """What has yet to be done, by whom; nothing while the store cannot be read."""
-        if not self.health().readable:
+        if not self.get_health().readable:
             return {}
         status = self.indexes.status()
         return {
@@ -40,14 +40,14 @@ class Vitals:
             "vectors": status.vectors_waiting,
             "knowledge": max(0, self.log.watermark() - self.learning.cursor()),
             "notes": sum(
-                len(self.notes.waiting(home, limit=_NOTES)) for home in self.notes.homes()
+                len(self.notes.list_pending(home, limit=_NOTES)) for home in self.notes.list_homes()
             ),
-            "spool": len(self.spool.waiting()),
+            "spool": len(self.spool.list_pending()),
         }
 
     def sizes(self) -> Mapping[str, int]:
         """How much there is; nothing while the store cannot be read."""
-        if not self.health().readable:
+        if not self.get_health().readable:
             return {}
         stats = self.store.stats()
         status = self.indexes.status()
@@ -58,6 +58,6 @@ class Vitals:
             "vectors": 0 if status.vectors is None else status.vectors.documents,
         }
 
-    def failed_jobs(self) -> Mapping[str, int]:
+    def count_job_failures(self) -> Mapping[str, int]:
         """How often each job has failed."""
         return {job.name: job.state.error_count for job in self.jobs.status()[1]}

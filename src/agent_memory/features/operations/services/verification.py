@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agent_memory.features.recall.services.indexes import Indexes
-from agent_memory.features.recall.services.memory_stats import Survey
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.kernel.status import Damage, StoreCheck
 
@@ -33,15 +33,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    store: Callable[[Done], StoreCheck]
+    check_store: Callable[[Done], StoreCheck]
     index_checks: Mapping[str, Callable[[], list[str]]]  # the damaged files of each
-    survey: Survey
+    survey: MemoryStatistics
     indexes: Indexes
     rebuild: Rebuild
 
     def verify(self, done: Done) -> Verdict:
         """Read every row of the store, every file of the indexes and every note."""
-        store = self.store(done)
+        store = self.check_store(done)
         memories = self.survey.verify(None, lambda _: None)
         damaged = {name: ", ".join(check()) for name, check in self.index_checks.items()}
         return Verdict(

@@ -13,13 +13,13 @@ from msgspec import Meta
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS, Memory
-from agent_memory.features.memories.model.reasoning import Evidence, Reasoned, Written
+from agent_memory.features.memories.model.reasoning import Evidence, MergedMemory, ReasonedAnswer
 from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.kernel.errors import LlmFailed, RemoteUnavailable
 from agent_memory.kernel.ids import Millis
 from agent_memory.platform.llm.budget import TokenBudget
-from agent_memory.platform.llm.chat import Chat, ChatRefused, ChatUnusable, Question
-from agent_memory.platform.llm.json_answers import json_object
+from agent_memory.platform.llm.chat import Chat, ChatQuestion, ChatRefused, ChatUnusable
+from agent_memory.platform.llm.json_answers import extract_json
 from agent_memory.platform.ports import Clock
 
 log = structlog.get_logger()
@@ -32,12 +32,12 @@ MAX_CONTENT = 8_000
 _FRAME = 250  # tokens of a prompt beyond its texts: schema, chat template
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _AnswerReply(msgspec.Struct, frozen=True):
     answer: Annotated[str, Meta(min_length=1, max_length=MAX_ANSWER)]
     sources: list[int]
 
 
-class _Merged(msgspec.Struct, frozen=True):
+class _MergeReply(msgspec.Struct, frozen=True):
     summary: Annotated[str, Meta(min_length=1, max_length=MAX_SUMMARY_CHARS)]
     content: Annotated[str, Meta(max_length=MAX_CONTENT)]
 
@@ -63,27 +63,28 @@ class LlmReasoner:
 
     def answer(
         self, question: str, dates: Sequence[str], evidence: Sequence[Evidence], now: Millis, /
-    ) -> Reasoned:
-        head = [f"Today is {documents.iso(now)[:10]}.", f"Question: {question}"]
+    ) -> ReasonedAnswer:
+        head = [f"Today is {documents.format_iso(now)[:10]}.", f"Question: {question}"]
         if dates:
             head.append(f"Times in the question: {'; '.join(dates)}")
         notes = [_note(number, each) for number, each in enumerate(evidence, 1)]
-        found = self._asked(_ANSWER, _ANSWER_SCHEMA, "answer", head, notes, _Answer)
+        found = self._ask(_ANSWER, _ANSWER_SCHEMA, "answer", head, notes, _AnswerReply)
         named = dict.fromkeys(n for n in found.sources if 1 <= n <= len(evidence))
-        return Reasoned(
+        return ReasonedAnswer(
             answer=found.answer.strip(), sources=tuple(evidence[n - 1].name for n in named)
         )
 
-    def merge(self, memories: Sequence[Memory], /) -> Written:
+    def merge(self, memories: Sequence[Memory], /) -> MergedMemory:
         notes = [
-            f"[{number}] {documents.iso(each.created_ms)[:10]} {each.summary}\n{each.content}"
-            for number, each in enumerate(memories, 1)
+            f"[{number}] {documents.format_iso(memory.created_ms)[:10]} {memory.summary}\n"
+            f"{memory.content}"
+            for number, memory in enumerate(memories, 1)
         ]
         head = [f"Notes of kind {memories[0].namespace}, to be written as one:"]
-        found = self._asked(_MERGE, _MERGE_SCHEMA, "merged", head, notes, _Merged)
-        return Written(summary=" ".join(found.summary.split()), content=found.content.strip())
+        found = self._ask(_MERGE, _MERGE_SCHEMA, "merged", head, notes, _MergeReply)
+        return MergedMemory(summary=" ".join(found.summary.split()), content=found.content.strip())
 
-    def _asked(
+    def _ask(
         self,
         system: str,
         schema: dict[str, Any],
@@ -96,7 +97,7 @@ class LlmReasoner:
         taken = answer_tokens + estimate_tokens(system) + estimate_tokens("\n\n".join(head))
         room = self._context_tokens - taken - _FRAME
         text = "\n\n".join((*head, *_fitting(notes, room)))
-        question = Question(
+        question = ChatQuestion(
             system=system, text=text, name=name, schema=schema, max_tokens=answer_tokens
         )
         reason = "no answer"
@@ -105,7 +106,7 @@ class LlmReasoner:
             try:
                 answer = self._chat.ask(question, seconds=SECONDS)
                 self._spend(answer.prompt_tokens, answer.completion_tokens, text, answer.text)
-                return msgspec.json.decode(json_object(answer.text), type=shape)
+                return msgspec.json.decode(extract_json(answer.text), type=shape)
             except (ChatUnusable, msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
                 reason = type(exc).__name__
                 log.warning("llm.unusable", model=self._chat.model, prompt=name, reason=reason)
@@ -115,7 +116,7 @@ class LlmReasoner:
 
     def _afford(self, tokens: int) -> None:
         limit = self._daily_tokens
-        if limit and self._budget.spent(self._today()) + tokens > limit:
+        if limit and self._budget.get_spent(self._today()) + tokens > limit:
             raise LlmFailed(
                 f"the day's {limit:,} tokens are spent: raise summarizer.daily_token_budget"
             )
@@ -131,7 +132,7 @@ class LlmReasoner:
 
 def _note(number: int, evidence: Evidence) -> str:
     dates = f"\n(times in it: {'; '.join(evidence.dates)})" if evidence.dates else ""
-    return f"[{number}] {documents.iso(evidence.at_ms)[:10]}: {evidence.text}{dates}"
+    return f"[{number}] {documents.format_iso(evidence.at_ms)[:10]}: {evidence.text}{dates}"
 
 
 def _fitting(notes: Sequence[str], tokens: int) -> list[str]:

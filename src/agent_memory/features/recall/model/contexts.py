@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Kind, iso
+from agent_memory.features.index.model.documents import DocumentKind, format_iso
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import NAMESPACES
 from agent_memory.features.toc.model.segments import estimate_tokens
@@ -46,7 +46,7 @@ GUIDANCE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ContextRequest:
     """What the context is for. What is not known is empty."""
 
     project: str = ""
@@ -74,7 +74,7 @@ class Context:
     hits: tuple[Hit, ...]  # those that are in it
 
 
-def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
+def build(wanted: ContextRequest, hits: Iterable[Hit]) -> Context:
     """The hits in their order, as many as fit; one that is too long makes room for later ones."""
     head = [f"<{MARKER}>"]
     head += [
@@ -105,7 +105,7 @@ def build(wanted: Wanted, hits: Iterable[Hit]) -> Context:
     return Context(text=text, tokens=estimate_tokens(text), hits=tuple(chosen))
 
 
-def related(hits: Sequence[Hit]) -> str:
+def render_related(hits: Sequence[Hit]) -> str:
     """Memories that have to do with what was just done; empty where there are none."""
     lines = []
     for hit in hits:
@@ -118,7 +118,7 @@ def related(hits: Sequence[Hit]) -> str:
     return wrap_element("related_memories", lines)
 
 
-def recalled(hits: Sequence[Hit], most: int) -> str:
+def render_recalled(hits: Sequence[Hit], most: int) -> str:
     """What a model has asked its memory for, in so many characters at most; empty where nothing is
     known or fits."""
     lines: list[str] = []
@@ -127,7 +127,7 @@ def recalled(hits: Sequence[Hit], most: int) -> str:
         document = hit.document
         name = hit.uri or f"{document.kind}:{document.id}"
         said = f"{document.title}: {document.text}" if _has_more(hit) else document.text
-        line = escape_text(f"- [{iso(document.at_ms)[:16]} {name}] {said[:RECALLED_CHARS]}")
+        line = escape_text(f"- [{format_iso(document.at_ms)[:16]} {name}] {said[:RECALLED_CHARS]}")
         if len(said) > RECALLED_CHARS:
             line += " ..."
         if len(line) + 1 > left:
@@ -139,23 +139,27 @@ def recalled(hits: Sequence[Hit], most: int) -> str:
 
 def _has_more(hit: Hit) -> bool:
     document = hit.document
-    return document.kind is Kind.MEMORY and bool(document.title) and document.title != document.text
+    return (
+        document.kind is DocumentKind.MEMORY
+        and bool(document.title)
+        and document.title != document.text
+    )
 
 
-def _fits(lines: Iterable[str], wanted: Wanted) -> bool:
+def _fits(lines: Iterable[str], wanted: ContextRequest) -> bool:
     return estimate_tokens("\n".join(lines)) <= wanted.tokens
 
 
 def _resource(hit: Hit) -> Sequence[str]:
     document = hit.document
-    uri = hit.uri or documents.uri_of(document)
+    uri = hit.uri or documents.build_uri(document)
     attributes = [("uri", uri)] if uri else [("kind", document.kind), ("id", document.id)]
     attributes.append(("relevance", f"{hit.score:.2f}"))
     if RECENCY in hit.parts:
         attributes.append(("by", RECENCY))
-    if document.kind is Kind.MEMORY:
+    if document.kind is DocumentKind.MEMORY:
         attributes.append(("namespace", document.namespace))
-    attributes.append(("time", iso(document.at_ms)))
+    attributes.append(("time", format_iso(document.at_ms)))
     shown = " ".join(
         f"{name}={quote_attribute(remove_control_characters(value))}" for name, value in attributes
     )
@@ -168,6 +172,6 @@ def _resource(hit: Hit) -> Sequence[str]:
 
 def _summary(hit: Hit) -> str:
     document = hit.document
-    said = document.title if document.kind is Kind.MEMORY else document.text
+    said = document.title if document.kind is DocumentKind.MEMORY else document.text
     line = " ".join(said[: 2 * SUMMARY_CHARS].split())
     return line if len(line) <= SUMMARY_CHARS else line[: SUMMARY_CHARS - 3] + "..."

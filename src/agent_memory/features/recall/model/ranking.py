@@ -17,11 +17,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, Kind
-from agent_memory.features.index.model.queries import Mode, Statistics
+from agent_memory.features.index.model.documents import Document, DocumentKind
+from agent_memory.features.index.model.queries import SearchMode, TermStatistics
 from agent_memory.kernel.ids import Millis
 from agent_memory.kernel.text import analysis, time_expressions
-from agent_memory.kernel.text.time_expressions import Window
+from agent_memory.kernel.text.time_expressions import TimeWindow
 from agent_memory.kernel.text.vocabulary import ASKING
 
 SATURATION = 1.0  # BM25's k1: small, so that a word counts once, roughly
@@ -58,12 +58,12 @@ _POSSESSIVE = re.compile(r"['\u2019]s\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ParsedQuestion:
     """A question taken apart."""
 
     words: tuple[tuple[str, str], ...]  # those that tell something, each with a term of it
     names: frozenset[str]  # speakers that it names
-    windows: tuple[Window, ...]
+    windows: tuple[TimeWindow, ...]
     meaning: str  # what to embed
 
     @property
@@ -107,16 +107,16 @@ class Ranked(NamedTuple):
         return {name: part for name, part in named.items() if part}
 
 
-def asked(question: str, now: Millis) -> Asked:
+def parse_question(question: str, now: Millis) -> ParsedQuestion:
     """The question as far as it can be told without knowing who speaks; see `naming`."""
     windows = time_expressions.find(question, now)
-    said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.without(question, windows)))
-    words = tuple((word, term) for word in said for term in analysis.terms(word))
+    said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.remove_windows(question, windows)))
+    words = tuple((word, term) for word in said for term in analysis.extract_terms(word))
     content = tuple((word, term) for word, term in words if word.lower() not in ASKING) or words
-    return Asked(words=content, windows=windows, names=frozenset(), meaning=question)
+    return ParsedQuestion(words=content, windows=windows, names=frozenset(), meaning=question)
 
 
-def naming(question: Asked, speakers: frozenset[str]) -> Asked:
+def resolve_speakers(question: ParsedQuestion, speakers: frozenset[str]) -> ParsedQuestion:
     """The same, where some of its terms are known to be names of speakers: who said it is no part
     of what was said."""
     names = frozenset(
@@ -137,7 +137,7 @@ def naming(question: Asked, speakers: frozenset[str]) -> Asked:
     )
 
 
-def telling(question: Asked, statistics: Statistics) -> Asked:
+def limit_terms(question: ParsedQuestion, statistics: TermStatistics) -> ParsedQuestion:
     """The same with no more terms than matter: of a long text, the rarest that occur at all."""
     if len(question.terms) <= MOST_TERMS:
         return question
@@ -148,12 +148,19 @@ def telling(question: Asked, statistics: Statistics) -> Asked:
 
 
 def rank(
-    question: Asked, pool: Sequence[Candidate], statistics: Statistics, mode: Mode
+    question: ParsedQuestion,
+    pool: Sequence[Candidate],
+    statistics: TermStatistics,
+    mode: SearchMode,
 ) -> list[Ranked]:
     """All of the pool, best first. The same pool gives the same order, however it is arranged."""
-    words = [0.0] * len(pool) if mode is Mode.VECTOR else _words(question, pool, statistics)
-    meaning = [0.0] * len(pool) if mode is Mode.BM25 else _meaning(pool)
-    weights = {Mode.HYBRID: (1.0, MEANING), Mode.BM25: (1.0, 0.0), Mode.VECTOR: (0.0, 1.0)}
+    words = [0.0] * len(pool) if mode is SearchMode.VECTOR else _words(question, pool, statistics)
+    meaning = [0.0] * len(pool) if mode is SearchMode.BM25 else _meaning(pool)
+    weights = {
+        SearchMode.HYBRID: (1.0, MEANING),
+        SearchMode.BM25: (1.0, 0.0),
+        SearchMode.VECTOR: (0.0, 1.0),
+    }
     for_words, for_meaning = weights[mode]
     found = []
     for place, candidate in enumerate(pool):
@@ -170,19 +177,21 @@ def rank(
     return [ranked for _, ranked in found]
 
 
-def recency(at_ms: Millis, now: Millis) -> float:
+def score_recency(at_ms: Millis, now: Millis) -> float:
     """How recent something is, from 0 to 1: just now, 1; after a month, .37; a year ago, 0.
 
     The relevance of what is given because it is new, where nothing was asked."""
     return math.exp(-max(0, now - at_ms) / _DAY_MS / RECENT_DAYS)
 
 
-def tells(ranked: Ranked) -> bool:
+def is_relevant(ranked: Ranked) -> bool:
     """Whether there is any reason to show it: a turn may be in the pool only for its neighbour."""
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
 
 
-def _words(question: Asked, pool: Sequence[Candidate], statistics: Statistics) -> list[float]:
+def _words(
+    question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
+) -> list[float]:
     """How much of the question each has in words, from 0 to 1."""
     weights = {term: _rarity(term, statistics) for term in question.terms}
     total = sum(weights.values()) or 1.0
@@ -212,7 +221,7 @@ def _words(question: Asked, pool: Sequence[Candidate], statistics: Statistics) -
 
 
 def _counts(
-    question: Asked, pool: Sequence[Candidate], statistics: Statistics
+    question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> tuple[list[dict[str, float]], list[float]]:
     """How often each has each term, for its length; and how much it takes from turns around it."""
     terms = question.terms
@@ -220,8 +229,8 @@ def _counts(
     counts: list[dict[str, float]] = []
     gates: list[float] = []
     for candidate in pool:
-        text = documents.said(candidate.document)
-        size = analysis.length(text)
+        text = documents.join_text(candidate.document)
+        size = analysis.estimate_length(text)
         gates.append(min(1.0, GATE / size))
         share = 1.0 / (1.0 - LENGTH + LENGTH * size / average)
         occurrences = _occurrences(terms, text)
@@ -248,7 +257,7 @@ def _meaning(pool: Sequence[Candidate]) -> list[float]:
     return found
 
 
-def _rarity(term: str, statistics: Statistics) -> float:
+def _rarity(term: str, statistics: TermStatistics) -> float:
     """BM25's weight of a term."""
     documents = statistics.frequencies.get(term, 0)
     return math.log(
@@ -257,17 +266,17 @@ def _rarity(term: str, statistics: Statistics) -> float:
 
 
 def _is_named(names: frozenset[str], document: Document) -> bool:
-    if not names or document.kind is not Kind.EVENT:
+    if not names or document.kind is not DocumentKind.EVENT:
         return False
-    return not names.isdisjoint(analysis.terms(document.speaker or document.role))
+    return not names.isdisjoint(analysis.extract_terms(document.speaker or document.role))
 
 
-def _nearness(windows: Sequence[Window], at_ms: Millis) -> float:
+def _nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:
     """1 within one of the times, less in the days after it."""
     return max((_after(window, at_ms) for window in windows), default=0.0)
 
 
-def _after(window: Window, at_ms: Millis) -> float:
+def _after(window: TimeWindow, at_ms: Millis) -> float:
     if window.covers(at_ms):
         return 1.0
     late = [at_ms - end for start, end in window.ranges if start > 0 and at_ms > end]
@@ -276,12 +285,12 @@ def _after(window: Window, at_ms: Millis) -> float:
 
 def _needle(term: str) -> str:
     """What every form of a word begins with. Only the y of a stem is not always in the word."""
-    return _without_y(analysis.folded(term))
+    return _without_y(analysis.fold(term))
 
 
 def _needle_in_place(term: str) -> str:
     """The same for a text that is folded in place."""
-    return _without_y(analysis.folded_in_place(term))
+    return _without_y(analysis.fold_in_place(term))
 
 
 def _without_y(start: str) -> str:
@@ -294,18 +303,18 @@ def _occurrences(terms: Sequence[str], text: str) -> Mapping[str, float]:
     Taking all of a text apart would dominate the cost of ranking, so only the words with a needle
     in them are looked at, and of a text with very many of those only a sample.
     """
-    folded, needle = analysis.folded(text), _needle
+    folded, needle = analysis.fold(text), _needle
     if len(folded) != len(text):  # then a place in one is not the same place in the other
         if len(text) <= _SMALL:
-            return _counted(terms, text) if any(_needle(t) in folded for t in terms) else {}
-        folded, needle = analysis.folded_in_place(text), _needle_in_place
+            return _count_all(terms, text) if any(_needle(t) in folded for t in terms) else {}
+        folded, needle = analysis.fold_in_place(text), _needle_in_place
     most = max(_LEAST_SAMPLE, MOST_WORDS // max(1, len(terms)))
     return {term: _occurrences_of(term, needle(term), text, folded, most) for term in terms}
 
 
-def _counted(terms: Sequence[str], text: str) -> Mapping[str, float]:
+def _count_all(terms: Sequence[str], text: str) -> Mapping[str, float]:
     wanted = frozenset(terms)
-    return Counter(term for term in analysis.terms(text) if term in wanted)
+    return Counter(term for term in analysis.extract_terms(text) if term in wanted)
 
 
 def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -> float:
@@ -316,7 +325,7 @@ def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -
     at = folded.find(needle)
     while at >= 0:
         start, end = _word_around(at, at + len(needle), text)
-        count += analysis.terms(text[start:end]).count(term)
+        count += analysis.extract_terms(text[start:end]).count(term)
         seen += 1
         at = folded.find(needle, max(end, at + stride, at + 1))
     return count * max(1.0, hits / seen) if stride else count
@@ -333,4 +342,4 @@ def _word_around(start: int, end: int, text: str) -> tuple[int, int]:
 
 
 def _any_of(names: frozenset[str], word: str) -> bool:
-    return not names.isdisjoint(analysis.terms(_POSSESSIVE.sub(" ", word)))
+    return not names.isdisjoint(analysis.extract_terms(_POSSESSIVE.sub(" ", word)))

@@ -4,10 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from agent_memory.features.index.model.documents import DocumentKey, Kind
-from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Mode, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKey, DocumentKind
+from agent_memory.features.index.model.queries import (
+    MAX_QUERY_CHARS,
+    Hit,
+    Query,
+    SearchMode,
+    SearchScope,
+)
 from agent_memory.features.recall.model import contexts, ranking
-from agent_memory.features.recall.model.contexts import Context, Wanted
+from agent_memory.features.recall.model.contexts import Context, ContextRequest
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.ids import USER
 
@@ -23,63 +29,65 @@ RECENT = 5
 class ContextBuilder:
     recall: Recall
 
-    def build(self, wanted: Wanted, mode: Mode = Mode.HYBRID, *, counted: bool = True) -> Context:
+    def build(
+        self, wanted: ContextRequest, mode: SearchMode = SearchMode.HYBRID, *, counted: bool = True
+    ) -> Context:
         """What blocks comes first, then what was decided lately, what is related to the prompt and
         the file, what else was captured, and what was done last."""
         found: dict[DocumentKey, Hit] = {}
-        for hit in self._found(wanted, mode, counted):
+        for hit in self._find_hits(wanted, mode, counted):
             if wanted.session and hit.document.session == wanted.session:
                 continue
-            if hit.document.text != hit.document.title or hit.document.kind is Kind.MEMORY:
+            if hit.document.text != hit.document.title or hit.document.kind is DocumentKind.MEMORY:
                 # Else nothing is known of it but its time.
                 known = found.setdefault(hit.document.key, hit)
                 if contexts.RECENCY in known.parts and contexts.RECENCY not in hit.parts:
                     found[hit.document.key] = hit  # in its place, by how well it answers
         return contexts.build(wanted, found.values())
 
-    def _listed(self, query: Query) -> Iterator[Hit]:
+    def _list_newest(self, query: Query) -> Iterator[Hit]:
         """The newest: where nothing is asked, that is why they are given."""
         now = self.recall.clock.now()
         for hit in self.recall.search(query).hits:
-            recent = ranking.recency(hit.document.at_ms, now)
+            recent = ranking.score_recency(hit.document.at_ms, now)
             yield replace(hit, score=recent, parts={contexts.RECENCY: recent})
 
-    def _found(self, wanted: Wanted, mode: Mode, counted: bool) -> Iterator[Hit]:
+    def _find_hits(self, wanted: ContextRequest, mode: SearchMode, counted: bool) -> Iterator[Hit]:
         domains = frozenset({f"project:{wanted.project}"} if wanted.project else ())
         active = frozenset({"active"})
         for namespace, limit in (("blockers", BLOCKERS), ("decisions", DECISIONS)):
-            scope = Scope(
-                kinds=frozenset({Kind.MEMORY}),
+            scope = SearchScope(
+                kinds=frozenset({DocumentKind.MEMORY}),
                 namespace=namespace,
                 domains=domains,
                 statuses=active,
             )
-            yield from self._listed(Query(text="", scope=scope, limit=limit))
+            yield from self._list_newest(Query(text="", scope=scope, limit=limit))
         about = _words(wanted)
         if about:
-            kinds = frozenset({Kind.MEMORY, Kind.SEGMENT, Kind.GRIP})
+            kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
             if wanted.words:
-                kinds |= {Kind.EVENT}
-                facts = Scope(kinds=frozenset({Kind.FACT}))  # they are of no project
+                kinds |= {DocumentKind.EVENT}
+                facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))  # they are of no project
                 query = Query(text=about, scope=facts, limit=FACTS, mode=mode)
                 yield from self.recall.search(query, counted=counted).hits
-            scope = Scope(kinds=kinds, project=wanted.project)
+            scope = SearchScope(kinds=kinds, project=wanted.project)
             query = Query(text=about, scope=scope, limit=RELATED, mode=mode)
             yield from self.recall.search(query, counted=counted).hits
-        scope = Scope(
-            kinds=frozenset({Kind.MEMORY}),
+        scope = SearchScope(
+            kinds=frozenset({DocumentKind.MEMORY}),
             domains=domains | {USER} if domains else domains,
             statuses=active,
         )
-        yield from self._listed(Query(text="", scope=scope, limit=MEMORIES))
-        scope = Scope(kinds=frozenset({Kind.SEGMENT}), project=wanted.project)
-        yield from self._listed(Query(text="", scope=scope, limit=RECENT))
+        yield from self._list_newest(Query(text="", scope=scope, limit=MEMORIES))
+        scope = SearchScope(kinds=frozenset({DocumentKind.SEGMENT}), project=wanted.project)
+        yield from self._list_newest(Query(text="", scope=scope, limit=RECENT))
 
 
-def _words(wanted: Wanted) -> str:
+def _words(wanted: ContextRequest) -> str:
     """What to search for. Of a branch and a path, the names tell."""
     file = PurePath(wanted.file)
     branch = wanted.branch if wanted.branch not in {"main", "master", "trunk", "develop"} else ""
     parts = (wanted.prompt, branch.replace("/", " "), " ".join((*file.parts[-2:], file.stem)))
     words = " ".join(filter(None, (part.strip() for part in parts)))[:MAX_QUERY_CHARS]
-    return "" if Query(text=words).lists else words
+    return "" if Query(text=words).is_listing else words

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind, Owner
-from agent_memory.features.index.model.queries import Found, Hit
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind, Owner
+from agent_memory.features.index.model.queries import Hit, IndexHit
 from agent_memory.features.knowledge.model import fact_documents
 from agent_memory.features.knowledge.model.facts import Fact
 from agent_memory.features.knowledge.ports import KnowledgeStore
 from agent_memory.features.log.model.outbox import (
-    Entry,
     EventChanged,
     FactChanged,
     MemoryChanged,
+    OutboxEntry,
     SegmentChanged,
 )
 from agent_memory.features.log.ports import EventLog
@@ -32,13 +32,13 @@ _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class DocumentReader:
     log: EventLog
     toc: TocReader
     memories: Memories
     knowledge: KnowledgeStore
 
-    def owned(self, entries: Iterable[Entry]) -> dict[Owner, list[Document]]:
+    def read_owned(self, entries: Iterable[OutboxEntry]) -> dict[Owner, list[Document]]:
         """What the records behind these entries hold now; nothing where they are gone."""
         found: dict[Owner, list[Document]] = {}
         places: list[Position] = []
@@ -53,24 +53,24 @@ class Library:
                 case MemoryChanged(key=key):
                     memory = self.memories.get(key)
                     found[documents.memory_owner(key)] = (
-                        [] if memory is None else memory_documents.of_memory(memory)
+                        [] if memory is None else memory_documents.from_memory(memory)
                     )
                 case FactChanged(id=name):
                     (fact,) = self.knowledge.get(Fact, [name])
                     found[documents.fact_owner(name)] = (
-                        [] if fact is None else [fact_documents.of_fact(fact)]
+                        [] if fact is None else [fact_documents.from_fact(fact)]
                     )
-        for event in self.log.at(places):
-            found[documents.event_owner(event.event_id)] = documents.of_event(event)
+        for event in self.log.get_at(places):
+            found[documents.event_owner(event.event_id)] = documents.from_event(event)
         return found
 
-    def everything(self) -> Iterator[list[Entry]]:
+    def list_entries(self) -> Iterator[list[OutboxEntry]]:
         """Entries for all that there is, some at a time: events by time, segments, memories,
         facts."""
         sessions: dict[SessionId, None] = {}
         after: Position | None = None
         while True:
-            page = self.log.between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
+            page = self.log.list_between(Millis(0), Millis(MAX_MILLIS), after=after, limit=_PAGE)
             sessions |= dict.fromkeys(event.session_id for event in page.events)
             yield [EventChanged(at=event.position) for event in page.events]
             if page.next is None:
@@ -78,34 +78,34 @@ class Library:
             after = page.next
         for session_id in sessions:
             start = _BEGINNING
-            while held := self.toc.segments(session_id, start, limit=_PAGE):
+            while held := self.toc.list_segments(session_id, start, limit=_PAGE):
                 yield [SegmentChanged(session_id=session_id, first=s.first) for s in held]
                 start = held[-1].first.next
-        for domain in self.memories.domains():
+        for domain in self.memories.list_domains():
             last: MemoryKey | None = None
-            while kept := self.memories.of_domain(domain, after=last, limit=_PAGE):
+            while kept := self.memories.list_domain(domain, after=last, limit=_PAGE):
                 yield [MemoryChanged(key=memory.key) for memory in kept]
                 last = kept[-1].key
         name = ""
-        while facts := self.knowledge.after(Fact, name, limit=_PAGE):
+        while facts := self.knowledge.list_after(Fact, name, limit=_PAGE):
             yield [FactChanged(id=fact.id) for fact in facts]
             name = facts[-1].id
 
-    def read(self, found: Sequence[Found]) -> dict[DocumentKey, Document]:
+    def read(self, found: Sequence[IndexHit]) -> dict[DocumentKey, Document]:
         """What was found, as far as it is still there; `placed` says where it belongs."""
-        events = [each for each in found if each.kind is Kind.EVENT]
-        nodes = [each for each in found if each.kind is Kind.SEGMENT]
-        grips = [each for each in found if each.kind is Kind.GRIP]
+        events = [each for each in found if each.kind is DocumentKind.EVENT]
+        nodes = [each for each in found if each.kind is DocumentKind.SEGMENT]
+        grips = [each for each in found if each.kind is DocumentKind.GRIP]
         read = [
             *(
                 document
-                for event in self.log.at([each.position for each in events])
-                for document in documents.of_event(event)
+                for event in self.log.get_at([each.position for each in events])
+                for document in documents.from_event(event)
             ),
             *(
-                documents.of_segment(node, each.session)
+                documents.from_segment(node, each.session)
                 for each, node in zip(
-                    nodes, self.toc.nodes([NodeId(each.id) for each in nodes]), strict=True
+                    nodes, self.toc.get_nodes([NodeId(each.id) for each in nodes]), strict=True
                 )
                 if node is not None
             ),
@@ -113,30 +113,30 @@ class Library:
             *(
                 document
                 for each in found
-                if each.kind is Kind.MEMORY and (memory := self.memory(each.id)) is not None
-                for document in memory_documents.of_memory(memory)
+                if each.kind is DocumentKind.MEMORY and (memory := self.memory(each.id)) is not None
+                for document in memory_documents.from_memory(memory)
             ),
             *(
-                fact_documents.of_fact(fact)
+                fact_documents.from_fact(fact)
                 for fact in self.knowledge.get(
-                    Fact, [each.id for each in found if each.kind is Kind.FACT]
+                    Fact, [each.id for each in found if each.kind is DocumentKind.FACT]
                 )
                 if fact is not None
             ),
         ]
         return {document.key: document for document in read}
 
-    def placed(self, hit: Hit) -> Hit:
+    def locate_hit(self, hit: Hit) -> Hit:
         """The hit, with where it stands."""
         document = hit.document
         session_id = SessionId(document.session)
-        if document.kind is Kind.EVENT:
+        if document.kind is DocumentKind.EVENT:
             at = Position(at_ms=document.at_ms, event_id=EventId(document.id))
-            before = self.toc.segments(session_id, at, limit=1, reverse=True)
+            before = self.toc.list_segments(session_id, at, limit=1, reverse=True)
             node_ids = [each.node_id for each in before if at.order <= each.last.order]
             return replace(hit, event_id=document.id, node_id=next(iter(node_ids), ""))
-        if document.kind is Kind.GRIP:
-            (grip,) = self.toc.grips([document.id])
+        if document.kind is DocumentKind.GRIP:
+            (grip,) = self.toc.get_grips([document.id])
             if grip is None:
                 return hit
             return replace(
@@ -147,7 +147,7 @@ class Library:
                 grip_id=grip.grip_id,
                 node_id=grip.node_id,
             )
-        if document.kind is Kind.SEGMENT:
+        if document.kind is DocumentKind.SEGMENT:
             segment = self._of_node(session_id, document.at_ms, document.id)
             if segment is None:
                 return hit
@@ -158,7 +158,7 @@ class Library:
                 last_event_id=segment.last.event_id,
                 node_id=segment.node_id,
             )
-        if document.kind is Kind.MEMORY:
+        if document.kind is DocumentKind.MEMORY:
             memory = self.memory(document.id)
             return replace(hit, uri=document.id, event_id="" if memory is None else memory.event_id)
         return hit
@@ -168,44 +168,48 @@ class Library:
         name = memories.parse_urn(urn)
         if name.domain is None or name.namespace is None:
             return None
-        alike = self.memories.named(name.domain, name.namespace, name.hex)
+        alike = self.memories.find_by_digest(name.domain, name.namespace, name.hex)
         return next((each for each in alike if each.index == name.index), None)
 
     def _segment(self, session_id: SessionId, first: Position) -> tuple[Owner, list[Document]]:
         """The documents of the segment that begins here, and whose they are."""
-        node_id = segments.node_id(session_id, first)
+        node_id = segments.build_node_id(session_id, first)
         owner = documents.segment_owner(node_id)
-        (node,) = self.toc.nodes([node_id])
+        (node,) = self.toc.get_nodes([node_id])
         if node is None:
             return owner, []
-        grips = [grip for grip in self.toc.grips(sorted(node.grip_ids())) if grip is not None]
+        grips = [grip for grip in self.toc.get_grips(sorted(node.grip_ids())) if grip is not None]
         places = [Position(at_ms=grip.at_ms, event_id=grip.event_id_start) for grip in grips]
-        about = {each.event_id: each.metadata for each in self.log.at([first, *places])}
+        about = {each.event_id: each.metadata for each in self.log.get_at([first, *places])}
         if first.event_id not in about:
             return owner, []
-        held = [documents.placed(documents.of_segment(node, session_id), about[first.event_id])]
+        held = [
+            documents.apply_metadata(
+                documents.from_segment(node, session_id), about[first.event_id]
+            )
+        ]
         held += [
-            documents.placed(
-                documents.of_grip(grip, node, session_id), about.get(grip.event_id_start, {})
+            documents.apply_metadata(
+                documents.from_grip(grip, node, session_id), about.get(grip.event_id_start, {})
             )
             for grip in grips
         ]
         return owner, held
 
-    def _grips(self, found: Sequence[Found]) -> Iterator[Document]:
-        grips = self.toc.grips([each.id for each in found])
+    def _grips(self, found: Sequence[IndexHit]) -> Iterator[Document]:
+        grips = self.toc.get_grips([each.id for each in found])
         wanted = sorted({grip.node_id for grip in grips if grip is not None})
-        nodes = dict(zip(wanted, self.toc.nodes(wanted), strict=True))
+        nodes = dict(zip(wanted, self.toc.get_nodes(wanted), strict=True))
         for each, grip in zip(found, grips, strict=True):
             node = None if grip is None else nodes[grip.node_id]
             if grip is not None and node is not None:
-                yield documents.of_grip(grip, node, each.session)
+                yield documents.from_grip(grip, node, each.session)
 
     def _of_node(self, session_id: SessionId, start: Millis, node_id: str) -> Segment | None:
         place = Position(at_ms=start, event_id=EventId(""))
-        found = self.toc.segments(session_id, place, limit=_SAME_MOMENT)
+        found = self.toc.list_segments(session_id, place, limit=_SAME_MOMENT)
         return next((each for each in found if each.node_id == node_id), None)
 
     def _beside(self, document: Document, event_id: EventId) -> Document:
         event = self.log.get(event_id)
-        return document if event is None else documents.placed(document, event.metadata)
+        return document if event is None else documents.apply_metadata(document, event.metadata)

@@ -9,8 +9,8 @@ from agent_memory.features.index.model import embeddings
 from agent_memory.features.index.model.documents import Document, Owner
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.ports import Embedder, EmbeddingQueue, VectorIndex
-from agent_memory.features.log.model.outbox import Entry
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.log.model.outbox import OutboxEntry
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.errors import EmbedderRefused
 from agent_memory.platform.ports import Ticket
 
@@ -21,42 +21,42 @@ Owned = Mapping[Owner, Sequence[Document]]
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    library: Library
+    library: DocumentReader
     queue: EmbeddingQueue
     embedder: Embedder
     vectors: VectorIndex
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def step(self) -> int:
         """Embed the next ones. How many there were. Raises EmbedderFailed."""
-        with self.turn:
+        with self.lock:
             batch = self._next()
             try:
                 self._put([owned for _, owned in batch])
             except EmbedderRefused:
                 self._put_singly([owned for _, owned in batch])
-            self.queue.done([ticket for ticket, _ in batch])
+            self.queue.mark_done([ticket for ticket, _ in batch])
             return len(batch)
 
     def fill(self, done: Callable[[int], None]) -> int:
         """Queue everything; what is embedded already is not embedded again. How many records."""
         count = 0
-        with self.turn:
+        with self.lock:
             self.queue.clear()
-            for entries in self.library.everything():
+            for entries in self.library.list_entries():
                 self.queue.add(entries, live=False)
                 count += len(entries)
                 done(count)
             self.vectors.mark_complete()
         return count
 
-    def drop(self, entries: Sequence[Entry]) -> None:
+    def drop(self, entries: Sequence[OutboxEntry]) -> None:
         """Remove what the records behind these entries no longer hold, without waiting for the
         queue; what they hold now and has no vector is embedded in its turn."""
-        with self.turn:
-            owned = self.library.owned(entries)
+        with self.lock:
+            owned = self.library.read_owned(entries)
             documents = [document for held in owned.values() for document in held]
-            known = dict(zip(documents, self.vectors.known(documents), strict=True))
+            known = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))
             self.vectors.replace(
                 {
                     owner: [(each, known[each]) for each in held if known[each]]
@@ -65,16 +65,18 @@ class Embedding:
             )
 
     def purge(self) -> None:
-        with self.turn:
+        with self.lock:
             self.vectors.purge()
 
     def _next(self) -> list[tuple[Ticket, Owned]]:
         """The next records, until their texts make up a batch."""
         batch: list[tuple[Ticket, Owned]] = []
         size = 0
-        for ticket, entry in self.queue.newest(limit=BATCH):
-            owned = self.library.owned([entry])
-            size += sum(len(embeddings.parts(each)) for held in owned.values() for each in held)
+        for ticket, entry in self.queue.list_pending(limit=BATCH):
+            owned = self.library.read_owned([entry])
+            size += sum(
+                len(embeddings.split_parts(each)) for held in owned.values() for each in held
+            )
             if batch and size > BATCH:
                 break
             batch.append((ticket, owned))
@@ -91,8 +93,8 @@ class Embedding:
     def _put(self, records: Sequence[Owned]) -> None:
         owned = {owner: held for record in records for owner, held in record.items()}
         documents = [document for held in owned.values() for document in held]
-        vectors = dict(zip(documents, self.vectors.known(documents), strict=True))
-        new = {each: embeddings.parts(each) for each, known in vectors.items() if not known}
+        vectors = dict(zip(documents, self.vectors.get_vectors(documents), strict=True))
+        new = {each: embeddings.split_parts(each) for each, known in vectors.items() if not known}
         made = iter(self.embedder.embed([part for parts in new.values() for part in parts]))
         found: dict[Document, list[Vector]] = vectors | {
             each: list(islice(made, len(parts))) for each, parts in new.items()

@@ -18,7 +18,7 @@ _NOTHING = IndexStats(documents=0, size_bytes=0)
 
 
 @dataclass(slots=True)
-class _State:
+class _IndexProgress:
     """What is going on, for those who ask."""
 
     doing: str = ""
@@ -31,7 +31,7 @@ class Indexes:
     indexing: Indexing
     embedding: Embedding | None
     filling: threading.Lock = field(default_factory=threading.Lock)
-    state: _State = field(default_factory=_State)
+    state: _IndexProgress = field(default_factory=_IndexProgress)
 
     def keep_up(self, check: Check) -> bool:
         """Index what changed, and between two batches embed some. Whether more waits."""
@@ -55,7 +55,7 @@ class Indexes:
         """Remove all vectors and queue everything; how many records."""
         embedding = self._embedding()
         embedding.vectors.reset()
-        return self._told("queueing what is to be embedded", embedding.fill, done)
+        return self._track_progress("queueing what is to be embedded", embedding.fill, done)
 
     def embed(self, done: Done) -> None:
         """Embed all that waits. `done` is told how many wait still."""
@@ -67,7 +67,7 @@ class Indexes:
         """The outbox entry that they have behind them."""
         return self.indexing.lexical.cursor() or 0
 
-    def serves(self) -> bool:
+    def is_current(self) -> bool:
         """Whether what was just stored can be found: by its words, or among what is newer, as all
         is before the first look at a new store."""
         return self.indexing.log.watermark() - self.cursor() <= MOST
@@ -106,8 +106,10 @@ class Indexes:
     def _embed_some(self, check: Check) -> bool:
         if self.embedding is None:
             return False
-        if not self.embedding.vectors.complete:
-            self._told("queueing what is to be embedded", self.embedding.fill, lambda _: check())
+        if not self.embedding.vectors.is_complete:
+            self._track_progress(
+                "queueing what is to be embedded", self.embedding.fill, lambda _: check()
+            )
         some = self.embedding.step() > 0
         self.state.trouble = ""
         return some
@@ -118,9 +120,9 @@ class Indexes:
         return self.embedding
 
     def _fill_words(self, done: Done) -> int:
-        return self._told("filling the index of words", self.indexing.fill, done)
+        return self._track_progress("filling the index of words", self.indexing.fill, done)
 
-    def _told(self, doing: str, work: Callable[[Done], int], done: Done) -> int:
+    def _track_progress(self, doing: str, work: Callable[[Done], int], done: Done) -> int:
         self.state.doing, self.state.done = doing, 0
 
         def tell(count: int) -> None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from agent_memory.features.index.ports import EmbeddingQueue, LexicalIndex
 from agent_memory.features.log.model.outbox import (
-    Entry,
     EventChanged,
     FactChanged,
     MemoryChanged,
+    OutboxEntry,
     SegmentChanged,
 )
 from agent_memory.features.log.ports import EventLog, Outbox
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.platform.ports import Clock
 
 BATCH = 2_000
@@ -21,7 +21,7 @@ LIVE_MS = 600_000  # what happened this short a time ago is embedded before any 
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    library: Library
+    library: DocumentReader
     log: EventLog
     outbox: Outbox
     lexical: LexicalIndex
@@ -36,7 +36,7 @@ class Indexing:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
         self._enqueue(changed)  # first: doing it twice is better than not at all
-        self.lexical.replace(self.library.owned(changed), cursor=entries[-1][0])
+        self.lexical.replace(self.library.read_owned(changed), cursor=entries[-1][0])
         return len(entries)
 
     def fill(self, done: Callable[[int], None], *, afresh: bool = False) -> int:
@@ -46,15 +46,15 @@ class Indexing:
         self._enqueue_waiting(newest)
         self.lexical.begin(afresh=afresh)
         count = 0
-        waiting: list[Entry] = []
-        for entries in self.library.everything():
+        waiting: list[OutboxEntry] = []
+        for entries in self.library.list_entries():
             waiting += entries
             count += len(entries)
             if len(waiting) >= BATCH:
-                self.lexical.replace(self.library.owned(waiting))
+                self.lexical.replace(self.library.read_owned(waiting))
                 waiting = []
                 done(count)
-        self.lexical.replace(self.library.owned(waiting))
+        self.lexical.replace(self.library.read_owned(waiting))
         self.lexical.finish(cursor=newest)
         done(count)
         return count
@@ -67,7 +67,7 @@ class Indexing:
             self._enqueue(list(dict.fromkeys(entry for _, entry in entries)))
             after = entries[-1][0]
 
-    def _enqueue(self, changed: Sequence[Entry]) -> None:
+    def _enqueue(self, changed: Sequence[OutboxEntry]) -> None:
         if self.queue is None:
             return
         since = self.clock.now() - LIVE_MS
@@ -77,7 +77,7 @@ class Indexing:
         self.queue.add(live, live=True)
 
 
-def _is_live(entry: Entry, since: int) -> bool:
+def _is_live(entry: OutboxEntry, since: int) -> bool:
     """Memories and facts always are: they are few, and someone has just written them."""
     match entry:
         case EventChanged(at=at):

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agent_memory.features.index.model.documents import Kind
-from agent_memory.features.index.model.queries import MAX_LIMIT, Query, Scope
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import MAX_LIMIT, Query, SearchScope
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Status
+from agent_memory.features.memories.model.memories import MemoryStatus
 from agent_memory.features.memories.ports import Notebook, Projects
-from agent_memory.features.memories.services.editing import Curation
-from agent_memory.features.memories.services.note_writer import NoteWriting
-from agent_memory.features.memories.services.project_resolver import Workplaces
+from agent_memory.features.memories.services.editing import MemoryEditor
+from agent_memory.features.memories.services.note_writer import NoteWriter
+from agent_memory.features.memories.services.project_resolver import ProjectResolver
 from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
@@ -21,7 +21,7 @@ _SHOWN = 20  # problems of one kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class MemoryCounts:
     """What there is. `features` is what recall can do: core, enhanced or llm."""
 
     total: int
@@ -36,7 +36,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class MemoryCheck:
     """What was looked at, and what is wrong."""
 
     memories: int
@@ -46,25 +46,25 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    curation: Curation
-    notes: NoteWriting
+class MemoryStatistics:
+    curation: MemoryEditor
+    notes: NoteWriter
     projects: Projects
-    workplaces: Workplaces
+    workplaces: ProjectResolver
     recall: Recall
     indexes: Indexes
     llm: bool
 
-    def count(self, domains: Sequence[Domain] | None) -> Counted:
+    def count(self, domains: Sequence[Domain] | None) -> MemoryCounts:
         """Of these domains, or of all."""
-        shown = self.curation.shown(list(self.curation.all(domains)))
+        shown = self.curation.load_details(list(self.curation.list_all(domains)))
         found = [each.memory for each in shown]
-        chosen = self.curation.memories.domains() if domains is None else domains
-        homes = [home for domain in chosen for home in self.workplaces.homes(domain)]
-        syncs = [self.projects.seen(home).at_ms for home in homes]
+        chosen = self.curation.memories.list_domains() if domains is None else domains
+        homes = [home for domain in chosen for home in self.workplaces.list_homes(domain)]
+        syncs = [self.projects.get_sync_state(home).at_ms for home in homes]
         status = self.indexes.status()
         vectors = 0 if status.vectors is None else status.vectors.size_bytes
-        return Counted(
+        return MemoryCounts(
             total=len(found),
             by_domain=Counter(memory.domain for memory in found),
             by_namespace=Counter(memory.namespace for memory in found),
@@ -72,16 +72,16 @@ class Survey:
             by_status=Counter(memory.status.value for memory in found),
             index_bytes=status.words.size_bytes + vectors,
             last_sync_ms=max(syncs, default=Millis(0)) or None,
-            waiting=sum(len(self.notes.queue.waiting(home, limit=1_000)) for home in homes),
+            waiting=sum(len(self.notes.queue.list_pending(home, limit=1_000)) for home in homes),
             features="llm" if self.llm else "core" if status.vectors is None else "enhanced",
         )
 
-    def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> Verified:
+    def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> MemoryCheck:
         """Every memory is read, found by its words, and in its notes; every note can be read."""
         self.notes.flush()
-        kept = {memory.key: memory for memory in self.curation.all(domains)}
-        chosen = self.curation.memories.domains() if domains is None else domains
-        indexed = {urn for domain in chosen for urn in self._indexed(domain, done)}
+        kept = {memory.key: memory for memory in self.curation.list_all(domains)}
+        chosen = self.curation.memories.list_domains() if domains is None else domains
+        indexed = {urn for domain in chosen for urn in self._list_indexed(domain, done)}
         lost = [memory for memory in kept.values() if memory.urn not in indexed]
         problems = [
             f"{each.id} is not in the index: memory-daemon admin rebuild-index"
@@ -91,13 +91,13 @@ class Survey:
             problems.append(f"so are {len(lost) - _SHOWN} more")
         noted: set[MemoryKey] = set()
         for domain in chosen:
-            for home in self.workplaces.homes(domain):
-                noted |= self._noted(domain, home, problems)
+            for home in self.workplaces.list_homes(domain):
+                noted |= self._list_noted(domain, home, problems)
         missing = [memory for key, memory in kept.items() if key not in noted]
         problems += [f"{each.id} is in no note yet: memory sync" for each in missing[:_SHOWN]]
         if len(missing) > _SHOWN:
             problems.append(f"so are {len(missing) - _SHOWN} more")
-        return Verified(
+        return MemoryCheck(
             memories=len(kept), notes=len(noted), unindexed=len(lost), problems=tuple(problems)
         )
 
@@ -106,29 +106,29 @@ class Survey:
         cannot be read are left alone."""
         self.notes.flush()
         count = 0
-        for domain in self.curation.memories.domains():
-            for home in self.workplaces.homes(domain):
+        for domain in self.curation.memories.list_domains():
+            for home in self.workplaces.list_homes(domain):
                 try:
                     noted = {each.key for each in self._notebook(home, domain).read().memories}
                     missing = [
-                        each for each in self.curation.all([domain]) if each.key not in noted
+                        each for each in self.curation.list_all([domain]) if each.key not in noted
                     ]
-                    self.notes.keep(home, domain, missing)
+                    self.notes.write(home, domain, missing)
                 except GitFailed:
                     continue
                 count += len(missing)
         return count
 
     def _notebook(self, home: memories.Home, domain: Domain) -> Notebook:
-        return self.notes.repositories.notebook(home, domain)
+        return self.notes.repositories.open_notebook(home, domain)
 
-    def _indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
+    def _list_indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
         """What recall can list. A page begins at the moment of the last hit, so that none has to
         count all that were before it."""
-        scope = Scope(
-            kinds=frozenset({Kind.MEMORY}),
+        scope = SearchScope(
+            kinds=frozenset({DocumentKind.MEMORY}),
             domains=frozenset({domain}),
-            statuses=frozenset({Status.ACTIVE, Status.RESOLVED, Status.ARCHIVED}),
+            statuses=frozenset({MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED}),
         )
         found: dict[str, Millis] = {}
         offset = 0
@@ -142,7 +142,9 @@ class Survey:
             offset = sum(at == last for at in found.values())
             scope = replace(scope, until=last)
 
-    def _noted(self, domain: Domain, home: memories.Home, problems: list[str]) -> set[MemoryKey]:
+    def _list_noted(
+        self, domain: Domain, home: memories.Home, problems: list[str]
+    ) -> set[MemoryKey]:
         try:
             reading = self._notebook(home, domain).read()
         except AgentMemoryError as exc:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.queries import Answer, Hit, Query
+from agent_memory.features.index.model.queries import Hit, Query, RecallResult
 from agent_memory.features.memories.model.reasoning import Evidence
 from agent_memory.features.memories.ports import Reasoner
 from agent_memory.features.recall.services.recall import Recall
@@ -19,13 +19,13 @@ NOTHING = "Nothing was found that answers it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
+class Conclusion:
     """An answer in words; the hits it rests on; the times that the question names, as dates."""
 
     answer: str
     sources: tuple[Hit, ...]
     dates: tuple[str, ...]
-    found: Answer
+    found: RecallResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Reasoning:
     reasoner: Reasoner | None
     clock: Clock
 
-    def conclude(self, query: Query) -> Concluded:
+    def conclude(self, query: Query) -> Conclusion:
         """Raises FeatureUnavailable without a model, LlmFailed where it gives no answer."""
         if self.reasoner is None:
             raise FeatureUnavailable(
@@ -42,17 +42,17 @@ class Reasoning:
                 " anthropic, and restart the daemon; or leave --reason out to search"
             )
         found = self.recall.search(replace(query, limit=query.limit or EVIDENCE))
-        dates = resolved(query.text, self.clock.now())
+        dates = resolve_dates(query.text, self.clock.now())
         if not found.hits:
-            return Concluded(answer=NOTHING, sources=(), dates=dates, found=found)
+            return Conclusion(answer=NOTHING, sources=(), dates=dates, found=found)
         evidence = [_evidence(hit) for hit in found.hits]
         reasoned = self.reasoner.answer(query.text, dates, evidence, self.clock.now())
         by_name = {each.name: hit for each, hit in zip(evidence, found.hits, strict=True)}
         sources = tuple(by_name[name] for name in reasoned.sources if name in by_name)
-        return Concluded(answer=reasoned.answer, sources=sources, dates=dates, found=found)
+        return Conclusion(answer=reasoned.answer, sources=sources, dates=dates, found=found)
 
 
-def resolved(text: str, said_at: Millis) -> tuple[str, ...]:
+def resolve_dates(text: str, said_at: Millis) -> tuple[str, ...]:
     """The times that a text names, as the dates that they meant when it was said."""
     return tuple(
         f"{window.words}: {_day(window.ranges[-1][0])} to {_day(window.ranges[-1][1])}"
@@ -62,14 +62,14 @@ def resolved(text: str, said_at: Millis) -> tuple[str, ...]:
 
 def _evidence(hit: Hit) -> Evidence:
     document = hit.document
-    text = documents.said(document)[:_CHARS]
+    text = documents.join_text(document)[:_CHARS]
     return Evidence(
         name=hit.uri or document.id,
         at_ms=document.at_ms,
         text=text,
-        dates=resolved(text, document.at_ms),
+        dates=resolve_dates(text, document.at_ms),
     )
 
 
 def _day(at_ms: Millis) -> str:
-    return documents.iso(at_ms)[:10]
+    return documents.format_iso(at_ms)[:10]

@@ -8,26 +8,26 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from agent_memory.features.index.model import documents
-from agent_memory.features.index.model.documents import Document, DocumentKey, Kind
+from agent_memory.features.index.model.documents import Document, DocumentKey, DocumentKind
 from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
-    Answer,
-    Found,
     Hit,
-    Mode,
+    IndexHit,
     Query,
-    Scope,
-    Statistics,
+    RecallResult,
+    SearchMode,
+    SearchScope,
+    TermStatistics,
 )
 from agent_memory.features.index.ports import Embedder, LexicalIndex, VectorIndex
 from agent_memory.features.log.ports import EventLog
 from agent_memory.features.memories.ports import MemoryUses
 from agent_memory.features.recall.model import ranking
-from agent_memory.features.recall.model.ranking import Asked, Candidate, Ranked
-from agent_memory.features.recall.services.document_reader import Library
-from agent_memory.features.recall.services.unindexed import Tail
+from agent_memory.features.recall.model.ranking import Candidate, ParsedQuestion, Ranked
+from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.features.recall.services.unindexed import UnindexedDocuments
 from agent_memory.kernel.errors import EmbedderFailed, IndexFailed
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.text import time_expressions
@@ -45,64 +45,72 @@ _DISTINCT = 30  # letters from which on two texts can be told to be the same
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class VectorSearch:
     """What it takes to search by meaning."""
 
     index: VectorIndex
     embedder: Embedder
-    waiting: Callable[[], int]  # how much has yet to be embedded
+    count_pending: Callable[[], int]  # how much has yet to be embedded
     threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(2, "embed-question"))
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    library: Library
+    library: DocumentReader
     log: EventLog
     lexical: LexicalIndex
-    tail: Tail
-    vectors: Vectors | None
+    tail: UnindexedDocuments
+    vectors: VectorSearch | None
     uses: MemoryUses
-    facts_used: Callable[[Sequence[str]], None]
+    on_facts_used: Callable[[Sequence[str]], None]
     clock: Clock
 
-    def search(self, query: Query, *, counted: bool = True) -> Answer:
+    def search(self, query: Query, *, counted: bool = True) -> RecallResult:
         """What answers the query, best first. To be found is to be used, if it is counted."""
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
-        if query.lists:
-            return self._listed(query)
-        answer = self._searched(query)
+        if query.is_listing:
+            return self._list(query)
+        answer = self._search(query)
         if counted:
             found = [self.library.memory(hit.uri) for hit in answer.hits if hit.uri]
             self.uses.add([memory.key for memory in found if memory is not None], self.clock.now())
-            self.facts_used(
-                [each.document.id for each in answer.hits if each.document.kind is Kind.FACT]
+            self.on_facts_used(
+                [
+                    each.document.id
+                    for each in answer.hits
+                    if each.document.kind is DocumentKind.FACT
+                ]
             )
         return answer
 
     def moments(self, words: str) -> tuple[Millis, Millis]:
         """The first and the last moment of the time that these words mean."""
-        return time_expressions.moments(words, self.clock.now())
+        return time_expressions.parse_moments(words, self.clock.now())
 
-    def _searched(self, query: Query) -> Answer:
+    def _search(self, query: Query) -> RecallResult:
         warnings: list[str] = []
-        question = ranking.asked(query.text, self.clock.now())
+        question = ranking.parse_question(query.text, self.clock.now())
         statistics = self._statistics(question, query.scope, warnings)
-        question = ranking.telling(ranking.naming(question, statistics.speakers), statistics)
-        embedded = None if query.mode is Mode.BM25 else self._embedding(question, warnings)
+        question = ranking.limit_terms(
+            ranking.resolve_speakers(question, statistics.speakers), statistics
+        )
+        embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
         pool = _Pool(self.log, self.library)
-        if query.mode is not Mode.VECTOR:  # meanwhile the question is embedded, in another thread
+        if (
+            query.mode is not SearchMode.VECTOR
+        ):  # meanwhile the question is embedded, in another thread
             pool.add(self._by_words(question, query, warnings))
         near = self._by_meaning(question, embedded, query, warnings)
-        mode = query.mode if near is not None else Mode.BM25
+        mode = query.mode if near is not None else SearchMode.BM25
         if near is not None:
             pool.add(near.found)
-        elif query.mode is Mode.VECTOR:
+        elif query.mode is SearchMode.VECTOR:
             pool.add(self._by_words(question, query, warnings))
         candidates = pool.candidates(near)
         ranked = ranking.rank(question, candidates, statistics, mode)
-        telling = [e for e in ranked if e.score >= query.min_score and ranking.tells(e)]
-        once = list(_folded(telling, candidates, query.scope))
+        telling = [e for e in ranked if e.score >= query.min_score and ranking.is_relevant(e)]
+        once = list(_fold_duplicates(telling, candidates, query.scope))
         end = query.offset + query.limit
         hits = (
             Hit(
@@ -113,14 +121,14 @@ class Recall:
             )
             for each, grip_id in once[query.offset : end]
         )
-        return Answer(
-            hits=tuple(self.library.placed(hit) for hit in hits),
+        return RecallResult(
+            hits=tuple(self.library.locate_hit(hit) for hit in hits),
             total=len(once),
             next=end if end < len(once) else None,
             warning="; ".join(warnings) or None,
         )
 
-    def _listed(self, query: Query) -> Answer:
+    def _list(self, query: Query) -> RecallResult:
         warnings: list[str] = []
         end = query.offset + query.limit
         fresh, missing = self.tail.all(query.scope)
@@ -137,62 +145,66 @@ class Recall:
         wanted = newest[query.offset : end]
         read = self.library.read(wanted)
         placed = (
-            self.library.placed(Hit(document=read[each.key], score=0.0, parts={}))
+            self.library.locate_hit(Hit(document=read[each.key], score=0.0, parts={}))
             for each in wanted
             if each.key in read
         )
         # It may have changed since; what it belongs to is known only where it is placed.
         hits = tuple(hit for hit in placed if query.scope.admits(hit.document))
-        return Answer(
+        return RecallResult(
             hits=hits,
             total=total - (len(wanted) - len(hits)),
             next=end if end < total else None,
             warning="; ".join(warnings) or None,
         )
 
-    def _newest(self, scope: Scope, limit: int) -> tuple[list[Found], int]:
+    def _newest(self, scope: SearchScope, limit: int) -> tuple[list[IndexHit], int]:
         """Of one moment all or none, so that their order does not depend on where a page ends."""
         wanted = limit + 1
         while True:
-            stored, count = self.lexical.newest(scope, limit=wanted)
+            stored, count = self.lexical.find_newest(scope, limit=wanted)
             if len(stored) < wanted or stored[-1].at_ms < stored[limit - 1].at_ms:
                 return stored, count
             wanted *= 2
 
-    def _statistics(self, question: Asked, scope: Scope, warnings: list[str]) -> Statistics:
+    def _statistics(
+        self, question: ParsedQuestion, scope: SearchScope, warnings: list[str]
+    ) -> TermStatistics:
         fresh = self.tail.statistics(question.terms, scope)
         try:
-            return self.lexical.statistics(question.terms).plus(fresh)
+            return self.lexical.get_statistics(question.terms).plus(fresh)
         except IndexFailed:
             _note_failed(warnings)
             return fresh
 
-    def _embedding(self, question: Asked, warnings: list[str]) -> "Future[list[Vector]] | None":
+    def _embedding(
+        self, question: ParsedQuestion, warnings: list[str]
+    ) -> "Future[list[Vector]] | None":
         if self.vectors is None:
             warnings.append("searched by words alone: embedder.provider is none")
             return None
         return self.vectors.threads.submit(self.vectors.embedder.embed, [question.meaning])
 
     def _by_words(
-        self, question: Asked, query: Query, warnings: list[str]
-    ) -> list[Sequence[Found]]:
+        self, question: ParsedQuestion, query: Query, warnings: list[str]
+    ) -> list[Sequence[IndexHit]]:
         scope, most = query.scope, query.candidates
         fresh, missing = self.tail.find(question.needles, scope, limit=most)
         _note_missing(missing, warnings)
-        found: list[Sequence[Found]] = [fresh]
+        found: list[Sequence[IndexHit]] = [fresh]
         try:
             found.append(self.lexical.find(question.terms, scope, limit=most))
             for then in _times(question, scope):
                 found.append(sorted(self.tail.all(then)[0], key=_newest_first)[:DATED])
                 found.append(self.lexical.find(question.terms, then, limit=DATED))
-                found.append(self.lexical.newest(then, limit=DATED)[0])
+                found.append(self.lexical.find_newest(then, limit=DATED)[0])
         except IndexFailed:
             _note_failed(warnings)
         return found
 
     def _by_meaning(
         self,
-        question: Asked,
+        question: ParsedQuestion,
         embedded: "Future[list[Vector]] | None",
         query: Query,
         warnings: list[str],
@@ -202,9 +214,10 @@ class Recall:
         try:
             (vector,) = embedded.result(EMBEDDING_SECONDS)
             index = self.vectors.index
-            found = [index.nearest(vector, query.scope, limit=query.candidates)]
+            found = [index.find_nearest(vector, query.scope, limit=query.candidates)]
             found += [
-                index.nearest(vector, then, limit=DATED) for then in _times(question, query.scope)
+                index.find_nearest(vector, then, limit=DATED)
+                for then in _times(question, query.scope)
             ]
         except TimeoutError:
             warnings.append("searched by words alone: the embedder takes too long")
@@ -212,7 +225,7 @@ class Recall:
         except (EmbedderFailed, IndexFailed) as exc:
             warnings.append(f"searched by words alone: {exc}")
             return None
-        waiting = self.vectors.waiting()
+        waiting = self.vectors.count_pending()
         if waiting > min(BACKLOG, index.stats().documents):
             what = "change is" if waiting == 1 else "changes are"
             warnings.append(f"{waiting:,} {what} not embedded yet")
@@ -225,27 +238,27 @@ class _Near:
 
     vector: Vector
     index: VectorIndex
-    found: Sequence[Sequence[Found]]
+    found: Sequence[Sequence[IndexHit]]
 
 
 class _Pool:
     """What was found and, of the foremost events, the turns around them."""
 
-    def __init__(self, log: EventLog, library: Library) -> None:
+    def __init__(self, log: EventLog, library: DocumentReader) -> None:
         self._log = log
         self._library = library
         self._runs: dict[EventId, list[EventId]] = {}  # turns that follow one another
         self._turns: dict[EventId, Document] = {}
         self._others: dict[DocumentKey, Document] = {}
 
-    def add(self, answers: Iterable[Sequence[Found]]) -> None:
+    def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
         """Each answer of an index, best first."""
-        wide: dict[EventId, Found] = {}
+        wide: dict[EventId, IndexHit] = {}
         wanted: dict[EventId, Position] = {}
-        others: dict[DocumentKey, Found] = {}
+        others: dict[DocumentKey, IndexHit] = {}
         for answer in answers:
             for number, each in enumerate(answer):
-                if each.kind is not Kind.EVENT:
+                if each.kind is not DocumentKind.EVENT:
                     others.setdefault(each.key, each)
                 elif number < FOREMOST:
                     wide[EventId(each.id)] = each
@@ -253,12 +266,14 @@ class _Pool:
                     wanted[EventId(each.id)] = each.position
         new = [each for event_id, each in wide.items() if event_id not in self._runs]
         places = [(SessionId(each.session), each.position) for each in new]
-        for each, run in zip(new, self._log.around(places, reach=ranking.REACH), strict=True):
+        for each, run in zip(
+            new, self._log.get_neighbors(places, reach=ranking.REACH), strict=True
+        ):
             wanted |= {at.event_id: at for at in run}
             self._runs[EventId(each.id)] = [at.event_id for at in run]
         unread = [at for event_id, at in wanted.items() if event_id not in self._turns]
-        for event in self._log.at(unread):
-            for document in documents.of_event(event):
+        for event in self._log.get_at(unread):
+            for document in documents.from_event(event):
                 self._turns[event.event_id] = document
         self._others |= self._library.read([e for k, e in others.items() if k not in self._others])
 
@@ -268,13 +283,13 @@ class _Pool:
         pool += [Candidate(document=document) for document in self._others.values()]
         if near is not None:
             keys = [candidate.document.key for candidate in pool]
-            cosines = near.index.cosines(near.vector, keys)
+            cosines = near.index.compute_cosines(near.vector, keys)
             for candidate, cosine in zip(pool, cosines, strict=True):
                 candidate.cosine = cosine
         return pool
 
 
-def _times(question: Asked, scope: Scope) -> Iterator[Scope]:
+def _times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
     """The scope within each of the times that the question names, latest first."""
     ranges = dict.fromkeys(
         span
@@ -299,12 +314,12 @@ def _link(
     precedes = {later: earlier for earlier, later in follows.items()}
     for place, candidate in enumerate(pool):
         if place in precedes:
-            candidate.before = _walked(place, precedes)
+            candidate.before = _walk_links(place, precedes)
         if place in follows:
-            candidate.after = _walked(place, follows)
+            candidate.after = _walk_links(place, follows)
 
 
-def _walked(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
+def _walk_links(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
     steps: list[int] = []
     while len(steps) < ranking.REACH and place in links:
         place = links[place]
@@ -312,8 +327,8 @@ def _walked(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(steps)
 
 
-def _folded(
-    ranked: Iterable[Ranked], pool: Sequence[Candidate], scope: Scope
+def _fold_duplicates(
+    ranked: Iterable[Ranked], pool: Sequence[Candidate], scope: SearchScope
 ) -> Iterator[tuple[Ranked, str]]:
     """In scope, and each thing once: what says the same as a better one is left out, and so is the
     lesser of an event and a grip in it. With each the id of a grip in it, if there is one."""
@@ -322,9 +337,11 @@ def _folded(
     told: set[DocumentKey] = set()
     for each in ranked:
         document = pool[each.place].document
-        if document.kind in (Kind.EVENT, Kind.MEMORY) and not scope.admits(document):
+        if document.kind in (DocumentKind.EVENT, DocumentKind.MEMORY) and not scope.admits(
+            document
+        ):
             continue  # a turn beside one that was found, or a memory that has changed since
-        if document.kind is Kind.MEMORY:
+        if document.kind is DocumentKind.MEMORY:
             yield each, ""  # two with the same content are two all the same
             continue
         bare = _bare(document.text)
@@ -336,7 +353,7 @@ def _folded(
                 continue
             for other in together.get(document.key, ()):
                 told.add(other.key)
-                grip_id = grip_id or (other.id if other.kind is Kind.GRIP else "")
+                grip_id = grip_id or (other.id if other.kind is DocumentKind.GRIP else "")
         if len(bare) >= _DISTINCT:
             said.add(bare)
         yield each, grip_id
@@ -353,9 +370,9 @@ def _together(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
     grips: list[Document] = []
     for candidate in pool:
         document = candidate.document
-        if document.kind is Kind.EVENT:
+        if document.kind is DocumentKind.EVENT:
             events[document.session, document.at_ms].append(document)
-        elif document.kind is Kind.GRIP:
+        elif document.kind is DocumentKind.GRIP:
             grips.append(document)
     found: dict[DocumentKey, list[Document]] = defaultdict(list)
     for grip in grips:
@@ -377,5 +394,5 @@ def _note_failed(warnings: list[str]) -> None:
         warnings.append(note)
 
 
-def _newest_first(found: Found) -> tuple[int, str]:
+def _newest_first(found: IndexHit) -> tuple[int, str]:
     return -found.at_ms, found.key

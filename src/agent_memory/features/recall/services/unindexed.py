@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_memory.features.index.model import documents, queries
-from agent_memory.features.index.model.documents import Document, Kind, Owner
-from agent_memory.features.index.model.queries import Found, Scope, Statistics
+from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
+from agent_memory.features.index.model.queries import IndexHit, SearchScope, TermStatistics
 from agent_memory.features.index.ports import LexicalIndex
 from agent_memory.features.log.model.outbox import (
-    Entry,
     EventChanged,
     FactChanged,
     MemoryChanged,
+    OutboxEntry,
     SegmentChanged,
 )
 from agent_memory.features.log.ports import EventLog, Outbox
-from agent_memory.features.recall.services.document_reader import Library
+from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.text import analysis
 
 MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
@@ -37,8 +37,8 @@ class _Part:
     """What is new of some kinds of documents: entries that nobody has asked for yet, and what is
     behind the others. A question about memories need not read a thousand new events."""
 
-    kinds: frozenset[Kind]
-    unread: dict[Entry, int] = field(default_factory=dict)
+    kinds: frozenset[DocumentKind]
+    unread: dict[OutboxEntry, int] = field(default_factory=dict)
     held: dict[Owner, tuple[int, list[Fresh]]] = field(default_factory=dict)
 
     def forget(self, number: int) -> None:
@@ -46,19 +46,19 @@ class _Part:
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
 
-    def read(self, library: Library) -> Iterator[Fresh]:
+    def read(self, library: DocumentReader) -> Iterator[Fresh]:
         if self.unread:
             newest = max(self.unread.values())
-            for owner, found in library.owned(self.unread).items():
+            for owner, found in library.read_owned(self.unread).items():
                 self.held[owner] = (newest, [_fresh(each) for each in found])
             self.unread = {}
         for _, fresh in self.held.values():
             yield from fresh
 
 
-class Tail:
+class UnindexedDocuments:
     def __init__(
-        self, library: Library, log: EventLog, outbox: Outbox, lexical: LexicalIndex
+        self, library: DocumentReader, log: EventLog, outbox: Outbox, lexical: LexicalIndex
     ) -> None:
         self._library = library
         self._log = log
@@ -67,14 +67,16 @@ class Tail:
         self._reading = threading.Lock()
         self._end = 0
         self._indexed: int | None = None
-        self._parts: dict[type[Entry], _Part] = {
-            EventChanged: _Part(frozenset({Kind.EVENT})),
-            SegmentChanged: _Part(frozenset({Kind.SEGMENT, Kind.GRIP})),
-            MemoryChanged: _Part(frozenset({Kind.MEMORY})),
-            FactChanged: _Part(frozenset({Kind.FACT})),
+        self._parts: dict[type[OutboxEntry], _Part] = {
+            EventChanged: _Part(frozenset({DocumentKind.EVENT})),
+            SegmentChanged: _Part(frozenset({DocumentKind.SEGMENT, DocumentKind.GRIP})),
+            MemoryChanged: _Part(frozenset({DocumentKind.MEMORY})),
+            FactChanged: _Part(frozenset({DocumentKind.FACT})),
         }
 
-    def find(self, needles: Sequence[str], scope: Scope, *, limit: int) -> tuple[list[Found], int]:
+    def find(
+        self, needles: Sequence[str], scope: SearchScope, *, limit: int
+    ) -> tuple[list[IndexHit], int]:
         """Documents in scope with most of the needles in them, and how many entries nobody has
         looked at because there are too many."""
         held, missing = self._current(scope)
@@ -85,26 +87,28 @@ class Tail:
             if count and scope.admits(each.document)
         ]
         matching.sort(key=lambda found: (-found[0], -found[1].at_ms, found[1].key))
-        return [queries.found(document) for _, document in matching[:limit]], missing
+        return [queries.to_index_hit(document) for _, document in matching[:limit]], missing
 
-    def all(self, scope: Scope) -> tuple[list[Found], int]:
+    def all(self, scope: SearchScope) -> tuple[list[IndexHit], int]:
         held, missing = self._current(scope)
-        return [queries.found(e.document) for e in held if scope.admits(e.document)], missing
+        return [queries.to_index_hit(e.document) for e in held if scope.admits(e.document)], missing
 
-    def statistics(self, terms: Sequence[str], scope: Scope) -> Statistics:
+    def statistics(self, terms: Sequence[str], scope: SearchScope) -> TermStatistics:
         """Of the newest documents, as many as matter: they are few beside those of the index."""
         held = self._current(scope)[0][-_COUNTED:]
-        known = [frozenset(analysis.terms(each.said[:_COUNTED_CHARS])) for each in held]
-        names = [analysis.terms(each.document.speaker or each.document.role) for each in held]
-        lengths = [analysis.length(each.said) for each in held]
-        return Statistics(
+        known = [frozenset(analysis.extract_terms(each.said[:_COUNTED_CHARS])) for each in held]
+        names = [
+            analysis.extract_terms(each.document.speaker or each.document.role) for each in held
+        ]
+        lengths = [analysis.estimate_length(each.said) for each in held]
+        return TermStatistics(
             documents=len(held),
             average_length=sum(lengths) / len(held) if held else 1.0,
             frequencies={term: sum(term in words for words in known) for term in terms},
             speakers=frozenset(term for term in terms if any(term in each for each in names)),
         )
 
-    def _current(self, scope: Scope) -> tuple[list[Fresh], int]:
+    def _current(self, scope: SearchScope) -> tuple[list[Fresh], int]:
         with self._reading:
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
@@ -133,6 +137,6 @@ class Tail:
 
 
 def _fresh(document: Document) -> Fresh:
-    said = documents.said(document)[:_SEARCHED]
-    text = analysis.folded(f"{said}\n{documents.about(document)}")
+    said = documents.join_text(document)[:_SEARCHED]
+    text = analysis.fold(f"{said}\n{documents.describe_origin(document)}")
     return Fresh(replace(document, text=""), said, text)

@@ -11,14 +11,14 @@ MAX_BYTES = 256 << 10  # of a file
 MAX_NAMES = 1_000
 
 
-class CrewFolder:
+class AgentCatalogFolder:
     """Nothing is kept: what a user writes acts at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.place = str(folder)
+        self.location = str(folder)
 
-    def names(self, kind: str, /) -> list[str]:
+    def list_names(self, kind: str, /) -> list[str]:
         try:
             with os.scandir(self._folder / kind) as found:
                 names = sorted(each.name for each in found if _is_shown(each))

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from agent_memory.features.runs.model.commands import Ends, Ran
+from agent_memory.features.runs.model.commands import CommandResult, HeadTailBuffer
 from agent_memory.features.runs.ports import Workspace
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
-from agent_memory.platform.processes.process import WardedProcess
+from agent_memory.platform.processes.process import SupervisedProcess
 
 GLANCE_SECONDS = 0.1
 LAST_GLANCE_SECONDS = 0.01  # once it has closed its output: it ends with that, as a rule
@@ -34,7 +34,7 @@ _SET = {
     "GIT_CONFIG_VALUE_0": "explicit",
 }
 # The daemon's umask would keep what they write from all others. No word is part of the script.
-_SHOWN = ("/bin/sh", "-c", 'umask 022; exec "$@"', "sh")
+_WITH_UMASK = ("/bin/sh", "-c", 'umask 022; exec "$@"', "sh")
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -48,21 +48,28 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class WardedPrograms:
+class SupervisedPrograms:
     environ: Mapping[str, str]
 
     def run(
-        self, words: Sequence[str], folder: Workspace, /, *, seconds: float, most: int, halt: Halt
-    ) -> Ran:
+        self,
+        words: Sequence[str],
+        folder: Workspace,
+        /,
+        *,
+        seconds: float,
+        most: int,
+        halt: CancelToken,
+    ) -> CommandResult:
         halt.check()
         variables = environment(self.environ)
         if "/" not in words[0] and shutil.which(words[0], path=variables["PATH"]) is None:
             raise ToolFailed(f"there is no program {words[0]} on the daemon's PATH")
         deadline = time.monotonic() + seconds
-        with folder.held() as descriptor:
+        with folder.hold_descriptor() as descriptor:
             try:
-                process = WardedProcess.start(
-                    (*_SHOWN, *words),
+                process = SupervisedProcess.start(
+                    (*_WITH_UMASK, *words),
                     cwd=descriptor,
                     env=variables,
                     stdout=subprocess.PIPE,
@@ -71,19 +78,23 @@ class WardedPrograms:
             except OSError as exc:
                 raise ToolFailed(f"{words[0]} cannot be run: {exc.strerror}") from exc
             assert process.stdout is not None  # noqa: S101
-            kept = Ends(most)
+            kept = HeadTailBuffer(most)
             with process.stdout as stream:
                 try:
-                    code = _followed(process, stream, kept, deadline, halt)
+                    code = _follow(process, stream, kept, deadline, halt)
                 finally:
                     if process.returncode is None:
                         process.stop(grace_seconds=0)
                 _drain(stream, kept)
-        return Ran(code=code, output=kept.text())
+        return CommandResult(code=code, output=kept.text())
 
 
-def _followed(
-    process: WardedProcess, stream: IO[bytes], kept: Ends, deadline: float, halt: Halt
+def _follow(
+    process: SupervisedProcess,
+    stream: IO[bytes],
+    kept: HeadTailBuffer,
+    deadline: float,
+    halt: CancelToken,
 ) -> int | None:
     """How it ended, or None after the deadline. Raises Cancelled."""
     woken, waking = os.pipe()
@@ -93,7 +104,7 @@ def _followed(
     poll.register(woken, select.POLLIN)
     glance = GLANCE_SECONDS
     try:
-        with halt.calling(lambda: _wake(waking)):
+        with halt.on_cancel(lambda: _wake(waking)):
             while (left := deadline - time.monotonic()) > 0:
                 ready = [each for each, _ in poll.poll(1_000 * min(glance, left))]
                 halt.check()
@@ -112,7 +123,7 @@ def _followed(
         os.close(waking)
 
 
-def _drain(stream: IO[bytes], kept: Ends) -> None:
+def _drain(stream: IO[bytes], kept: HeadTailBuffer) -> None:
     """What it had written when it ended. Others may have the pipe still."""
     poll = select.poll()
     poll.register(stream.fileno(), select.POLLIN)

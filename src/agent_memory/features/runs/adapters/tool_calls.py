@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agent_memory.features.runs.model.chats import Call, CallId
+from agent_memory.features.runs.model.chats import CallId, ToolCall
 
 MAX_CALLS = 128
 MAX_ID = 128
@@ -28,22 +28,22 @@ class TooManyCalls(ValueError):
 
 
 @dataclass(slots=True)
-class _Begun:
+class _PartialCall:
     call_id: str = ""
     name: str = ""
     arguments: str = ""
 
 
-class Calls:
+class CallAssembler:
     def __init__(self) -> None:
-        self._begun: list[_Begun] = []
-        self._by_index: dict[int, _Begun] = {}
+        self._begun: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
 
     def add(self, delta: CallDelta) -> int:
         """How much it was."""
         function = delta.function or FunctionDelta()
-        piece = _Begun(delta.id or "", function.name or "", _text(function.arguments))
-        begun = self._meant(delta.index, piece)
+        piece = _PartialCall(delta.id or "", function.name or "", _text(function.arguments))
+        begun = self._find_call(delta.index, piece)
         if piece.call_id != begun.call_id:
             begun.call_id += piece.call_id
         if piece.name != begun.name:  # some servers say it with every piece
@@ -51,7 +51,7 @@ class Calls:
         begun.arguments += piece.arguments
         return 1 + len(piece.call_id) + len(piece.name) + len(piece.arguments)
 
-    def _meant(self, index: int | None, piece: _Begun) -> _Begun:
+    def _find_call(self, index: int | None, piece: _PartialCall) -> _PartialCall:
         begun = (
             self._by_index.get(index)
             if index is not None
@@ -60,16 +60,16 @@ class Calls:
         if begun is None or _is_another(piece, begun):
             if len(self._begun) >= MAX_CALLS:
                 raise TooManyCalls
-            begun = _Begun()
+            begun = _PartialCall()
             self._begun.append(begun)
         if index is not None:
             self._by_index[index] = begun
         return begun
 
-    def done(self, taken: Iterable[CallId], new_id: Callable[[], str]) -> tuple[Call, ...]:
+    def finish(self, taken: Iterable[CallId], new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
         """All of them, each with an id that no other has and none of those taken."""
         used: set[str] = set(taken)
-        calls: list[Call] = []
+        calls: list[ToolCall] = []
         for begun in self._begun:
             if not (begun.name or begun.arguments):
                 continue
@@ -78,12 +78,14 @@ class Calls:
             call_id = begun.call_id if sound else new_id()
             used.add(call_id)
             calls.append(
-                Call(call_id=CallId(call_id), name=begun.name, arguments=begun.arguments or "{}")
+                ToolCall(
+                    call_id=CallId(call_id), name=begun.name, arguments=begun.arguments or "{}"
+                )
             )
         return tuple(calls)
 
 
-def _is_another(piece: _Begun, begun: _Begun) -> bool:
+def _is_another(piece: _PartialCall, begun: _PartialCall) -> bool:
     """Servers that know no parallel calls give all the same index, others none: then it shows in
     what is told only once of a call."""
     if not piece.name:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_memory.features.runs.model.chats import Tool
+from agent_memory.features.runs.model.chats import ToolSpec
 from agent_memory.kernel.errors import ToolFailed
 
 Schema = Mapping[str, Any]
@@ -33,9 +33,9 @@ class Arguments:
         return self.values.get(name) is True
 
 
-def tool(
+def define_tool(
     name: str, description: str, required: Sequence[str] = (), /, **properties: Schema
-) -> Tool:
+) -> ToolSpec:
     """A tool with the schema of its arguments."""
     parameters = {
         "type": "object",
@@ -43,22 +43,22 @@ def tool(
         "required": list(required),
         "additionalProperties": False,
     }
-    return Tool(name=name, description=description, parameters=parameters)
+    return ToolSpec(name=name, description=description, parameters=parameters)
 
 
-def text(description: str, *, least: int = 0, most: int = MAX_CHARS) -> Schema:
+def define_text(description: str, *, least: int = 0, most: int = MAX_CHARS) -> Schema:
     return {"type": "string", "description": description, "minLength": least, "maxLength": most}
 
 
-def number(description: str, *, least: int, most: int) -> Schema:
+def define_number(description: str, *, least: int, most: int) -> Schema:
     return {"type": "integer", "description": description, "minimum": least, "maximum": most}
 
 
-def flag(description: str) -> Schema:
+def define_flag(description: str) -> Schema:
     return {"type": "boolean", "description": description}
 
 
-def told(spec: Tool) -> Tool:
+def strip_limits(spec: ToolSpec) -> ToolSpec:
     """As a model is given it: without the limits, which cost tokens and tell it nothing. Servers
     make grammars of them, and the longest of ours is more than those can have."""
     properties = {
@@ -69,7 +69,7 @@ def told(spec: Tool) -> Tool:
     return replace(spec, parameters={**rest, "properties": properties})
 
 
-def read(spec: Tool, given: str) -> Arguments:
+def parse_arguments(spec: ToolSpec, given: str) -> Arguments:
     """The arguments of a call, each as the schema has it. Raises ToolFailed."""
     properties: Mapping[str, Mapping[str, Any]] = spec.parameters.get("properties", {})
     values: dict[str, str | int | bool] = {}
@@ -77,9 +77,9 @@ def read(spec: Tool, given: str) -> Arguments:
         schema = properties.get(name)
         if schema is None:
             known = ", ".join(properties) or "none"
-            raise ToolFailed(f"{spec.name} has no argument {_quoted(name)}; it takes: {known}")
+            raise ToolFailed(f"{spec.name} has no argument {_quote_name(name)}; it takes: {known}")
         if value is not None:  # many models write all that they leave out
-            values[name] = _checked(name, value, schema)
+            values[name] = _check_value(name, value, schema)
     missing = [name for name in spec.parameters.get("required", ()) if name not in values]
     if missing:
         raise ToolFailed(f"{spec.name} needs the argument {', '.join(missing)}")
@@ -100,7 +100,7 @@ def _object(given: str) -> dict[str, Any]:
     return found
 
 
-def _checked(name: str, value: Any, schema: Mapping[str, Any]) -> str | int | bool:
+def _check_value(name: str, value: Any, schema: Mapping[str, Any]) -> str | int | bool:
     kind = schema["type"]
     if kind == "string" and isinstance(value, str):
         return _text(name, value, schema)
@@ -160,5 +160,5 @@ def _kind(value: Any) -> str:
     )
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return json.dumps(name if len(name) <= 80 else name[:80] + "...")

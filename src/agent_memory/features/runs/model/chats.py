@@ -17,7 +17,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ToolCall:
     """A tool that the model wants to use. `arguments` is JSON as the model wrote it: it may be
     none."""
 
@@ -26,11 +26,11 @@ class Call:
     arguments: str
 
     @property
-    def given(self) -> dict[str, Any] | None:
-        return given(self.arguments)
+    def parsed_arguments(self) -> dict[str, Any] | None:
+        return parse_arguments(self.arguments)
 
 
-def given(arguments: str) -> dict[str, Any] | None:
+def parse_arguments(arguments: str) -> dict[str, Any] | None:
     """What a model wrote, where it is what it should be."""
     try:
         found = json.loads(arguments)
@@ -45,12 +45,12 @@ class Message:
 
     role: Role
     content: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     call_id: CallId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class ToolSpec:
     """What a model may use. `parameters` is a JSON schema of an object."""
 
     name: str
@@ -59,33 +59,33 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ChatRequest:
     messages: Sequence[Message]
-    tools: Sequence[Tool] = ()
+    tools: Sequence[ToolSpec] = ()
     max_tokens: int
     temperature: float | None = None  # the server's own
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextDelta:
     """A piece of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ReasoningDelta:
     """A piece of what a model thinks before it answers."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class StreamEnd:
     """The last thing a model says. `whole` is False where it ran into `max_tokens`."""
 
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     whole: bool = True
 
 
-Said = Text | Thought | Ended
+StreamPart = TextDelta | ReasoningDelta | StreamEnd

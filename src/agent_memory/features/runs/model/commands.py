@@ -10,7 +10,7 @@ MAX_CHARS = 8_000
 _OPERATORS = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "&>", "|&"})
 
 
-def words(command: str, allowed: Sequence[str]) -> list[str]:
+def split_command(command: str, allowed: Sequence[str]) -> list[str]:
     """The words of a command, if it begins with all words of one that is allowed. Raises
     ToolFailed."""
     if "\0" in command:
@@ -25,14 +25,14 @@ def words(command: str, allowed: Sequence[str]) -> list[str]:
         raise ToolFailed(
             f"{shlex.join(found[:2])} is not allowed; it may run: {', '.join(allowed)}"
         )
-    if operators := sorted(_OPERATORS.intersection(_unquoted(command))):
+    if operators := sorted(_OPERATORS.intersection(_split_raw(command))):
         raise ToolFailed(
             f"there is no shell: one program and its arguments, without {operators[0]}"
         )
     return found
 
 
-def _unquoted(command: str) -> list[str]:
+def _split_raw(command: str) -> list[str]:
     """The words with their quotes: what is quoted is meant for the program."""
     try:
         return shlex.split(command, posix=False)
@@ -49,14 +49,14 @@ def _begins(found: Sequence[str], allowed: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CommandResult:
     """How a program ended. `code` is None where it was ended, because it took too long."""
 
     code: int | None
     output: str
 
 
-def told(ran: Ran, seconds: float) -> str:
+def format_result(ran: CommandResult, seconds: float) -> str:
     """What it printed, and how it ended where that was not well: a command that fails is a result
     to be read. Raises ToolFailed where it did not end."""
     output = ran.output.rstrip("\n")
@@ -71,7 +71,7 @@ def told(ran: Ran, seconds: float) -> str:
 
 
 @dataclass(slots=True)
-class Ends:
+class HeadTailBuffer:
     """The beginning and the end of a stream of bytes, of which the middle may be left out."""
 
     most: int

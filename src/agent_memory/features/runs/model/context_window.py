@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agent_memory.features.runs.model.chats import Message, Role
-from agent_memory.features.runs.model.machine import MessageStats, Snapshot
+from agent_memory.features.runs.model.machine import ContextSnapshot, MessageStats
 from agent_memory.kernel.errors import ContextTooLong
 
 MESSAGE_TOKENS = 4  # around each: its role, and where it begins and ends
@@ -13,24 +13,24 @@ LEFT_OUT = "[left out to make room]"
 LEFT_OUT_TOKENS = MESSAGE_TOKENS + 8
 
 
-class Counted(NamedTuple):
+class CountedMessage(NamedTuple):
     message: Message
     tokens: int
 
 
-Exchange = tuple[Counted, ...]  # from what a user says up to what is said next
+Exchange = tuple[CountedMessage, ...]  # from what a user says up to what is said next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class ContextWindow:
     """What is sent: the system's message, then history, then the current run."""
 
     size: int
     tool_tokens: int
-    system: Counted
-    history: tuple[Counted, ...]
+    system: CountedMessage
+    history: tuple[CountedMessage, ...]
     history_budget: int
-    current: tuple[Counted, ...]
+    current: tuple[CountedMessage, ...]
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -39,13 +39,13 @@ class Window:
     @property
     def room(self) -> int:
         """Tokens that are left for an answer."""
-        return self.size - self.snapshot().total_tokens
+        return self.size - self.to_snapshot().total_tokens
 
-    def answered(self, answer: Counted) -> "Window":
+    def add_answer(self, answer: CountedMessage) -> "ContextWindow":
         return replace(self, current=(*self.current, answer))
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(
+    def to_snapshot(self) -> ContextSnapshot:
+        return ContextSnapshot(
             context_size=self.size,
             system_tokens=self.system.tokens,
             tool_tokens=self.tool_tokens,
@@ -62,19 +62,19 @@ class Window:
         )
 
 
-def fitted(
+def fit_window(
     *,
     size: int,
     answer: int,
     tool_tokens: int,
-    system: Counted,
+    system: CountedMessage,
     history: Sequence[Exchange],
-    current: Sequence[Counted],
-) -> Window:
+    current: Sequence[CountedMessage],
+) -> ContextWindow:
     """As much of the latest history as fits, exchange by exchange, with `answer` tokens left. Where
     the run itself is too long, what tools gave it earlier is left out. Raises ContextTooLong."""
     room = size - answer - tool_tokens - system.tokens
-    kept = _shortened(current, room)
+    kept = _drop_results(current, room)
     budget = room - sum(each.tokens for each in kept)
     if budget < 0:
         needed = size - answer - budget
@@ -89,7 +89,7 @@ def fitted(
         if left < 0:
             break
         chosen.insert(0, exchange)
-    return Window(
+    return ContextWindow(
         size=size,
         tool_tokens=tool_tokens,
         system=system,
@@ -99,7 +99,7 @@ def fitted(
     )
 
 
-def _shortened(current: Sequence[Counted], room: int) -> tuple[Counted, ...]:
+def _drop_results(current: Sequence[CountedMessage], room: int) -> tuple[CountedMessage, ...]:
     """The oldest results of tools give way; those that the model has not seen yet stay."""
     kept = list(current)
     over = sum(each.tokens for each in kept) - room
@@ -111,9 +111,9 @@ def _shortened(current: Sequence[Counted], room: int) -> tuple[Counted, ...]:
             break
         if each.message.role is Role.TOOL and each.tokens > LEFT_OUT_TOKENS:
             over -= each.tokens - LEFT_OUT_TOKENS
-            kept[at] = Counted(replace(each.message, content=LEFT_OUT), LEFT_OUT_TOKENS)
+            kept[at] = CountedMessage(replace(each.message, content=LEFT_OUT), LEFT_OUT_TOKENS)
     return tuple(kept)
 
 
-def _stats(counted: Counted, source: str) -> MessageStats:
+def _stats(counted: CountedMessage, source: str) -> MessageStats:
     return MessageStats(role=counted.message.role, tokens=counted.tokens, source=source)

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
-from agent_memory.features.runs.model.workspaces import shown, visible
+from agent_memory.features.runs.model.workspaces import escape_hidden, quote_path
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_COMPARED = 2_000  # lines; comparing takes up to the cube of them
@@ -17,7 +17,7 @@ _NOTE_CHARS = 60
 _NO_END = "\\ No newline at end of file"
 
 
-def replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
+def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> str:
     """The text with the one place changed that is meant, or all of them. Raises ToolFailed."""
     if old == new:
         raise ToolFailed("old_string and new_string are the same: nothing would change")
@@ -35,10 +35,10 @@ def replaced(text: str, old: str, new: str, *, everywhere: bool) -> str:
     return text.replace(old, new)
 
 
-def difference(path: str, before: str | None, after: str) -> str:
+def render_diff(path: str, before: str | None, after: str) -> str:
     """As a unified diff, with nothing in it that a terminal would obey. `before` is None of a file
     that is new."""
-    name = shown(path)
+    name = quote_path(path)
     if before == after:
         return f"no change of {name}"
     head = (f"--- {'/dev/null' if before is None else 'a/' + name}", f"+++ b/{name}")
@@ -47,7 +47,7 @@ def difference(path: str, before: str | None, after: str) -> str:
     return "\n".join((*head, *_hunks(_lines(before or ""), _lines(after))))
 
 
-def bounded(text: str, most: int) -> str:
+def truncate_text(text: str, most: int) -> str:
     """So many characters at most, whole lines, and told where it was cut."""
     if len(text) <= most:
         return text
@@ -89,10 +89,10 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
         yield _header(group, first)
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                yield from (f" {_shown(each)}" for each in a[i1:i2])
+                yield from (f" {_escape_line(each)}" for each in a[i1:i2])
                 continue
-            yield from (f"-{_shown(each)}" for each in a[i1:i2])
-            yield from (f"+{_shown(each)}" for each in b[j1:j2])
+            yield from (f"-{_escape_line(each)}" for each in a[i1:i2])
+            yield from (f"+{_escape_line(each)}" for each in b[j1:j2])
 
 
 def _header(group: Sequence[tuple[str, int, int, int, int]], first: int) -> str:
@@ -107,9 +107,9 @@ def _range(start: int, length: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def _shown(line: str) -> str:
+def _escape_line(line: str) -> str:
     text, mark, note = line.partition(f"\n{_NO_END}")
-    return visible(text) + mark + note
+    return escape_hidden(text) + mark + note
 
 
 def _places(text: str, old: str) -> str:

@@ -12,7 +12,7 @@ from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
 from agent_memory.features.log.model.metadata import OUTCOME, Outcome
 from agent_memory.features.runs.model import chats, run_events
-from agent_memory.features.runs.model.chats import Call, CallId, Message, Role
+from agent_memory.features.runs.model.chats import CallId, Message, Role, ToolCall
 from agent_memory.features.runs.model.run_events import ARGUMENTS, ASKED, CALL_ID, RECALLED, TURN
 from agent_memory.features.secrets.model.secrets import is_marked
 from agent_memory.kernel.ids import EventId
@@ -26,12 +26,12 @@ INTERRUPTED = "[interrupted]"
 NOT_REPEATED = "[what memory gave is not repeated here]"
 
 
-def exchanges(events: Sequence[Event]) -> list[Exchange]:
+def build_exchanges(events: Sequence[Event]) -> list[Exchange]:
     """The conversation, oldest first. A run without its prompt is left out, and of agents that
     others run, what they did with tools."""
     messages: list[Message] = []
     for group in _groups(events):
-        said = _run(group) if event_metadata.run_of(group[0]) else _talk(group)
+        said = _run(group) if event_metadata.get_run_id(group[0]) else _talk(group)
         for each in said:
             _add(messages, each)
     found: list[list[Message]] = []
@@ -43,11 +43,13 @@ def exchanges(events: Sequence[Event]) -> list[Exchange]:
     return [tuple(each) for each in found]
 
 
-def missing_prompts(events: Sequence[Event]) -> list[EventId]:
+def find_missing_prompts(events: Sequence[Event]) -> list[EventId]:
     """Of the runs that are there in part: where events were read from the end, it is further up."""
     there = {event.event_id for event in events}
     firsts = (
-        run_events.event_id(run, 1) for event in events if (run := event_metadata.run_of(event))
+        run_events.build_event_id(run, 1)
+        for event in events
+        if (run := event_metadata.get_run_id(event))
     )
     return [each for each in dict.fromkeys(firsts) if each not in there]
 
@@ -58,7 +60,7 @@ def _groups(events: Sequence[Event]) -> list[list[Event]]:
     groups: list[list[Event]] = []
     last = ""
     for event in events:
-        run = event_metadata.run_of(event)
+        run = event_metadata.get_run_id(event)
         if run in runs:
             runs[run].append(event)
             continue
@@ -88,11 +90,11 @@ def _run(events: Sequence[Event]) -> list[Message]:
     messages = [Message(role=Role.USER, content=prompt.text)]
     for turn in sorted({*words, *uses}):
         calls = _calls(uses.get(turn, []))
-        _add(messages, _said(words.get(turn, ""), tuple(calls)))
+        _add(messages, _build_answer(words.get(turn, ""), tuple(calls)))
         for call, event in zip(calls, uses.get(turn, ()), strict=True):
             messages.append(Message(role=Role.TOOL, content=_result(event), call_id=call.call_id))
     if messages[-1].role is not Role.ASSISTANT:
-        messages.append(_said(_ending(events)))
+        messages.append(_build_answer(_ending(events)))
     return messages
 
 
@@ -100,13 +102,13 @@ def _talk(events: Sequence[Event]) -> list[Message]:
     """What others said, without what was told them of us."""
     messages: list[Message] = []
     for event in events:
-        text = transcripts.own_words(event.text) if event.type in transcripts.SPOKEN else ""
+        text = transcripts.strip_injected(event.text) if event.type in transcripts.SPOKEN else ""
         if text and event.type is EventType.USER_MESSAGE:
             _add(messages, Message(role=Role.USER, content=text))
         elif text:
-            _add(messages, _said(text))
+            _add(messages, _build_answer(text))
     if messages and messages[-1].role is Role.USER:
-        messages.append(_said(NO_ANSWER))
+        messages.append(_build_answer(NO_ANSWER))
     return messages
 
 
@@ -120,17 +122,17 @@ def _add(messages: list[Message], message: Message) -> None:
         messages.append(message)
 
 
-def _said(content: str, calls: tuple[Call, ...] = ()) -> Message:
+def _build_answer(content: str, calls: tuple[ToolCall, ...] = ()) -> Message:
     return Message(role=Role.ASSISTANT, content=content, calls=calls)
 
 
-def _calls(events: Sequence[Event]) -> list[Call]:
+def _calls(events: Sequence[Event]) -> list[ToolCall]:
     """With the ids that they had, where these tell one from the other."""
     ids = [event.metadata.get(CALL_ID, "") for event in events]
     if not all(ids) or len(set(ids)) < len(ids):
         ids = [event.event_id for event in events]
     return [
-        Call(
+        ToolCall(
             call_id=CallId(call_id),
             name=event.metadata.get("tool_name", ""),
             arguments=_arguments(event),
@@ -141,7 +143,7 @@ def _calls(events: Sequence[Event]) -> list[Call]:
 
 def _arguments(event: Event) -> str:
     found = event.metadata.get(ARGUMENTS, "")
-    if is_marked(found) and not chats.given(found):
+    if is_marked(found) and not chats.parse_arguments(found):
         return "{}"  # what was taken out has left no JSON
     return found
 

@@ -15,7 +15,14 @@ from enum import Enum
 from typing import NewType, assert_never
 
 from agent_memory.features.log.model.metadata import Outcome
-from agent_memory.features.runs.model.chats import Call, CallId, Message, Role, Text, Thought
+from agent_memory.features.runs.model.chats import (
+    CallId,
+    Message,
+    ReasoningDelta,
+    Role,
+    TextDelta,
+    ToolCall,
+)
 from agent_memory.kernel.errors import AgentMemoryError
 
 RunId = NewType("RunId", str)
@@ -76,7 +83,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class HungUp:
+class InputClosed:
     """The client will command nothing more. It still wants its answer."""
 
 
@@ -91,7 +98,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class RunError:
     """It cannot go on: something named is not there, the model gives no answer, the daemon ends."""
 
     error: str
@@ -100,7 +107,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    call: Call
+    call: ToolCall
     preview: str = ""
 
 
@@ -112,7 +119,7 @@ class MessageStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ContextSnapshot:
     """How the context is used. `memory` is the current run."""
 
     context_size: int
@@ -139,22 +146,22 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
+class TurnFinished:
     """The model has said all of this turn."""
 
-    snapshot: Snapshot
+    snapshot: ContextSnapshot
     proposals: tuple[Proposal, ...] = ()
     whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class ToolSucceeded:
     call_id: CallId
     output: str
 
 
 @dataclass(frozen=True, slots=True)
-class NotWorked:
+class ToolErrored:
     call_id: CallId
     error: str
 
@@ -164,14 +171,14 @@ Input = (
     | Approve
     | Deny
     | Cancel
-    | HungUp
+    | InputClosed
     | Ready
-    | Broken
-    | Text
-    | Thought
-    | Turned
-    | Worked
-    | NotWorked
+    | RunError
+    | TextDelta
+    | ReasoningDelta
+    | TurnFinished
+    | ToolSucceeded
+    | ToolErrored
 )
 
 
@@ -189,12 +196,12 @@ class Started:
 class TurnCompleted:
     content: str
     reasoning: str
-    snapshot: Snapshot
+    snapshot: ContextSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUsed:
-    snapshot: Snapshot
+    snapshot: ContextSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,18 +210,18 @@ class ToolsProposed:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStarted:
+class ToolCallStarted:
     call_id: CallId
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCompleted:
+class ToolCallCompleted:
     call_id: CallId
     output: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFailed:
+class ToolCallFailed:
     call_id: CallId
     error: str
 
@@ -244,16 +251,16 @@ class Failed:
 
 
 End = Completed | RunCancelled | Failed
-Event = (
+RunEvent = (
     Started
-    | Text
-    | Thought
+    | TextDelta
+    | ReasoningDelta
     | TurnCompleted
     | ContextUsed
     | ToolsProposed
-    | ToolStarted
-    | ToolCompleted
-    | ToolFailed
+    | ToolCallStarted
+    | ToolCallCompleted
+    | ToolCallFailed
     | ToolsCompleted
     | End
 )
@@ -279,11 +286,11 @@ class Ask:
 class Execute:
     """Use this tool. Answered with Worked or NotWorked."""
 
-    call: Call
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Halting:
+class Abort:
     """Whatever is being done is no longer wanted."""
 
 
@@ -300,26 +307,26 @@ class Answered:
     """`calls` are what it wants to use, each of which is remembered by a `Used` of its own."""
 
     content: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
-    call: Call
+class ToolUsed:
+    call: ToolCall
     outcome: Outcome
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class RunFinished:
     outcome: Outcome
     error: str = ""
 
 
-Kept = Prompted | Answered | Used | Finished
-Effect = Prepare | Ask | Execute | Halting
-Output = Event | Effect | Kept
+Recorded = Prompted | Answered | ToolUsed | RunFinished
+Effect = Prepare | Ask | Execute | Abort
+Output = RunEvent | Effect | Recorded
 
 
 class Phase(Enum):
@@ -330,7 +337,7 @@ class Phase(Enum):
     ENDED = 4
 
 
-class _Stage(Enum):
+class _CallStage(Enum):
     WAITING = 0  # for the client
     APPROVED = 1
     DENIED = 2
@@ -339,14 +346,14 @@ class _Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Open:
-    call: Call
-    stage: _Stage = _Stage.WAITING
+class _PendingCall:
+    call: ToolCall
+    stage: _CallStage = _CallStage.WAITING
     reason: str = ""
 
     @property
     def running(self) -> bool:
-        return self.stage is _Stage.RUNNING
+        return self.stage is _CallStage.RUNNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,66 +364,66 @@ class State:
     max_turns: int = 0
     content: str = ""  # of this turn, so far
     reasoning: str = ""
-    calls: tuple[_Open, ...] = ()
+    calls: tuple[_PendingCall, ...] = ()
     denied: bool = False
     hung_up: bool = False
 
 
-Stepped = tuple[State, tuple[Output, ...]]
+Transition = tuple[State, tuple[Output, ...]]
 
 
-def step(state: State, given: Input) -> Stepped:
+def step(state: State, given: Input) -> Transition:
     """What follows from it. What does not fit the moment is passed by: it was late."""
     if isinstance(given, Begin) and state.phase is not Phase.IDLE:
         told = (Failed(given.run_id, SECOND_START),)
         return state, () if state.phase is Phase.ENDED else told
-    if isinstance(given, HungUp):
+    if isinstance(given, InputClosed):
         state = replace(state, hung_up=True)
     match state.phase:
         case Phase.IDLE:
-            return _begun(state, given)
+            return _step_idle(state, given)
         case Phase.PREPARING:
-            return _prepared(state, given)
+            return _step_preparing(state, given)
         case Phase.THINKING:
-            return _thinking(state, given)
+            return _step_thinking(state, given)
         case Phase.DECIDING:
-            return _deciding(state, given)
+            return _step_deciding(state, given)
         case Phase.ENDED:
             return state, ()
         case _:
             assert_never(state.phase)
 
 
-def message(kept: Kept) -> Message | None:
+def to_message(kept: Recorded) -> Message | None:
     """As the model is given it in the turns that follow."""
     match kept:
         case Prompted(text):
             return Message(role=Role.USER, content=text)
         case Answered():
             return Message(role=Role.ASSISTANT, content=kept.content, calls=kept.calls)
-        case Used():
+        case ToolUsed():
             failed = kept.outcome is not Outcome.COMPLETED
             text = f"error: {kept.text}" if failed else kept.text
             return Message(role=Role.TOOL, content=text, call_id=kept.call.call_id)
-        case Finished():
+        case RunFinished():
             return None
         case _:
             assert_never(kept)
 
 
-def _begun(state: State, given: Input) -> Stepped:
+def _step_idle(state: State, given: Input) -> Transition:
     match given:
         case Begin(run_id, start):
             return replace(state, phase=Phase.PREPARING, run_id=run_id), (Prepare(run_id, start),)
-        case Broken():
-            return replace(state, phase=Phase.ENDED), (_failed(state, given),)
-        case Approve() | Deny() | Cancel() | HungUp():
+        case RunError():
+            return replace(state, phase=Phase.ENDED), (_build_failure(state, given),)
+        case Approve() | Deny() | Cancel() | InputClosed():
             return replace(state, phase=Phase.ENDED), (Failed(state.run_id, NOT_STARTED),)
         case _:
             return state, ()
 
 
-def _prepared(state: State, given: Input) -> Stepped:
+def _step_preparing(state: State, given: Input) -> Transition:
     """Nothing of it is remembered before all that it needs is there."""
     match given:
         case Ready():
@@ -425,29 +432,29 @@ def _prepared(state: State, given: Input) -> Stepped:
             )
             after = replace(state, phase=Phase.THINKING, turn=1, max_turns=given.max_turns)
             return after, (Prompted(given.prompt), told, Ask())
-        case Broken():
-            return replace(state, phase=Phase.ENDED), (Halting(), _failed(state, given))
+        case RunError():
+            return replace(state, phase=Phase.ENDED), (Abort(), _build_failure(state, given))
         case Cancel():
-            return replace(state, phase=Phase.ENDED), (Halting(), RunCancelled(state.run_id))
+            return replace(state, phase=Phase.ENDED), (Abort(), RunCancelled(state.run_id))
         case _:
             return state, ()
 
 
-def _thinking(state: State, given: Input) -> Stepped:
+def _step_thinking(state: State, given: Input) -> Transition:
     match given:
-        case Text(text):
+        case TextDelta(text):
             return replace(state, content=state.content + text), (given,)
-        case Thought(text):
+        case ReasoningDelta(text):
             return replace(state, reasoning=state.reasoning + text), (given,)
-        case Turned():
-            return _turned(state, given)
-        case Cancel() | Broken():
-            return _ended(state, given)
+        case TurnFinished():
+            return _finish_turn(state, given)
+        case Cancel() | RunError():
+            return _end_run(state, given)
         case _:
             return state, ()
 
 
-def _turned(state: State, given: Turned) -> Stepped:
+def _finish_turn(state: State, given: TurnFinished) -> Transition:
     calls = tuple(each.call for each in given.proposals)
     told = (
         Answered(content=state.content, calls=calls, whole=given.whole),
@@ -458,7 +465,7 @@ def _turned(state: State, given: Turned) -> Stepped:
         end = Completed(run_id=state.run_id, content=state.content, reasoning=state.reasoning)
         return replace(state, phase=Phase.ENDED), (
             *told,
-            Finished(outcome=Outcome.COMPLETED),
+            RunFinished(outcome=Outcome.COMPLETED),
             end,
         )
     after = replace(
@@ -466,114 +473,117 @@ def _turned(state: State, given: Turned) -> Stepped:
         phase=Phase.DECIDING,
         content="",
         reasoning="",
-        calls=tuple(_Open(call=call) for call in calls),
+        calls=tuple(_PendingCall(call=call) for call in calls),
     )
-    after, more = _unattended(after) if state.hung_up else (after, ())
+    after, more = _deny_waiting(after) if state.hung_up else (after, ())
     return after, (*told, ToolsProposed(given.proposals), *more)
 
 
-def _deciding(state: State, given: Input) -> Stepped:
+def _step_deciding(state: State, given: Input) -> Transition:
     match given:
         case Approve(call_id):
-            return _decided(state, call_id, _Stage.APPROVED, "")
+            return _decide_call(state, call_id, _CallStage.APPROVED, "")
         case Deny(call_id, reason):
-            return _decided(state, call_id, _Stage.DENIED, reason)
-        case Worked(call_id, output):
-            return _worked(state, call_id, Outcome.COMPLETED, output)
-        case NotWorked(call_id, error):
-            return _worked(state, call_id, Outcome.FAILED, error)
-        case HungUp():
-            return _unattended(state)
-        case Cancel() | Broken():
-            return _ended(state, given)
+            return _decide_call(state, call_id, _CallStage.DENIED, reason)
+        case ToolSucceeded(call_id, output):
+            return _finish_call(state, call_id, Outcome.COMPLETED, output)
+        case ToolErrored(call_id, error):
+            return _finish_call(state, call_id, Outcome.FAILED, error)
+        case InputClosed():
+            return _deny_waiting(state)
+        case Cancel() | RunError():
+            return _end_run(state, given)
         case _:
             return state, ()
 
 
-def _unattended(state: State) -> Stepped:
+def _deny_waiting(state: State) -> Transition:
     """Whatever still waits for a decision is denied."""
     for at, each in enumerate(state.calls):
-        if each.stage is _Stage.WAITING:
-            state = _changed(state, at, _Stage.DENIED, NOBODY_LEFT)
-    return _going_on(state)
+        if each.stage is _CallStage.WAITING:
+            state = _update_call(state, at, _CallStage.DENIED, NOBODY_LEFT)
+    return _advance(state)
 
 
-def _decided(state: State, call_id: CallId, stage: _Stage, reason: str) -> Stepped:
+def _decide_call(state: State, call_id: CallId, stage: _CallStage, reason: str) -> Transition:
     """The first decision on a call counts."""
-    at = _find(state, call_id, _Stage.WAITING)
+    at = _find(state, call_id, _CallStage.WAITING)
     if at is None:
         return state, ()
-    return _going_on(_changed(state, at, stage, reason))
+    return _advance(_update_call(state, at, stage, reason))
 
 
-def _worked(state: State, call_id: CallId, outcome: Outcome, text: str) -> Stepped:
-    at = _find(state, call_id, _Stage.RUNNING)
+def _finish_call(state: State, call_id: CallId, outcome: Outcome, text: str) -> Transition:
+    at = _find(state, call_id, _CallStage.RUNNING)
     if at is None:
         return state, ()
     done = outcome is Outcome.COMPLETED
-    told = ToolCompleted(call_id, text) if done else ToolFailed(call_id, text)
-    after, more = _going_on(_changed(state, at, _Stage.DONE))
-    return after, (Used(call=state.calls[at].call, outcome=outcome, text=text), told, *more)
+    told = ToolCallCompleted(call_id, text) if done else ToolCallFailed(call_id, text)
+    after, more = _advance(_update_call(state, at, _CallStage.DONE))
+    return after, (ToolUsed(call=state.calls[at].call, outcome=outcome, text=text), told, *more)
 
 
-def _going_on(state: State) -> Stepped:
+def _advance(state: State) -> Transition:
     """In the model's order: the next call that is decided on, or what follows the last."""
     outputs: list[Output] = []
     for at, each in enumerate(state.calls):
-        if each.stage is _Stage.DENIED:
-            outputs.append(_denied(each))
-            state = replace(_changed(state, at, _Stage.DONE), denied=True)
-        elif each.stage is _Stage.APPROVED:
-            outputs += [ToolStarted(each.call.call_id), Execute(each.call)]
-            return _changed(state, at, _Stage.RUNNING), tuple(outputs)
-        elif each.stage is not _Stage.DONE:
+        if each.stage is _CallStage.DENIED:
+            outputs.append(_record_denial(each))
+            state = replace(_update_call(state, at, _CallStage.DONE), denied=True)
+        elif each.stage is _CallStage.APPROVED:
+            outputs += [ToolCallStarted(each.call.call_id), Execute(each.call)]
+            return _update_call(state, at, _CallStage.RUNNING), tuple(outputs)
+        elif each.stage is not _CallStage.DONE:
             return state, tuple(outputs)
     outputs.append(ToolsCompleted())
     if state.denied:
-        ended = (Finished(outcome=Outcome.DENIED), RunCancelled(state.run_id))
+        ended = (RunFinished(outcome=Outcome.DENIED), RunCancelled(state.run_id))
         return replace(state, phase=Phase.ENDED), (*outputs, *ended)
     if state.turn >= state.max_turns:
         error = f"stopped after {state.turn} turns: the model kept asking for tools"
-        over = (Finished(outcome=Outcome.FAILED, error=error), Failed(state.run_id, error))
+        over = (RunFinished(outcome=Outcome.FAILED, error=error), Failed(state.run_id, error))
         return replace(state, phase=Phase.ENDED), (*outputs, *over)
     after = replace(state, phase=Phase.THINKING, turn=state.turn + 1, calls=())
     return after, (*outputs, Ask())
 
 
-def _ended(state: State, given: Cancel | Broken) -> Stepped:
+def _end_run(state: State, given: Cancel | RunError) -> Transition:
     """Before its time. What was begun is remembered as far as it came."""
-    outputs: list[Output] = [Halting()]
+    outputs: list[Output] = [Abort()]
     if state.content:
         outputs.append(Answered(content=state.content, whole=False))
     for each in state.calls:
-        if each.stage is _Stage.DENIED:
-            outputs.append(_denied(each))
-        elif each.stage is not _Stage.DONE:
-            text = STOPPED if each.stage is _Stage.RUNNING else NOT_RUN
-            outputs.append(Used(call=each.call, outcome=Outcome.CANCELLED, text=text))
+        if each.stage is _CallStage.DENIED:
+            outputs.append(_record_denial(each))
+        elif each.stage is not _CallStage.DONE:
+            text = STOPPED if each.stage is _CallStage.RUNNING else NOT_RUN
+            outputs.append(ToolUsed(call=each.call, outcome=Outcome.CANCELLED, text=text))
     if isinstance(given, Cancel):
-        outputs += [Finished(outcome=Outcome.CANCELLED), RunCancelled(state.run_id)]
+        outputs += [RunFinished(outcome=Outcome.CANCELLED), RunCancelled(state.run_id)]
     else:
-        outputs += [Finished(outcome=Outcome.FAILED, error=given.error), _failed(state, given)]
+        outputs += [
+            RunFinished(outcome=Outcome.FAILED, error=given.error),
+            _build_failure(state, given),
+        ]
     return replace(state, phase=Phase.ENDED), tuple(outputs)
 
 
-def _failed(state: State, given: Broken) -> Failed:
+def _build_failure(state: State, given: RunError) -> Failed:
     return Failed(state.run_id, given.error, given.kind)
 
 
-def _denied(given: _Open) -> Used:
+def _record_denial(given: _PendingCall) -> ToolUsed:
     text = f"denied: {given.reason}" if given.reason else "denied"
-    return Used(call=given.call, outcome=Outcome.DENIED, text=text)
+    return ToolUsed(call=given.call, outcome=Outcome.DENIED, text=text)
 
 
-def _find(state: State, call_id: CallId, stage: _Stage) -> int | None:
+def _find(state: State, call_id: CallId, stage: _CallStage) -> int | None:
     for at, each in enumerate(state.calls):
         if each.call.call_id == call_id and each.stage is stage:
             return at
     return None
 
 
-def _changed(state: State, at: int, stage: _Stage, reason: str = "") -> State:
+def _update_call(state: State, at: int, stage: _CallStage, reason: str = "") -> State:
     changed = replace(state.calls[at], stage=stage, reason=reason)
     return replace(state, calls=(*state.calls[:at], changed, *state.calls[at + 1 :]))

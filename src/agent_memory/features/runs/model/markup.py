@@ -19,7 +19,7 @@ _LINES = re.compile(r"\n{3,}")
 _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
-def readable(markup: str, url: str) -> str:
+def render_text(markup: str, url: str) -> str:
     """The title, and all that is text, by lines; links with where they lead."""
     parser = _Reader(url)
     parser.feed(markup)

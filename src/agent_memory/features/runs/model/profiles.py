@@ -93,7 +93,7 @@ def check_name(name: str, what: str) -> str:
     )
 
 
-def parsed(name: str, text: str | None, prompt: str | None) -> Profile:
+def parse_profile(name: str, text: str | None, prompt: str | None) -> Profile:
     """The agent of `agent.toml` and `prompt.md`, each None where there is no such file. Raises
     ConfigError."""
     problems: list[str] = []
@@ -112,7 +112,7 @@ def _table(text: str, where: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        line, told = toml_lines.broken_at(text, str(exc))
+        line, told = toml_lines.parse_error(text, str(exc))
         raise ConfigError(f"{where}:{line}: not valid TOML: {told}") from exc
     except RecursionError as exc:
         raise ConfigError(f"{where}:1: not valid TOML: nested too deep") from exc
@@ -122,19 +122,19 @@ def _values(
     table: Mapping[str, Any], text: str, where: str, problems: list[str]
 ) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
-        at = f"{where}:{toml_lines.line_of(text, key)}"
+        at = f"{where}:{toml_lines.find_line(text, key)}"
         if key not in _CHECKS:
-            near = spelling.nearest(key, _CHECKS) or f"; known are {', '.join(_CHECKS)}"
+            near = spelling.suggest_nearest(key, _CHECKS) or f"; known are {', '.join(_CHECKS)}"
             problems.append(f"{at}: unknown key {key[:80]!r}{near}")
             continue
         wrong = _CHECKS[key](value)
         if wrong:
-            problems.append(f"{at}: {key} must be {wrong}, not {_shown(value)}")
+            problems.append(f"{at}: {key} must be {wrong}, not {_format_value(value)}")
         elif key == "tools":
             for each in value:
                 if each not in TOOLS:
-                    line = toml_lines.line_of(text, key, each)
-                    near = spelling.nearest(each, sorted(TOOLS))
+                    line = toml_lines.find_line(text, key, each)
+                    near = spelling.suggest_nearest(each, sorted(TOOLS))
                     near = near or f"; there are {', '.join(sorted(TOOLS))}"
                     problems.append(f"{where}:{line}: unknown tool {each[:80]!r}{near}")
             yield key, frozenset(value)
@@ -168,7 +168,7 @@ def _prompt(
     return file.strip()
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     told = repr(value)
     return told if len(told) <= 80 else f"{told[:77]}..."
 

@@ -13,7 +13,14 @@ from agent_memory.features.hooks.model.hooks import MAX_ABOUT_CHARS
 from agent_memory.features.log.model.events import Event, EventRole, EventType, check_session_id
 from agent_memory.features.log.model.metadata import OUTCOME, RUN, RUN_ID, Outcome
 from agent_memory.features.runs.model import chats
-from agent_memory.features.runs.model.machine import Answered, Finished, Kept, Prompted, RunId, Used
+from agent_memory.features.runs.model.machine import (
+    Answered,
+    Prompted,
+    Recorded,
+    RunFinished,
+    RunId,
+    ToolUsed,
+)
 from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.kernel import limits
 from agent_memory.kernel.errors import InvalidInput
@@ -36,7 +43,7 @@ _NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class RunInfo:
     """Whose run it is. What is empty is not told."""
 
     run_id: RunId
@@ -53,12 +60,14 @@ class About:
             raise InvalidInput(f"run_id must have 1 to {MAX_RUN_ID_CHARS} ASCII characters")
 
 
-def event_id(run_id: str, number: int) -> EventId:
+def build_event_id(run_id: str, number: int) -> EventId:
     """Of what was kept as this one, counted from 1."""
     return EventId(f"run-{run_id}-{number:06}")
 
 
-def event(about: About, kept: Kept, *, number: int, turn: int, at_ms: Millis) -> Event | None:
+def build_event(
+    about: RunInfo, kept: Recorded, *, number: int, turn: int, at_ms: Millis
+) -> Event | None:
     """What is recorded of it; nothing of an answer without words. `turn` is that of the model."""
     metadata = {RUN_ID: str(about.run_id), "agent": about.agent}
     metadata |= {"project": about.project, "branch": about.branch}
@@ -75,31 +84,31 @@ def event(about: About, kept: Kept, *, number: int, turn: int, at_ms: Millis) ->
             metadata |= {TURN: str(turn), "cut": "" if kept.whole else "true"}
             if not text:
                 return None
-        case Used():
+        case ToolUsed():
             what, role = EventType.TOOL_RESULT, EventRole.TOOL
-            text, told = _used(kept)
+            text, told = _describe_use(kept)
             metadata |= {TURN: str(turn), **told}
-        case Finished():
+        case RunFinished():
             what, role, text = EventType.ASSISTANT_STOP, EventRole.SYSTEM, ""
             metadata |= {OUTCOME: kept.outcome.value, "error": _own(kept.error)}
         case _:
             assert_never(kept)
     return Event(
-        event_id=event_id(about.run_id, number),
+        event_id=build_event_id(about.run_id, number),
         session_id=about.session_id,
         at_ms=at_ms,
         type=what,
         role=role,
-        text=transcripts.fitting(text),
+        text=transcripts.fit_text(text),
         metadata={
-            name: value if name == ARGUMENTS else transcripts.fitting(value)[:MAX_ABOUT_CHARS]
+            name: value if name == ARGUMENTS else transcripts.fit_text(value)[:MAX_ABOUT_CHARS]
             for name, value in metadata.items()
             if value
         },
     )
 
 
-def withheld(event: Event) -> Event:
+def withhold_event(event: Event) -> Event:
     """The same without what was said, which may not be kept: that it happened is no secret. Nor are
     names that everyone chose from a list, but who knows what a model calls a tool."""
     kept = (RUN_ID, TURN, OUTCOME, "trigger", "cut")
@@ -112,19 +121,19 @@ def withheld(event: Event) -> Event:
     return replace(event, text=text, metadata=metadata)
 
 
-def with_names(event: Event, withheld: Event) -> Event:
+def restore_names(event: Event, withheld: Event) -> Event:
     """What was withheld, and yet who did it and with which tool."""
     kept = ("agent", "project", "branch", "tool_name", CALL_ID)
     names = {name: value for name, value in event.metadata.items() if name in kept}
     return replace(withheld, metadata={**names, **withheld.metadata})
 
 
-def _used(kept: Used) -> tuple[str, dict[str, str]]:
+def _describe_use(kept: ToolUsed) -> tuple[str, dict[str, str]]:
     """In the words that hooks have for it: what was asked, what was written, what came of it."""
-    use = tool_use.use(kept.call.name, Fields(kept.call.given or {}))
-    asked = use.told("")
+    use = tool_use.parse_use(kept.call.name, Fields(kept.call.parsed_arguments or {}))
+    asked = use.render_text("")
     # A refusal is no memory, whatever was asked for.
-    recalled = use.asks_us and kept.outcome is Outcome.COMPLETED
+    recalled = use.is_own and kept.outcome is Outcome.COMPLETED
     result = "" if recalled else _own(kept.text)
     metadata = {
         **use.metadata(),
@@ -141,15 +150,15 @@ def _used(kept: Used) -> tuple[str, dict[str, str]]:
 def _arguments(text: str) -> str:
     """As the model wrote them; where that is long, each value cut so that it is JSON still."""
     if _fits(text):
-        return transcripts.fitting(text)
-    found = chats.given(text) or {}
+        return transcripts.fit_text(text)
+    found = chats.parse_arguments(text) or {}
     for limit in _SHORTER:
         try:
-            shorter = json.dumps(_shortened(found, limit), ensure_ascii=False)
+            shorter = json.dumps(_shorten_value(found, limit), ensure_ascii=False)
         except RecursionError:
             break
         if _fits(shorter):
-            return transcripts.fitting(shorter)
+            return transcripts.fit_text(shorter)
     return _NOTHING
 
 
@@ -159,15 +168,15 @@ def _fits(text: str) -> bool:
     return len(text.encode("utf-8", "surrogatepass")) <= MAX_ARGUMENT_BYTES
 
 
-def _shortened(value: object, limit: int) -> object:
+def _shorten_value(value: object, limit: int) -> object:
     if isinstance(value, str):
         return value if len(value) <= limit else transcripts.cut(value, limit) + _LEFT_OUT
     if isinstance(value, dict):
-        return {name[:limit]: _shortened(each, limit) for name, each in value.items()}
-    return [_shortened(each, limit) for each in value] if isinstance(value, list) else value
+        return {name[:limit]: _shorten_value(each, limit) for name, each in value.items()}
+    return [_shorten_value(each, limit) for each in value] if isinstance(value, list) else value
 
 
 def _own(text: str) -> str:
     """Without what we put into it ourselves; else as it is, to the last blank."""
-    own = transcripts.own_words(text)
+    own = transcripts.strip_injected(text)
     return text if own == text.strip() else own

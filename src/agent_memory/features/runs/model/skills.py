@@ -45,7 +45,7 @@ class Skill:
     body: str
 
 
-def parsed(name: str, text: str) -> Skill:
+def parse_skill(name: str, text: str) -> Skill:
     """The skill of this `SKILL.md`. Raises ConfigError."""
     where = f"skills/{name}/{SKILL_FILE}"
     if wrong := profiles.check_name(name, "a skill"):
@@ -82,7 +82,7 @@ def parsed(name: str, text: str) -> Skill:
     return Skill(name=name, description=description, body=body)
 
 
-def rendered(skill: Skill, arguments: str) -> str:
+def render_skill(skill: Skill, arguments: str) -> str:
     """The body with the arguments in their places; at its end where it has none for them. What
     stands in the arguments is never taken for a place. Raises InvalidInput where it grows too
     long."""
@@ -147,7 +147,7 @@ def _entries(lines: list[str], where: str, problems: list[str]) -> Iterator[tupl
         elif key in _KNOWN:
             yield key, _value(value, more)
         elif key not in _PASSED_BY:
-            near = spelling.nearest(key, _KNOWN) or f"; known are {', '.join(_KNOWN)}"
+            near = spelling.suggest_nearest(key, _KNOWN) or f"; known are {', '.join(_KNOWN)}"
             problems.append(f"{where}:{number}: unknown key {key[:80]!r}{near}")
         seen.add(key)
 

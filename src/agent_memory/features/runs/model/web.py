@@ -49,7 +49,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class WebPage:
     """`url` is where it was found after all redirects; `kind` its media type."""
 
     url: str
@@ -62,7 +62,7 @@ class Page:
         return self.kind in ("text/html", "application/xhtml+xml")
 
 
-def target(url: str, private: Collection[str] = ()) -> Target:
+def parse_target(url: str, private: Collection[str] = ()) -> Target:
     """Raises ToolFailed, with what is wrong."""
     url = url.strip()
     if len(url) > MAX_URL_CHARS:

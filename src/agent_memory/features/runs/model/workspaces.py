@@ -24,7 +24,7 @@ class EntryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FolderEntry:
     """`path` is from the folder; bytes that are no UTF-8 are surrogates in it, see `shown`."""
 
     path: str
@@ -32,14 +32,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Truncated:
     """More is there than is told, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class FileContent:
     """What a file holds, or the beginning of it; `data` is None where there is none. `path` is
     where it lies, from the folder, once links are followed."""
 
@@ -49,7 +49,7 @@ class Content:
 
     @property
     def digest(self) -> str:
-        return NOTHING if self.data is None else digest(self.data)
+        return NOTHING if self.data is None else compute_digest(self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Excerpt:
     more: bool
 
 
-def digest(data: bytes) -> str:
+def compute_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -70,7 +70,7 @@ def check_writable(path: str) -> None:
     """What git runs and obeys is there: whoever writes it has commands run that nobody allowed.
     Raises ToolFailed."""
     if any(each.casefold() == GIT for each in path.split("/")):
-        raise ToolFailed(f"{shown(path)} is git's own: it is not written to")
+        raise ToolFailed(f"{quote_path(path)} is git's own: it is not written to")
 
 
 def is_binary(data: bytes) -> bool:
@@ -78,49 +78,50 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data[:8_192]
 
 
-def check_size(content: Content) -> None:
+def check_size(content: FileContent) -> None:
     """It is changed whole or not at all. Raises ToolFailed."""
     if not content.whole:
         raise ToolFailed(
-            f"{shown(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB: too large to change"
+            f"{quote_path(content.path)} has more than {MAX_FILE_BYTES >> 20} MiB:"
+            " too large to change"
         )
 
 
-def text_of(content: Content) -> str:
+def decode_text(content: FileContent) -> str:
     """The text of a file that is to be changed: what cannot be read exactly would not be written
     back as it was."""
     data = content.data
     if data is None:
-        raise ToolFailed(f"there is no file {shown(content.path)}")
+        raise ToolFailed(f"there is no file {quote_path(content.path)}")
     check_size(content)
     if is_binary(data):
-        raise ToolFailed(f"{shown(content.path)} is a binary file, not text")
+        raise ToolFailed(f"{quote_path(content.path)} is a binary file, not text")
     try:
         return data.decode()
     except UnicodeDecodeError as exc:
-        raise ToolFailed(f"{shown(content.path)} is not UTF-8 text") from exc
+        raise ToolFailed(f"{quote_path(content.path)} is not UTF-8 text") from exc
 
 
-def shown(path: str) -> str:
+def quote_path(path: str) -> str:
     """A name as it can be told: on one line, valid, with nothing that a terminal would obey. What
     is quoted is so as in JSON."""
     name = _HALVES.sub("\ufffd", path)
     return name if name.isprintable() else json.dumps(name)
 
 
-def valid(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Half a surrogate pair is no text that anyone could store or send."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def visible(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """Text of several lines in which nothing hides: what would move a cursor or turn the direction
     of writing is told by its number."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
         each if each in "\n\t" or each.isprintable() or (each.isspace() and each not in _MOVING)
-        else _told(each)
+        else _escape_sign(each)
         for each in text
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def visible(text: str) -> str:
 _MOVING = frozenset("\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 
 
-def _told(sign: str) -> str:
+def _escape_sign(sign: str) -> str:
     if sign == "\r":
         return "\\r"
     code = ord(sign)

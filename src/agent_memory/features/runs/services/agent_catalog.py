@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent_memory.features.runs.model import profiles, skills
 from agent_memory.features.runs.model.profiles import AGENT_FILE, DEFAULT, PROMPT_FILE, Profile
 from agent_memory.features.runs.model.skills import SKILL_FILE, Skill
-from agent_memory.features.runs.ports import CrewFiles
+from agent_memory.features.runs.ports import CatalogFiles
 from agent_memory.kernel import spelling
 from agent_memory.kernel.errors import ConfigError, NotFound
 
@@ -14,7 +14,7 @@ AGENTS, SKILLS = "agents", "skills"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class CatalogEntry:
     """An agent or a skill in a list. `problem` is what is wrong with its files, a line for each."""
 
     name: str
@@ -24,10 +24,10 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    files: CrewFiles
+class AgentCatalog:
+    files: CatalogFiles
 
-    def agent(self, name: str) -> Profile:
+    def load_agent(self, name: str) -> Profile:
         """Raises NotFound, and ConfigError where its files are wrong."""
         name = name or DEFAULT
         if not self.files.has(AGENTS, name):
@@ -38,56 +38,58 @@ class Crew:
         prompt = self.files.read(AGENTS, name, PROMPT_FILE)
         if text is None and prompt is None:
             raise ConfigError(f"agents/{name}: there is neither {AGENT_FILE} nor {PROMPT_FILE}")
-        return profiles.parsed(name, text, prompt)
+        return profiles.parse_profile(name, text, prompt)
 
-    def agents(self) -> list[Member]:
+    def list_agents(self) -> list[CatalogEntry]:
         return [self._agent_member(name) for name in self._agent_names()]
 
-    def skill(self, name: str) -> Skill:
+    def load_skill(self, name: str) -> Skill:
         """Raises NotFound, and ConfigError where its file is wrong."""
         if not self.files.has(SKILLS, name):
-            raise self._missing(SKILLS, name, self.files.names(SKILLS), f"a file {SKILL_FILE}")
+            raise self._missing(SKILLS, name, self.files.list_names(SKILLS), f"a file {SKILL_FILE}")
         text = self.files.read(SKILLS, name, SKILL_FILE)
         if text is None:
             raise ConfigError(f"skills/{name}: there is no {SKILL_FILE}")
-        return skills.parsed(name, text)
+        return skills.parse_skill(name, text)
 
-    def skills(self) -> list[Member]:
-        return [self._skill_member(name) for name in self.files.names(SKILLS)]
+    def list_skills(self) -> list[CatalogEntry]:
+        return [self._skill_member(name) for name in self.files.list_names(SKILLS)]
 
     def render(self, name: str, arguments: str) -> str:
         """What a skill asks for with these arguments. Raises InvalidInput where they are too long,
         and as `skill` does."""
-        return skills.rendered(self.skill(name), arguments)
+        return skills.render_skill(self.load_skill(name), arguments)
 
     def _agent_names(self) -> list[str]:
-        return sorted({DEFAULT, *self.files.names(AGENTS)})
+        return sorted({DEFAULT, *self.files.list_names(AGENTS)})
 
-    def _agent_member(self, name: str) -> Member:
+    def _agent_member(self, name: str) -> CatalogEntry:
         if wrong := profiles.check_name(name, "an agent"):
-            return Member(name=name, problem=f"agents/{name[:80]!r}: {wrong}")
+            return CatalogEntry(name=name, problem=f"agents/{name[:80]!r}: {wrong}")
         try:
-            found = self.agent(name)
+            found = self.load_agent(name)
         except (ConfigError, NotFound) as exc:
-            return Member(name=name, problem=str(exc))
-        return Member(name=name, description=found.description, built_in=found is profiles.BUILT_IN)
+            return CatalogEntry(name=name, problem=str(exc))
+        return CatalogEntry(
+            name=name, description=found.description, built_in=found is profiles.BUILT_IN
+        )
 
-    def _skill_member(self, name: str) -> Member:
+    def _skill_member(self, name: str) -> CatalogEntry:
         if wrong := profiles.check_name(name, "a skill"):
-            return Member(name=name, problem=f"skills/{name[:80]!r}: {wrong}")
+            return CatalogEntry(name=name, problem=f"skills/{name[:80]!r}: {wrong}")
         try:
-            return Member(name=name, description=self.skill(name).description)
+            return CatalogEntry(name=name, description=self.load_skill(name).description)
         except (ConfigError, NotFound) as exc:
-            return Member(name=name, problem=str(exc))
+            return CatalogEntry(name=name, problem=str(exc))
 
     def _missing(self, kind: str, name: str, there: Sequence[str], needs: str) -> NotFound:
         what = kind.removesuffix("s")
         if wrong := profiles.check_name(name, f"{'an' if kind == AGENTS else 'a'} {what}"):
             return NotFound(wrong)
-        near = spelling.nearest(name, there)
+        near = spelling.suggest_nearest(name, there)
         shown = ", ".join(there[:20]) + (", ..." if len(there) > 20 else "")
         has = f"there are {shown}" if there else "there are none yet"
         return NotFound(
             f"there is no {what} {name[:80]!r}{near or '; ' + has};"
-            f" one is a folder {self.files.place}/{kind}/<name> with {needs}"
+            f" one is a folder {self.files.location}/{kind}/<name> with {needs}"
         )

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_memory.features.runs.model import context_window
-from agent_memory.features.runs.model.chats import Message, Request, Role, Tool
+from agent_memory.features.runs.model.chats import ChatRequest, Message, Role, ToolSpec
 from agent_memory.features.runs.model.context_window import (
     MESSAGE_TOKENS,
-    Counted,
+    ContextWindow,
+    CountedMessage,
     Exchange,
-    Window,
 )
 from agent_memory.features.runs.ports import ChatModel
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class SamplingOptions:
     """How a model is to answer. None is as it comes."""
 
     temperature: float | None = None
@@ -24,55 +24,57 @@ class Manner:
 
 
 @dataclass(slots=True, kw_only=True)
-class Frame:
+class PromptFrame:
     """What stays the same for all turns of a run."""
 
     model: ChatModel
     size: int
     system: str
-    tools: Sequence[Tool]
+    tools: Sequence[ToolSpec]
     definitions: str  # the tools, as the model is told of them
     history: Sequence[tuple[Message, ...]]
-    manner: Manner
+    sampling: SamplingOptions
     _counted: list[Exchange] | None = field(default=None, init=False)
 
-    def window(self, current: Sequence[Message], halt: Halt) -> Window:
+    def window(self, current: Sequence[Message], halt: CancelToken) -> ContextWindow:
         """Raises ContextTooLong, and what the model raises."""
         system = Message(role=Role.SYSTEM, content=self.system)
-        counted = self.counted([system, *current], halt)
-        (tool_tokens,) = self.model.count([self.definitions], halt) if self.tools else (0,)
+        counted = self.count_messages([system, *current], halt)
+        (tool_tokens,) = self.model.count_tokens([self.definitions], halt) if self.tools else (0,)
         if self._counted is None:
             self._counted = self._latest(halt)
-        return context_window.fitted(
+        return context_window.fit_window(
             size=self.size,
-            answer=self.manner.answer_tokens or self.size // 4,
+            answer=self.sampling.answer_tokens or self.size // 4,
             tool_tokens=tool_tokens,
             system=counted[0],
             history=self._counted,
             current=counted[1:],
         )
 
-    def request(self, window: Window) -> Request:
-        return Request(
+    def request(self, window: ContextWindow) -> ChatRequest:
+        return ChatRequest(
             messages=window.messages,
             tools=self.tools,
-            max_tokens=self.manner.answer_tokens or window.room,
-            temperature=self.manner.temperature,
+            max_tokens=self.sampling.answer_tokens or window.room,
+            temperature=self.sampling.temperature,
         )
 
-    def counted(self, messages: Sequence[Message], halt: Halt) -> list[Counted]:
-        counts = self.model.count([_text(each) for each in messages], halt)
+    def count_messages(
+        self, messages: Sequence[Message], halt: CancelToken
+    ) -> list[CountedMessage]:
+        counts = self.model.count_tokens([_text(each) for each in messages], halt)
         return [
-            Counted(message, count + MESSAGE_TOKENS)
+            CountedMessage(message, count + MESSAGE_TOKENS)
             for message, count in zip(messages, counts, strict=True)
         ]
 
-    def _latest(self, halt: Halt) -> list[Exchange]:
+    def _latest(self, halt: CancelToken) -> list[Exchange]:
         """What might fit: nobody needs to know how long the rest is."""
         found: list[Exchange] = []
         left = self.size
         for exchange in reversed(self.history):
-            found.insert(0, tuple(self.counted(exchange, halt)))
+            found.insert(0, tuple(self.count_messages(exchange, halt)))
             left -= sum(each.tokens for each in found[0])
             if left < 0:
                 break

@@ -16,51 +16,58 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from agent_memory.features.log.model.events import check_session_id
-from agent_memory.features.memories.model.projects import Place
-from agent_memory.features.memories.services.project_resolver import Caller, Workplaces
-from agent_memory.features.recall.model.contexts import Wanted
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
+from agent_memory.features.recall.model.contexts import ContextRequest
 from agent_memory.features.recall.services.context import ContextBuilder
 from agent_memory.features.runs.model import machine
-from agent_memory.features.runs.model.chats import Call, CallId, Ended, Message, Role, Text
+from agent_memory.features.runs.model.chats import (
+    CallId,
+    Message,
+    Role,
+    StreamEnd,
+    TextDelta,
+    ToolCall,
+)
 from agent_memory.features.runs.model.machine import (
+    Abort,
     Answered,
     Approve,
     Ask,
     Begin,
-    Broken,
     Cancel,
     Command,
     Completed,
     Deny,
-    Event,
     Execute,
     Failed,
-    Finished,
-    Halting,
-    HungUp,
     Input,
-    Kept,
-    NotWorked,
+    InputClosed,
     Phase,
     Prepare,
     Prompted,
     Proposal,
     Ready,
+    Recorded,
     RunCancelled,
+    RunError,
+    RunEvent,
+    RunFinished,
     RunId,
     Start,
     State,
-    Turned,
-    Used,
-    Worked,
+    ToolErrored,
+    ToolSucceeded,
+    ToolUsed,
+    TurnFinished,
 )
 from agent_memory.features.runs.model.profiles import Profile
 from agent_memory.features.runs.ports import ChatModel
-from agent_memory.features.runs.services.agent_catalog import Crew
-from agent_memory.features.runs.services.prompt_frame import Frame, Manner
-from agent_memory.features.runs.services.recorder import About, Diary, Exchange, RunMemory
-from agent_memory.features.runs.services.toolset import Seat, Tooling, Toolset
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.services.agent_catalog import AgentCatalog
+from agent_memory.features.runs.services.prompt_frame import PromptFrame, SamplingOptions
+from agent_memory.features.runs.services.recorder import Exchange, RunInfo, RunMemory, RunRecorder
+from agent_memory.features.runs.services.toolset import ToolContext, Toolset, ToolsetBuilder
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     Cancelled,
@@ -84,15 +91,15 @@ _AFTERWARDS_SECONDS = 5.0
 class Listener(Protocol):
     """Whoever is told what a run does, in the run's thread. It may wait."""
 
-    def tell(self, event: Event, /) -> None: ...
+    def on_event(self, event: RunEvent, /) -> None: ...
 
-    def over(self) -> None:
+    def on_end(self) -> None:
         """Nothing more will be told."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RunRules:
     max_turns: int
     context_size: int
     commands: tuple[str, ...]
@@ -110,53 +117,53 @@ class RunStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RunDependencies:
     """What runs are made of."""
 
     model: ChatModel
-    crew: Crew
-    tooling: Tooling
+    crew: AgentCatalog
+    tooling: ToolsetBuilder
     memory: RunMemory
     context: ContextBuilder
-    workplaces: Workplaces
+    workplaces: ProjectResolver
     clock: Clock
-    rules: Rules
+    rules: RunRules
     environ: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RunEnvironment:
     """`load` gives what runs are made of. It is called by each run, in its own time, and takes long
     for the first: most days have none. `crashed` is told what should never be. A run that is not
     started within `start_seconds` is in the way of others."""
 
-    load: Callable[[], Parts]
+    load: Callable[[], RunDependencies]
     new_id: Callable[[], str]
-    crashed: Callable[[BaseException], None]
+    on_crash: Callable[[BaseException], None]
     max_runs: int
     start_seconds: float = 60.0
 
 
 class Runs:
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: RunEnvironment) -> None:
         self._around = around
         self._lock = threading.Lock()
-        self._going: dict[Running, threading.Thread] = {}
+        self._going: dict[ActiveRun, threading.Thread] = {}
         self._closed = False
 
-    def open(self, listener: Listener) -> "Running":
+    def open(self, listener: Listener) -> "ActiveRun":
         """A run that waits for its start. Raises Overloaded, and FeatureUnavailable at the end of
         the daemon."""
-        running = Running(self._around, listener)
+        running = ActiveRun(self._around, listener)
         most = self._around.max_runs
 
         def live() -> None:
             try:
-                running.live()
+                running.run()
             finally:
                 with self._lock:
                     del self._going[running]
-                listener.over()
+                listener.on_end()
 
         with self._lock:
             if self._closed:
@@ -168,7 +175,7 @@ class Runs:
             self._going[running] = thread
         return running
 
-    def going_on(self) -> list[RunStatus]:
+    def list_active(self) -> list[RunStatus]:
         """The oldest first."""
         with self._lock:
             found = [running.status() for running in self._going]
@@ -183,42 +190,42 @@ class Runs:
         for thread in going.values():
             thread.join(max(0.0, deadline - time.monotonic()))
         for running in going:
-            running.end(STOPPING)
+            running.abort(STOPPING)
         deadline = time.monotonic() + _AFTERWARDS_SECONDS
         for thread in going.values():
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
+class _PreparedRun:
     """What a run found when it began."""
 
-    parts: Parts
+    parts: RunDependencies
     profile: Profile
     prompt: str
     session_id: SessionId
-    place: Place | None
+    place: MemoryLocation | None
     start: Start
     toolset: Toolset
     history: Sequence[Exchange]
-    diary: Diary
+    recorder: RunRecorder
     started_ms: Millis
 
 
-class Running:
+class ActiveRun:
     """One run. Commands may come from any thread."""
 
-    def __init__(self, around: Surroundings, listener: Listener) -> None:
+    def __init__(self, around: RunEnvironment, listener: Listener) -> None:
         self._around = around
         self._listener = listener
         self._inbox: SimpleQueue[Input] = SimpleQueue()
         self._room = threading.Semaphore(MAX_WAITING)
         self._state = State()
-        self._halt = Halt()
+        self._halt = CancelToken()
         self._lock = threading.Lock()
         self._owned: ExitStack | None = ExitStack()
-        self._prepared: _Prepared | None = None
-        self._frame: Frame | None = None
+        self._prepared: _PreparedRun | None = None
+        self._frame: PromptFrame | None = None
         self._talk: list[Message] = []
         self._call_ids: set[CallId] = set()
 
@@ -234,18 +241,18 @@ class Running:
         else:
             self._inbox.put(command)
 
-    def hang_up(self) -> None:
+    def close_input(self) -> None:
         """No command will follow."""
-        self._inbox.put(HungUp())
+        self._inbox.put(InputClosed())
 
     def leave(self) -> None:
         """It is no longer wanted. What it does is halted at once, however much waits to be told."""
         self._halt.set()
         self._inbox.put(Cancel())
 
-    def end(self, reason: str) -> None:
+    def abort(self, reason: str) -> None:
         self._halt.set()
-        self._inbox.put(Broken(reason))
+        self._inbox.put(RunError(reason))
 
     def status(self) -> RunStatus | None:
         """None before it has begun."""
@@ -265,7 +272,7 @@ class Running:
             doing=doing,
         )
 
-    def live(self) -> None:
+    def run(self) -> None:
         """From its start to its end."""
         try:
             while self._state.phase is not Phase.ENDED:
@@ -276,8 +283,8 @@ class Running:
                 for each in outputs:
                     self._do(each)
         except Exception as exc:
-            self._around.crashed(exc)
-            self._listener.tell(Failed(self._state.run_id, INSIDE))
+            self._around.on_crash(exc)
+            self._listener.on_event(Failed(self._state.run_id, INSIDE))
         finally:
             self._halt.set()
             with self._lock:
@@ -290,7 +297,7 @@ class Running:
         try:
             return self._inbox.get(timeout=self._around.start_seconds if idle else None)
         except Empty:
-            return HungUp()
+            return InputClosed()
 
     def _do(self, output: machine.Output) -> None:
         match output:
@@ -301,27 +308,27 @@ class Running:
                 self._begin(lambda: self._ask(talk))
             case Execute(call):
                 self._begin(lambda: self._execute(call))
-            case Halting():
+            case Abort():
                 self._halt.set()
-            case Prompted() | Answered() | Used() | Finished():
+            case Prompted() | Answered() | ToolUsed() | RunFinished():
                 self._keep(output)
             case Completed() | RunCancelled() | Failed():
-                self._listener.tell(self._settled(output))
+                self._listener.on_event(self._settle_end(output))
             case _:
-                self._listener.tell(output)
+                self._listener.on_event(output)
 
-    def _keep(self, kept: Kept) -> None:
-        if (message := machine.message(kept)) is not None:
+    def _keep(self, kept: Recorded) -> None:
+        if (message := machine.to_message(kept)) is not None:
             self._talk.append(message)
         if self._prepared is not None:
-            self._prepared.diary.keep(kept)
+            self._prepared.recorder.record(kept)
 
-    def _settled(self, end: machine.End) -> machine.End:
+    def _settle_end(self, end: machine.End) -> machine.End:
         """The end is told once all before it is durable."""
         if end.run_id != self._state.run_id or self._prepared is None:
             return end
         try:
-            self._prepared.diary.settle()
+            self._prepared.recorder.flush()
         except AgentMemoryError as exc:
             if isinstance(end, Completed):
                 return Failed(end.run_id, f"it cannot be remembered: {exc}", type(exc))
@@ -330,33 +337,35 @@ class Running:
     # In threads of their own: each answers into the inbox.
 
     def _begin(self, work: Callable[[], Input]) -> None:
-        def answered() -> None:
+        def run_work() -> None:
             try:
                 self._inbox.put(work())
             except Cancelled:
                 pass  # the run has ended
             except AgentMemoryError as exc:
-                self._inbox.put(Broken(str(exc), type(exc)))
+                self._inbox.put(RunError(str(exc), type(exc)))
             except Exception as exc:
-                self._around.crashed(exc)
-                self._inbox.put(Broken(INSIDE))
+                self._around.on_crash(exc)
+                self._inbox.put(RunError(INSIDE))
 
-        threading.Thread(target=answered, name="run-work", daemon=True).start()
+        threading.Thread(target=run_work, name="run-work", daemon=True).start()
 
     def _prepare(self, run_id: RunId, start: Start) -> Ready:
         parts = self._around.load()
-        profile = parts.crew.agent(start.agent_name)
+        profile = parts.crew.load_agent(start.agent_name)
         prompt = _prompt(start, parts.crew)
         session_id = SessionId(start.session_id or f"run-{run_id}")
         check_session_id(session_id)
         folder = start.working_dir
         place = (
-            parts.workplaces.named(Caller(folder=folder, environ=parts.environ)) if folder else None
+            parts.workplaces.resolve_or_guess(Caller(folder=folder, environ=parts.environ))
+            if folder
+            else None
         )
         agent = f"kontekst:{profile.name}"
         size = parts.rules.context_size
-        toolset = parts.tooling.seated(
-            Seat(
+        toolset = parts.tooling.build(
+            ToolContext(
                 session_id=session_id,
                 agent=agent,
                 folder=folder,
@@ -367,7 +376,7 @@ class Running:
             )
         )
         self._own(toolset)
-        self._prepared = _Prepared(
+        self._prepared = _PreparedRun(
             parts=parts,
             profile=profile,
             prompt=prompt,
@@ -376,8 +385,8 @@ class Running:
             start=start,
             toolset=toolset,
             history=parts.memory.history(session_id),
-            diary=parts.memory.diary(
-                About(
+            recorder=parts.memory.diary(
+                RunInfo(
                     run_id=run_id,
                     session_id=session_id,
                     agent=agent,
@@ -404,59 +413,59 @@ class Running:
         toolset.close()
         raise Cancelled
 
-    def _ask(self, talk: tuple[Message, ...]) -> Turned:
+    def _ask(self, talk: tuple[Message, ...]) -> TurnFinished:
         """The model is heard; what it wants to use is looked at beforehand."""
         if self._frame is None:
-            self._frame = self._framed()
-        frame, halt, prepared = self._frame, self._halt, self._begun()
+            self._frame = self._build_frame()
+        frame, halt, prepared = self._frame, self._halt, self._require_prepared()
         window = frame.window(talk, halt)
         content: list[str] = []
-        ended = Ended()
+        ended = StreamEnd()
         for said in prepared.parts.model.stream(frame.request(window), halt):
-            if isinstance(said, Ended):
+            if isinstance(said, StreamEnd):
                 ended = said
                 continue
-            if isinstance(said, Text):
+            if isinstance(said, TextDelta):
                 content.append(said.text)
             self._inbox.put(said)
-        calls = tuple(self._named(call) for call in ended.calls)
+        calls = tuple(self._assign_call_id(call) for call in ended.calls)
         answer = Message(role=Role.ASSISTANT, content="".join(content), calls=calls)
-        (counted,) = frame.counted([answer], halt)
+        (counted,) = frame.count_messages([answer], halt)
         toolset = prepared.toolset
-        return Turned(
-            snapshot=window.answered(counted).snapshot(),
+        return TurnFinished(
+            snapshot=window.add_answer(counted).to_snapshot(),
             proposals=tuple(Proposal(call=call, preview=toolset.preview(call)) for call in calls),
             whole=ended.whole,
         )
 
-    def _named(self, call: Call) -> Call:
+    def _assign_call_id(self, call: ToolCall) -> ToolCall:
         """With an id that no other call of the run has: a decision is on one call."""
         name, number = call.call_id, 1
         while name in self._call_ids:
             number += 1
             name = CallId(f"{call.call_id}-{number}")
         self._call_ids.add(name)
-        return Call(call_id=name, name=call.name, arguments=call.arguments)
+        return ToolCall(call_id=name, name=call.name, arguments=call.arguments)
 
-    def _framed(self) -> Frame:
-        prepared = self._begun()
+    def _build_frame(self) -> PromptFrame:
+        prepared = self._require_prepared()
         parts = prepared.parts
-        size = parts.model.window(self._halt)
+        size = parts.model.get_context_size(self._halt)
         specs = prepared.toolset.specs
-        return Frame(
+        return PromptFrame(
             model=parts.model,
             size=size,
             system=self._system(prepared, size // 8),
             tools=specs,
             definitions=json.dumps([asdict(each) for each in specs]),
             history=prepared.history,
-            manner=Manner(
+            sampling=SamplingOptions(
                 temperature=prepared.profile.temperature,
                 answer_tokens=prepared.profile.answer_tokens,
             ),
         )
 
-    def _system(self, prepared: _Prepared, tokens: int) -> str:
+    def _system(self, prepared: _PreparedRun, tokens: int) -> str:
         """The agent's own prompt, what the folder asks for, and what is remembered of the matter:
         so many tokens of each at most."""
         parts = [prepared.profile.prompt]
@@ -467,7 +476,7 @@ class Running:
         if prepared.profile.recall:
             place = prepared.place
             found = prepared.parts.context.build(
-                Wanted(
+                ContextRequest(
                     project="" if place is None else place.name,
                     branch="" if place is None else place.branch,
                     prompt=prepared.prompt,
@@ -480,19 +489,21 @@ class Running:
                 parts.append(f"{REMEMBERED}\n\n{found.text}")
         return "\n\n".join(filter(None, parts))
 
-    def _execute(self, call: Call) -> Worked | NotWorked:
+    def _execute(self, call: ToolCall) -> ToolSucceeded | ToolErrored:
         try:
-            return Worked(call.call_id, self._begun().toolset.run(call, self._halt))
+            return ToolSucceeded(
+                call.call_id, self._require_prepared().toolset.run(call, self._halt)
+            )
         except ToolFailed as exc:
-            return NotWorked(call.call_id, str(exc))
+            return ToolErrored(call.call_id, str(exc))
 
-    def _begun(self) -> _Prepared:
+    def _require_prepared(self) -> _PreparedRun:
         if self._prepared is None:
             raise AssertionError("asked before it was prepared")
         return self._prepared
 
 
-def _prompt(start: Start, crew: Crew) -> str:
+def _prompt(start: Start, crew: AgentCatalog) -> str:
     skill = start.skill
     if skill is not None and skill.name:
         if start.prompt.strip():

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import re2
 
-from agent_memory.features.secrets.adapters.scanner import Scanner, Span
+from agent_memory.features.secrets.adapters.scanner import Scanner, SecretSpan
 from agent_memory.features.secrets.model import secrets
-from agent_memory.features.secrets.model.secrets import Finding, Incident, Mode
+from agent_memory.features.secrets.model.secrets import Finding, Incident, SecretsMode
 from agent_memory.kernel.errors import ConfigError, ContentBlocked
 
 ROUNDS = 8  # how often what is left beside a finding is looked at; more is an attack, and blocked
@@ -20,7 +20,7 @@ _MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+(?::[0-9a-f]{16})?\]")
 _TANGLED = "tangled"  # more than can be told apart
 
 
-class _Allowed(Protocol):
+class _AllowPattern(Protocol):
     def fullmatch(self, text: str, /) -> object | None: ...
 
 
@@ -31,7 +31,7 @@ class Re2Filter:
     def __init__(
         self,
         *,
-        mode: Mode,
+        mode: SecretsMode,
         allowed: Sequence[str] = (),
         report: Callable[[Incident], None] = lambda _: None,
     ) -> None:
@@ -40,8 +40,8 @@ class Re2Filter:
         self._mode = mode
         self._report = report
         self._literals = frozenset(entry for entry in allowed if not _is_pattern(entry))
-        self._patterns: list[_Allowed] = [
-            _compiled(entry) for entry in allowed if _is_pattern(entry)
+        self._patterns: list[_AllowPattern] = [
+            _compile_allowed(entry) for entry in allowed if _is_pattern(entry)
         ]
         self._scanner = _scanner()
 
@@ -53,10 +53,10 @@ class Re2Filter:
         except ContentBlocked:
             raise
         except Exception as exc:
-            raise _failed() from exc
+            raise _filter_error() from exc
         if not findings:
             return text
-        outcomes = [secrets.outcome(finding.kind, self._mode) for finding in findings]
+        outcomes = [secrets.decide_outcome(finding.kind, self._mode) for finding in findings]
         for finding, outcome in zip(findings, outcomes, strict=True):
             incident = Incident(
                 kind=finding.kind, length=finding.length, where=where, outcome=outcome
@@ -74,7 +74,7 @@ class Re2Filter:
         except ContentBlocked:
             findings = [Finding(kind=_TANGLED, start=0, end=len(name))]
         except Exception as exc:
-            raise _failed() from exc
+            raise _filter_error() from exc
         kept = self._mode == "warn"
         for finding in findings:
             self._report(
@@ -87,14 +87,14 @@ class Re2Filter:
             )
         return name if kept or not findings else secrets.redact_name(name, findings, limit)
 
-    def passes(self, texts: Sequence[str], /) -> bool:
+    def is_clean(self, texts: Sequence[str], /) -> bool:
         """Whether a glance at all of them together tells that `clean` finds nothing in any one.
         Raises ContentBlocked where the filter itself fails."""
         lines = "\n\n".join(texts)
         try:
             return len(lines) <= GLANCE and not self.suspects(lines)
         except Exception as exc:
-            raise _failed() from exc
+            raise _filter_error() from exc
 
     def suspects(self, lines: str) -> bool:
         """Whether there may be a secret in a text made of some of these lines."""
@@ -107,7 +107,7 @@ class Re2Filter:
         if len(text) < SHORTEST:
             return []
         data = text.encode("utf-8", "surrogatepass")
-        spans = [_on_characters(data, span) for span in self._spans(data)]
+        spans = [_align_span(data, span) for span in self._spans(data)]
         if len(data) == len(text):
             return [Finding(kind=s.kind, start=s.start, end=s.end) for s in spans]
         findings, bytes_done, done = [], 0, 0
@@ -118,12 +118,12 @@ class Re2Filter:
             findings.append(Finding(kind=span.kind, start=start, end=done))
         return findings
 
-    def _spans(self, data: bytes) -> list[Span]:
+    def _spans(self, data: bytes) -> list[SecretSpan]:
         work = [(0, len(data), 0)]
         if _MARKED in data:
             markers = [match.span() for match in _MARKER.finditer(data)]
             work = [(start, end, 0) for start, end in _gaps(0, len(data), markers)]
-        found: list[Span] = []
+        found: list[SecretSpan] = []
         while work:
             start, end, depth = work.pop()
             part = data[start:end] if end - start < len(data) else data
@@ -132,13 +132,13 @@ class Re2Filter:
                 continue
             if depth == ROUNDS:
                 raise ContentBlocked("it holds more secrets than can be told apart; not stored")
-            placed = [Span(start + s.start, start + s.end, s.kind, s.rank) for s in spans]
+            placed = [SecretSpan(start + s.start, start + s.end, s.kind, s.rank) for s in spans]
             found += placed
             gaps = _gaps(start, end, [(s.start, s.end) for s in placed])
             work += [(first, last, depth + 1) for first, last in gaps]
         return sorted(found, key=lambda span: span.start)
 
-    def _is_allowed(self, data: bytes, span: Span) -> bool:
+    def _is_allowed(self, data: bytes, span: SecretSpan) -> bool:
         if not (self._literals or self._patterns):
             return False
         value = data[span.start : span.end].decode("utf-8", "replace")
@@ -151,7 +151,7 @@ def _scanner() -> Scanner:
     return Scanner()
 
 
-def _failed() -> ContentBlocked:
+def _filter_error() -> ContentBlocked:
     return ContentBlocked("the secrets filter failed; nothing was stored")
 
 
@@ -162,14 +162,14 @@ def _gaps(start: int, end: int, taken: Sequence[tuple[int, int]]) -> list[tuple[
     return [(first, last) for first, last in pairs if last - first >= SHORTEST]
 
 
-def _on_characters(data: bytes, span: Span) -> Span:
+def _align_span(data: bytes, span: SecretSpan) -> SecretSpan:
     """The span, widened to whole characters."""
     start, end = span.start, span.end
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
-    return Span(start, end, span.kind, span.rank)
+    return SecretSpan(start, end, span.kind, span.rank)
 
 
 def _characters(data: bytes, start: int, end: int) -> int:
@@ -180,11 +180,11 @@ def _is_pattern(entry: str) -> bool:
     return len(entry) > 2 and entry.startswith("/") and entry.endswith("/")
 
 
-def _compiled(entry: str) -> "_Allowed":
+def _compile_allowed(entry: str) -> "_AllowPattern":
     options = re2.Options()
     options.log_errors = False
     try:
-        compiled: _Allowed = re2.compile(entry[1:-1], options)
+        compiled: _AllowPattern = re2.compile(entry[1:-1], options)
     except re2.error as exc:
         raise ConfigError(f"security.allow: {entry} is not a regular expression") from exc
     return compiled

@@ -10,5 +10,5 @@ class PassThrough:
     def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:  # noqa: ARG002
         return name
 
-    def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
+    def is_clean(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
         return True

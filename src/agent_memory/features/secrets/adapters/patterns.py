@@ -15,7 +15,7 @@ Check = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class SecretRule:
     kind: str
     lead: str
     pattern: str
@@ -35,35 +35,35 @@ B64 = "[A-Za-z0-9+/]"
 UUID = f"{HEX_ANY}{{8}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{4}}-{HEX_ANY}{{12}}"
 
 
-def genuine(value: str) -> bool:
+def is_genuine(value: str) -> bool:
     return not secrets.is_dummy(value)
 
 
-def scrambled(value: str) -> bool:
+def is_scrambled(value: str) -> bool:
     """For prefixes that a name may have as well."""
-    return genuine(value) and not secrets.is_readable(value)
+    return is_genuine(value) and not secrets.is_readable(value)
 
 
-def numbered(value: str) -> bool:
-    return genuine(value) and (
+def is_numbered(value: str) -> bool:
+    return is_genuine(value) and (
         any(c.isdigit() for c in value[4:]) or not secrets.is_readable(value)
     )
 
 
-def varied(value: str) -> bool:
+def is_varied(value: str) -> bool:
     """For prefixes that a name may have and tokens of letters in both cases: with no digit too."""
     body = value[3:]
     both = body != body.lower() and body != body.upper()
-    return scrambled(value) and (both or any(c.isdigit() for c in body))
+    return is_scrambled(value) and (both or any(c.isdigit() for c in body))
 
 
-def mixed(value: str) -> bool:
+def is_mixed(value: str) -> bool:
     """For prefixes that words may have as well: letters and digits."""
     body = value[3:]
-    return scrambled(value) and any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
+    return is_scrambled(value) and any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
 
 
-def anything(_: str) -> bool:
+def accept_any(_: str) -> bool:
     return True
 
 
@@ -71,14 +71,14 @@ def _token(
     kind: str,
     lead: str,
     body: str,
-    check: Check = genuine,
+    check: Check = is_genuine,
     *,
     then: str = SOME,
     start: str = START,
-) -> Rule:
+) -> SecretRule:
     """A token with a prefix. `then`: what must follow the prefix for the rule to be tried. `start`:
     what comes before it; ANYWHERE is for a prefix that no word ends with."""
-    return Rule(
+    return SecretRule(
         kind=kind,
         lead=f"{start}{lead}{then}",
         pattern=f"{start}({lead}{body})",
@@ -87,144 +87,146 @@ def _token(
     )
 
 
-PROVIDERS: tuple[Rule, ...] = (
+PROVIDER_RULES: tuple[SecretRule, ...] = (
     # clouds
     _token("aws-access-key", "(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])", r"[A-Z0-9]{16}\b"),
     _token("aws-bedrock-key", "ABSK", f"{B64}{{100,}}={{0,2}}"),
     _token("aws-bedrock-key", "bedrock-api-key-", f"{B64}{{16,}}={{0,2}}"),
     _token("aws-mws-key", r"amzn\.mws\.", UUID),
-    _token("gcp-api-key", "AIza", f"{URLSAFE}{{35,}}", scrambled),
+    _token("gcp-api-key", "AIza", f"{URLSAFE}{{35,}}", is_scrambled),
     _token("gcp-client-secret", "GOCSPX-", f"{URLSAFE}{{24,}}", start=ANYWHERE),
     _token("gcp-oauth-token", r"ya29\.", r"[A-Za-z0-9_.\-]{20,}"),
-    _token("gcp-refresh-token", "1//0", f"{URLSAFE}{{30,}}", mixed),
-    Rule(
+    _token("gcp-refresh-token", "1//0", f"{URLSAFE}{{30,}}", is_mixed),
+    SecretRule(
         kind="azure-client-secret",
         lead="[0-9]Q~",
         pattern=r"(?:^|[^A-Za-z0-9_~.\-]|\\[nrt])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="azure-shared-key",
         lead="(?i:account|shared ?access)_?(?i:key)",
         pattern=rf"(?i:accountkey|sharedaccesskey)\s?=\s?({B64}{{40,}}={{0,2}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="azure-sas-signature",
         lead="[?&;]sig=",
         pattern="[?&;]sig=([A-Za-z0-9%+/]{40,}={0,2})",
-        check=genuine,
+        check=is_genuine,
     ),
-    _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", varied),
+    _token("alibaba-access-key", "LTAI", f"{ALNUM}{{17,}}", is_varied),
     _token("digitalocean-token", "do[opr]_v1_", f"{HEX}{{64,}}", start=ANYWHERE),
     _token("heroku-key", "HRKU-", f"{URLSAFE}{{36,}}"),
-    _token("fly-token", "(?:fo1_|fm1[ar]_|fm2_)", r"[A-Za-z0-9_\-+/=,]{20,}", scrambled),
+    _token("fly-token", "(?:fo1_|fm1[ar]_|fm2_)", r"[A-Za-z0-9_\-+/=,]{20,}", is_scrambled),
     _token("scalingo-token", "tk-us-", f"{URLSAFE}{{40,}}"),
-    _token("yandex-key", "AQVN", f"{URLSAFE}{{35,}}", scrambled),
+    _token("yandex-key", "AQVN", f"{URLSAFE}{{35,}}", is_scrambled),
     _token("yandex-token", r"t1\.[A-Z0-9a-z_\-]{1,40}\.", f"{URLSAFE}{{60,}}"),
-    _token("yandex-key", "YC[A-Z]", f"{URLSAFE}{{37,}}", mixed),
+    _token("yandex-key", "YC[A-Z]", f"{URLSAFE}{{37,}}", is_mixed),
     _token("cloudflare-origin-key", r"v1\.0-", f"{HEX}{{24}}-{HEX}{{100,}}"),
     _token("supabase-token", "sb[ps]_", f"(?:{HEX}{{40,}}|(?:secret_){URLSAFE}{{20,}})"),
-    _token("vercel-token", "vc[pkiar]_", f"{ALNUM}{{24,}}", varied),
+    _token("vercel-token", "vc[pkiar]_", f"{ALNUM}{{24,}}", is_varied),
     _token("netlify-token", "nf[pcoub]_", f"{ALNUM}{{36,}}"),
     _token("planetscale-token", "pscale_(?:tkn|oauth|pw)_", r"[A-Za-z0-9_.=\-]{32,}"),
     _token("databricks-token", "dapi", f"{HEX}{{32}}(?:-[0-9])?"),
     _token("openshift-token", "sha256~", f"{URLSAFE}{{43,}}"),
-    _token("gcp-api-key", r"AQ\.A", f"{URLSAFE}{{40,}}", mixed),
-    _token("gcp-auth-code", "4/0A", f"{URLSAFE}{{40,}}", mixed),
-    Rule(
+    _token("gcp-api-key", r"AQ\.A", f"{URLSAFE}{{40,}}", is_mixed),
+    _token("gcp-auth-code", "4/0A", f"{URLSAFE}{{40,}}", is_mixed),
+    SecretRule(
         kind="azure-devops-token",
         lead="JQQJ99[A-L0-9]",
         pattern=rf"{START}({ALNUM}{{40,60}}JQQJ99{ALNUM}{{20,}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="azure-key",
         lead=r"\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo)[A-Za-z0-9]",
         pattern=rf"{START}({B64}{{30,76}}\+(?:ASt|AMC|ABa|ARm|AEh|ASb|AIo){B64}{{5,6}}={{0,2}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="azure-key",
         lead="(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9]",
         pattern=rf"{START}([A-Za-z0-9_\-+/]{{40,76}}(?:AzFu|AzSe|ACDb|AzCa)[A-Za-z0-9+/]{{5,}}={{0,2}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", varied),
-    _token("render-key", "rnd_", f"{ALNUM}{{28,}}", varied),
-    _token("neon-key", "napi_", f"{ALNUM}{{40,}}", varied),
-    _token("deno-token", "dd[pwo]_", f"{ALNUM}{{36}}\\b", varied),
-    _token("tencent-key", "AKID", f"{ALNUM}{{32}}\\b", varied),
-    _token("volcengine-key", "AKLT", f"{ALNUM}{{40,}}", varied),
+    _token("cloudflare-token", "cf(?:k|ut|at)_", f"{ALNUM}{{36,}}", is_varied),
+    _token("render-key", "rnd_", f"{ALNUM}{{28,}}", is_varied),
+    _token("neon-key", "napi_", f"{ALNUM}{{40,}}", is_varied),
+    _token("deno-token", "dd[pwo]_", f"{ALNUM}{{36}}\\b", is_varied),
+    _token("tencent-key", "AKID", f"{ALNUM}{{32}}\\b", is_varied),
+    _token("volcengine-key", "AKLT", f"{ALNUM}{{40,}}", is_varied),
     _token("baidu-key", "bce-v3/ALTAK-", r"[A-Za-z0-9/]{40,}"),
-    _token("scaleway-key", "SCW", r"[A-Z0-9]{17}\b", mixed),
+    _token("scaleway-key", "SCW", r"[A-Z0-9]{17}\b", is_mixed),
     _token("upcloud-token", "ucat_", "[A-Z0-9]{20,}"),
-    _token("hashicorp-secret", r"hcp\.", f"{URLSAFE}{{40,}}", varied),
+    _token("hashicorp-secret", r"hcp\.", f"{URLSAFE}{{40,}}", is_varied),
     _token("aiven-token", "aivenv1_", f"{B64}{{40,}}={{0,2}}"),
     _token("mongodb-secret", "mdb_sa_sk_", f"{URLSAFE}{{30,}}"),
     _token("cockroach-key", "CCDB1_", r"[A-Za-z0-9_]{40,}"),
     _token("materialize-password", "mzp_", f"{HEX}{{60,}}"),
-    _token("dbt-token", "dbt[cus]_", r"[A-Za-z0-9_\-=]{36,}", varied),
+    _token("dbt-token", "dbt[cus]_", r"[A-Za-z0-9_\-=]{36,}", is_varied),
     # code and packages
     _token("github-token", "gh[pousr]_", f"{ALNUM}{{36,}}", start=ANYWHERE),
     _token("github-token", "github_pat_", "[A-Za-z0-9_]{36,}", start=ANYWHERE),
-    _token("gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", varied),
+    _token(
+        "gitlab-token", "gl(?:[a-z]{2,6})-", r"[A-Za-z0-9_\-]{20,}(?:\.[a-z0-9.]{9,})?", is_varied
+    ),
     _token("gitlab-runner-token", "GR1348941", f"{URLSAFE}{{20,}}"),
-    Rule(
+    SecretRule(
         kind="gitlab-session",
         lead="_gitlab_session=",
         pattern="_gitlab_session=([0-9a-z]{32,})",
-        check=genuine,
+        check=is_genuine,
     ),
-    _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", varied),
+    _token("bitbucket-password", "ATBB", f"{ALNUM}{{24,}}", is_varied),
     _token("atlassian-token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=\-]{50,}", start=ANYWHERE),
-    _token("npm-token", "npm_", f"{ALNUM}{{36,}}", scrambled, start=ANYWHERE),
+    _token("npm-token", "npm_", f"{ALNUM}{{36,}}", is_scrambled, start=ANYWHERE),
     _token("pypi-token", "pypi-", "Ag[A-Za-z0-9_\\-]{50,}", start=ANYWHERE),
     _token("rubygems-key", "rubygems_", f"{HEX}{{48,}}"),
     _token("clojars-token", "CLOJARS_", "[a-z0-9]{60,}"),
     _token("docker-token", "dckr_[a-z]{2,4}_", f"{URLSAFE}{{24,}}", start=ANYWHERE),
     _token("artifactory-key", "AKCp", f"{ALNUM}{{60,}}"),
-    _token("artifactory-token", "cmVmd", f"{ALNUM}{{59,}}", mixed),
+    _token("artifactory-token", "cmVmd", f"{ALNUM}{{59,}}", is_mixed),
     _token("sourcegraph-token", "sgp_", f"(?:{HEX_ANY}{{16}}_|local_)?{HEX_ANY}{{40,}}"),
     _token("postman-key", "PMAK-", f"{HEX_ANY}{{24}}-{HEX_ANY}{{30,}}"),
     _token("buildkite-token", "bk(?:ua|pt|aj)_", f"{HEX}{{40,}}"),
     _token("circleci-token", "CCI(?:PAT|PRJ)_", f"{ALNUM}{{16,}}_{HEX}{{40,}}"),
     _token("sonar-token", "sq[uap]_", f"{ALNUM}{{40,}}"),
-    _token("octopus-key", "API-", r"[A-Z0-9]{25,26}\b", mixed),
-    _token("snyk-token", "snyk_[a-z]{2,4}", r"[A-Za-z0-9._\-]{24,}", varied),
+    _token("octopus-key", "API-", r"[A-Z0-9]{25,26}\b", is_mixed),
+    _token("snyk-token", "snyk_[a-z]{2,4}", r"[A-Za-z0-9._\-]{24,}", is_varied),
     _token("harness-key", r"[ps]at\.", rf"{URLSAFE}{{22}}\.{ALNUM}{{24}}\.{ALNUM}{{20,}}"),
     _token("readme-key", "rdme_", "[a-z0-9]{70,}"),
     _token("prefect-key", "pnu_", f"{ALNUM}{{36,}}"),
-    _token("prefect-key", "pnb_", f"{ALNUM}{{36,}}", varied),
-    _token("crates-token", "cio", rf"{ALNUM}{{32}}\b", mixed, then=f"{ALNUM}{{10}}"),
-    _token("nuget-key", "oy2", r"[a-z0-9]{43}\b", mixed, then="[a-z0-9]{10}"),
+    _token("prefect-key", "pnb_", f"{ALNUM}{{36,}}", is_varied),
+    _token("crates-token", "cio", rf"{ALNUM}{{32}}\b", is_mixed, then=f"{ALNUM}{{10}}"),
+    _token("nuget-key", "oy2", r"[a-z0-9]{43}\b", is_mixed, then="[a-z0-9]{10}"),
     _token("packagist-token", "packagist_[a-z]{2,4}_", f"{HEX}{{60,}}"),
     _token("depot-token", "depot_(?:org|project|user)_", f"{URLSAFE}{{40,}}"),
     _token("chromatic-token", "chpt_", f"{HEX}{{12,}}"),
-    _token("wakatime-key", "waka_(?:sec_)?", r"[A-Za-z0-9\-]{30,}", varied),
-    _token("kong-token", "[ks]pat_", f"{ALNUM}{{40,}}", varied),
+    _token("wakatime-key", "waka_(?:sec_)?", r"[A-Za-z0-9\-]{30,}", is_varied),
+    _token("kong-token", "[ks]pat_", f"{ALNUM}{{40,}}", is_varied),
     _token("cursor-key", "(?:key|crsr)_", f"{HEX}{{64}}\\b", then=f"{HEX}{{10}}"),
     # secrets managers and infrastructure
-    _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", varied),
-    Rule(
+    _token("vault-token", r"hv[sbr]\.", f"{URLSAFE}{{24,}}", is_varied),
+    SecretRule(
         kind="vault-token",
         lead=r"\b[sb]\.[A-Za-z0-9]{24}",
         pattern=rf"(?:^|[^A-Za-z0-9_.$)\]]|\\[nrt])([sb]\.{ALNUM}{{24}})\b",
-        check=mixed,
+        check=is_mixed,
     ),
-    Rule(
+    SecretRule(
         kind="terraform-token",
         lead=r"\.atlasv1\.",
         pattern=rf"({ALNUM}{{14}}\.atlasv1\.[A-Za-z0-9_=\-]{{60,}})",
-        check=genuine,
+        check=is_genuine,
     ),
     _token("doppler-token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"[A-Za-z0-9_.\-]{40,}"),
     _token("pulumi-token", "pul-", f"{HEX}{{40}}\\b"),
-    _token("age-secret-key", "AGE-SECRET-KEY-1", "[0-9A-Z]{58,}", anything),
+    _token("age-secret-key", "AGE-SECRET-KEY-1", "[0-9A-Z]{58,}", accept_any),
     _token("onepassword-key", "A3-[A-Z0-9]{6}-", r"[A-Z0-9\-]{22,}"),
     _token("onepassword-token", "ops_eyJ", f"{B64}{{100,}}={{0,2}}"),
-    _token("infracost-key", "ico-", f"{ALNUM}{{32}}\\b", varied),
-    _token("tailscale-key", "tskey-[a-z]{3,8}-", f"{URLSAFE}{{16,}}", scrambled),
+    _token("infracost-key", "ico-", f"{ALNUM}{{32}}\\b", is_varied),
+    _token("tailscale-key", "tskey-[a-z]{3,8}-", f"{URLSAFE}{{16,}}", is_scrambled),
     _token("defined-networking-token", "dnkey-", r"[A-Za-z0-9_=\-]{40,}"),
     _token("dynatrace-token", r"dt0[a-z][0-9]{2}\.", r"[A-Za-z0-9]{24}\.[A-Za-z0-9]{60,}"),
     _token("settlemint-token", "sm_[aps]at_", f"{ALNUM}{{16,}}"),
@@ -232,127 +234,131 @@ PROVIDERS: tuple[Rule, ...] = (
         "bitwarden-token",
         r"0\.",
         rf"{UUID}\.{ALNUM}{{20,}}:[A-Za-z0-9+/=]{{20,}}",
-        anything,
+        accept_any,
         then=f"{HEX_ANY}{{8}}-",
     ),
     _token("infisical-token", r"st\.", rf"{UUID}\.{HEX}{{30,}}\.{HEX}{{30,}}"),
-    _token("netbird-token", "nbp_", f"{ALNUM}{{36,}}", varied),
-    _token("ory-token", "ory_(?:pat|at|rt|st|ac)_", f"{URLSAFE}{{20,}}", varied),
-    _token("workos-key", "sk_(?:live|test)_[a-z]{2,8}_", f"{URLSAFE}{{20,}}", varied),
+    _token("netbird-token", "nbp_", f"{ALNUM}{{36,}}", is_varied),
+    _token("ory-token", "ory_(?:pat|at|rt|st|ac)_", f"{URLSAFE}{{20,}}", is_varied),
+    _token("workos-key", "sk_(?:live|test)_[a-z]{2,8}_", f"{URLSAFE}{{20,}}", is_varied),
     # models
     _token(
-        "anthropic-key", r"sk-ant-[a-z]{2,8}[0-9]{2}-", f"{URLSAFE}{{20,}}", varied, start=ANYWHERE
+        "anthropic-key",
+        r"sk-ant-[a-z]{2,8}[0-9]{2}-",
+        f"{URLSAFE}{{20,}}",
+        is_varied,
+        start=ANYWHERE,
     ),
-    _token("openai-key", "sk-(?:proj|svcacct|admin|None)-", f"{URLSAFE}{{20,}}", varied),
+    _token("openai-key", "sk-(?:proj|svcacct|admin|None)-", f"{URLSAFE}{{20,}}", is_varied),
     _token("openrouter-key", "sk-or-v1-", f"{HEX}{{48,}}"),
-    _token("openai-key", "sk-", f"{ALNUM}{{20,}}", numbered),
-    _token("huggingface-token", "hf_", f"{ALNUM}{{30,}}", scrambled),
-    _token("huggingface-token", "api_org_", f"{ALNUM}{{30,}}", scrambled),
+    _token("openai-key", "sk-", f"{ALNUM}{{20,}}", is_numbered),
+    _token("huggingface-token", "hf_", f"{ALNUM}{{30,}}", is_scrambled),
+    _token("huggingface-token", "api_org_", f"{ALNUM}{{30,}}", is_scrambled),
     _token("perplexity-key", "pplx-", f"{ALNUM}{{40,}}"),
     _token("groq-key", "gsk_", f"{ALNUM}{{40,}}", start=ANYWHERE),
     _token("xai-key", "xai-", f"{ALNUM}{{60,}}"),
-    _token("replicate-token", "r8_", f"{ALNUM}{{36,}}", varied),
+    _token("replicate-token", "r8_", f"{ALNUM}{{36,}}", is_varied),
     _token("langsmith-key", "lsv2_[a-z]{2}_", f"{HEX}{{32}}_{HEX}{{10}}"),
     _token("pinecone-key", "pcsk_", "[A-Za-z0-9_]{40,}"),
-    _token("cerebras-key", "csk-", f"{ALNUM}{{40,}}", varied),
-    _token("fireworks-key", "fw_", f"{ALNUM}{{22,24}}\\b", varied),
+    _token("cerebras-key", "csk-", f"{ALNUM}{{40,}}", is_varied),
+    _token("fireworks-key", "fw_", f"{ALNUM}{{22,24}}\\b", is_varied),
     _token("together-key", "tgp_v1_", f"{URLSAFE}{{40,}}"),
     _token("nvidia-key", "nvapi-", f"{URLSAFE}{{60,}}"),
     _token("elevenlabs-key", "sk_", f"{HEX}{{48}}\\b"),
-    _token("cartesia-key", "sk_car_", f"{URLSAFE}{{20,}}", varied),
-    _token("tavily-key", "tvly-(?:dev-|prod-)?", f"{ALNUM}{{30,}}", varied),
+    _token("cartesia-key", "sk_car_", f"{URLSAFE}{{20,}}", is_varied),
+    _token("tavily-key", "tvly-(?:dev-|prod-)?", f"{ALNUM}{{30,}}", is_varied),
     _token("firecrawl-key", "fc-", f"{HEX}{{32}}\\b"),
     _token("langfuse-key", "sk-lf-", f"{UUID}\\b"),
     _token("logfire-token", "pylf_v1_[a-z]{2,5}_", f"{ALNUM}{{40,}}"),
-    _token("braintrust-key", "bt-st-", f"{ALNUM}{{40,}}", varied),
-    _token("helicone-key", "(?:sk|pk)-helicone-", r"[a-z0-9\-]{20,}", mixed),
+    _token("braintrust-key", "bt-st-", f"{ALNUM}{{40,}}", is_varied),
+    _token("helicone-key", "(?:sk|pk)-helicone-", r"[a-z0-9\-]{20,}", is_mixed),
     _token("e2b-key", "e2b_", f"{HEX}{{40}}\\b"),
-    _token("jina-key", "jina_", f"{URLSAFE}{{40,}}", varied),
-    _token("voyage-key", "pa-", f"{URLSAFE}{{43}}\\b", mixed),
-    _token("llamacloud-key", "llx-", f"{ALNUM}{{40,}}", varied),
+    _token("jina-key", "jina_", f"{URLSAFE}{{40,}}", is_varied),
+    _token("voyage-key", "pa-", f"{URLSAFE}{{43}}\\b", is_mixed),
+    _token("llamacloud-key", "llx-", f"{ALNUM}{{40,}}", is_varied),
     _token("wandb-key", "wandb_v1_", f"{URLSAFE}{{40,}}"),
-    _token("modal-token", "a[ks]-", rf"{ALNUM}{{22}}\b", mixed),
-    _token("runpod-key", "rpa_", f"{ALNUM}{{40,}}", varied),
-    _token("anyscale-secret", "esecret_", f"{ALNUM}{{20,}}", varied),
-    _token("mem0-key", "m0-", rf"{ALNUM}{{40}}\b", varied),
+    _token("modal-token", "a[ks]-", rf"{ALNUM}{{22}}\b", is_mixed),
+    _token("runpod-key", "rpa_", f"{ALNUM}{{40,}}", is_varied),
+    _token("anyscale-secret", "esecret_", f"{ALNUM}{{20,}}", is_varied),
+    _token("mem0-key", "m0-", rf"{ALNUM}{{40}}\b", is_varied),
     _token("letta-key", "sk-let-", f"{B64}{{40,}}={{0,2}}"),
     _token("apify-token", "apify_(?:api|proxy)_", f"{ALNUM}{{30,}}"),
-    _token("browserbase-key", "bb_live_", f"{URLSAFE}{{20,}}", varied),
-    _token("brave-key", "BSA", f"{URLSAFE}{{24,30}}\\b", mixed),
+    _token("browserbase-key", "bb_live_", f"{URLSAFE}{{20,}}", is_varied),
+    _token("brave-key", "BSA", f"{URLSAFE}{{24,30}}\\b", is_mixed),
     # messages
     _token(
-        "slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9\-]{14,}", varied, start=ANYWHERE
+        "slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9\-]{14,}", is_varied, start=ANYWHERE
     ),
     _token("slack-token", "xapp-[0-9]-", r"[A-Za-z0-9\-]{20,}"),
-    Rule(
+    SecretRule(
         kind="slack-webhook",
         lead=r"hooks\.slack\.com/",
         pattern=r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{40,})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="teams-webhook",
         lead=r"webhook\.office\.com/",
         pattern=r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/\-]{60,})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="discord-webhook",
         lead="/api/webhooks/",
         pattern=rf"/api/webhooks/[0-9]{{15,20}}/({URLSAFE}{{50,}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="discord-token",
         lead=rf"[MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.",
         pattern=rf"{START}([MNO]{URLSAFE}{{23,27}}\.{URLSAFE}{{6}}\.{URLSAFE}{{27,}})",
-        check=mixed,
+        check=is_mixed,
     ),
-    Rule(
+    SecretRule(
         kind="telegram-token",
         lead="[0-9]{5}:A",
         pattern=rf"(?:^|[^0-9A-Za-z]|bot|\\[nrt])([0-9]{{5,16}}:A{URLSAFE}{{34}})\b",
-        check=mixed,
+        check=is_mixed,
     ),
     _token("twilio-key", "SK", f"{HEX}{{32}}\\b"),
-    _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", varied),
+    _token("sendgrid-key", r"SG\.", r"[A-Za-z0-9_=.\-]{60,}", is_varied),
     _token("sendinblue-key", "x(?:key|smtp)sib-", f"{HEX}{{64}}-{ALNUM}{{16,}}"),
     _token("mailgun-key", "(?:pub)?key-", f"{HEX}{{32}}\\b"),
-    Rule(
+    SecretRule(
         kind="mailgun-signing-key",
         lead=f"{HEX}{{4}}-{HEX}{{8}}-{HEX}{{8}}",
         pattern=rf"{START}({HEX}{{32}}-{HEX}{{8}}-{HEX}{{8}})\b",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="mailchimp-key",
         lead=f"{HEX}{{4}}-us[0-9]",
         pattern=rf"{START}({HEX}{{32}}-us[0-9]{{1,2}})\b",
-        check=genuine,
+        check=is_genuine,
     ),
-    _token("mapbox-token", r"[ps]k\.(?:eyJ)?", rf"[A-Za-z0-9]{{57,}}\.{URLSAFE}{{20,}}", mixed),
-    _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", varied),
+    _token("mapbox-token", r"[ps]k\.(?:eyJ)?", rf"[A-Za-z0-9]{{57,}}\.{URLSAFE}{{20,}}", is_mixed),
+    _token("resend-key", "re_", f"{ALNUM}{{8}}_{ALNUM}{{24,}}", is_varied),
     _token("mailersend-token", r"mlsn\.", f"{HEX}{{60,}}"),
-    _token("mandrill-key", "md-", f"{URLSAFE}{{22}}\\b", mixed),
-    _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", varied),
-    Rule(
+    _token("mandrill-key", "md-", f"{URLSAFE}{{22}}\\b", is_mixed),
+    _token("slack-token", "xwfp-", r"[A-Za-z0-9\-]{20,}", is_varied),
+    SecretRule(
         kind="firebase-key",
         lead=":APA91b",
         pattern=rf"{START}([A-Za-z0-9_\-]{{8,}}:APA91b{URLSAFE}{{100,}})",
-        check=genuine,
+        check=is_genuine,
     ),
-    Rule(
+    SecretRule(
         kind="webhook",
         lead=r"(?:hooks\.zapier\.com|hook\.[a-z0-9.]+\.make\.com|outlook\.office\.com/webhook)/",
         pattern=r"(?:hooks\.zapier\.com/hooks/catch/|hook\.[a-z0-9.]+\.make\.com/"
         r"|outlook\.office\.com/webhook/)([A-Za-z0-9@/_\-]{12,})",
-        check=genuine,
+        check=is_genuine,
     ),
     # money and shops
-    _token("stripe-key", "[sr]k_(?:live|test|prod)_", f"{ALNUM}{{10,}}", scrambled),
-    _token("stripe-webhook-secret", "whsec_", f"{B64}{{24,}}={{0,2}}", varied),
+    _token("stripe-key", "[sr]k_(?:live|test|prod)_", f"{ALNUM}{{10,}}", is_scrambled),
+    _token("stripe-webhook-secret", "whsec_", f"{B64}{{24,}}={{0,2}}", is_varied),
     _token("square-token", "sq0[a-z]{3}-", f"{URLSAFE}{{22,}}", start=ANYWHERE),
-    _token("square-token", "EAAA", f"{URLSAFE}{{60}}", mixed),
+    _token("square-token", "EAAA", f"{URLSAFE}{{60}}", is_mixed),
     _token("shopify-token", "shp[a-z]{2}_", f"{HEX_ANY}{{32,}}", start=ANYWHERE),
     _token("easypost-key", "EZ[AT]K", f"{ALNUM}{{54,}}"),
     _token("flutterwave-key", "FLW(?:PUB|SEC)K(?:_TEST)?-", f"{HEX_ANY}{{12,}}(?:-X)?"),
@@ -360,10 +366,10 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("shippo-token", "shippo_(?:live|test)_", f"{HEX}{{40,}}"),
     _token("plaid-token", "access-(?:sandbox|development|production)-", UUID),
     _token("lob-key", "(?:live|test)_(?:pub_)?", f"{HEX}{{31,35}}\\b", then=f"{HEX}{{10}}"),
-    _token("gocardless-token", "live_", r"[A-Za-z0-9_=\-]{40}\b", mixed),
-    _token("razorpay-key", "rzp_(?:live|test)_", f"{ALNUM}{{14,}}", varied),
+    _token("gocardless-token", "live_", r"[A-Za-z0-9_=\-]{40}\b", is_mixed),
+    _token("razorpay-key", "rzp_(?:live|test)_", f"{ALNUM}{{14,}}", is_varied),
     _token("xendit-key", "xnd_(?:development|production)_", f"{ALNUM}{{30,}}"),
-    _token("stripe-key", "sk_org_(?:live|test)_", f"{ALNUM}{{20,}}", varied),
+    _token("stripe-key", "sk_org_(?:live|test)_", f"{ALNUM}{{20,}}", is_varied),
     _token("woocommerce-key", "c[ks]_", f"{HEX}{{40}}\\b"),
     _token("adyen-key", "AQE[a-z]", rf"[A-Za-z0-9+/=]{{20,}}-[A-Za-z0-9+/=]{{20,}}-{ALNUM}{{10,}}"),
     _token("amazon-login-secret", r"amzn1\.oa2-cs\.v1\.", f"{HEX}{{60,}}"),
@@ -373,7 +379,7 @@ PROVIDERS: tuple[Rule, ...] = (
     # work
     _token("linear-key", "lin_(?:api|oauth)_", f"{ALNUM}{{32,}}", start=ANYWHERE),
     _token("notion-token", "ntn_", f"[0-9]{{11}}{ALNUM}{{32,}}"),
-    _token("notion-token", "secret_", f"{ALNUM}{{43}}\\b", varied),
+    _token("notion-token", "secret_", f"{ALNUM}{{43}}\\b", is_varied),
     _token("airtable-token", "pat", rf"{ALNUM}{{14}}\.{HEX}{{64}}", then=rf"{ALNUM}{{14}}\."),
     _token("figma-token", "fig[dour]_", f"{URLSAFE}{{36,}}"),
     _token("typeform-token", "tfp_", r"[A-Za-z0-9_.=\-]{40,}"),
@@ -383,9 +389,9 @@ PROVIDERS: tuple[Rule, ...] = (
     _token("hubspot-token", "pat-(?:na|eu|ap)[0-9]-", UUID),
     _token("clickup-token", "pk_[0-9]{6,10}_", "[A-Z0-9]{32}"),
     _token("klaviyo-key", "pk_", f"{HEX}{{34}}\\b"),
-    _token("canva-secret", "cnvca", f"{URLSAFE}{{40,}}", mixed),
-    _token("zuplo-key", "zpka_", "[A-Za-z0-9_]{30,}", varied),
-    _token("salesforce-session", "00D[A-Za-z0-9]{12,15}!", r"[A-Za-z0-9._]{60,}", mixed),
+    _token("canva-secret", "cnvca", f"{URLSAFE}{{40,}}", is_mixed),
+    _token("zuplo-key", "zpka_", "[A-Za-z0-9_]{30,}", is_varied),
+    _token("salesforce-session", "00D[A-Za-z0-9]{12,15}!", r"[A-Za-z0-9._]{60,}", is_mixed),
     _token("riot-key", "RGAPI-", f"{UUID}\\b"),
     _token("vk-token", r"vk1\.a\.", f"{URLSAFE}{{60,}}"),
     _token("adobe-secret", "p8e-", f"{HEX_ANY}{{32}}"),
@@ -395,52 +401,52 @@ PROVIDERS: tuple[Rule, ...] = (
         r"[a-z0-9]{4,6}\.acc[_-][a-z0-9\-]{10,32}\.[A-Za-z0-9+/_=\-]{30,}",
     ),
     _token("intra42-secret", "s-s4t2(?:ud|af)-", f"{HEX}{{64}}"),
-    Rule(
+    SecretRule(
         kind="sidekiq-secret",
         lead=r"(?i:contribsys__com|contribsys\.com)",
         pattern=r"(?i:contribsys__com|contribsys\.com)[^\n]{0,8}?[ \"'`=:]"
         rf"({HEX}{{8}}:{HEX}{{8}})\b",
-        check=anything,
+        check=accept_any,
     ),
     # watching
-    _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", varied),
-    _token("grafana-token", "gl(?:c|sa)_", r"[A-Za-z0-9+/=_]{32,}", varied),
+    _token("sentry-token", "sntry[su]_", r"[A-Za-z0-9+/=_\-]{40,}", is_varied),
+    _token("grafana-token", "gl(?:c|sa)_", r"[A-Za-z0-9+/=_]{32,}", is_varied),
     _token("grafana-key", "eyJrIjoi", r"[A-Za-z0-9+/=]{40,}"),
     _token("newrelic-key", "NR(?:AK|II|JS|RA|AA|AL|SP)-", r"[A-Za-z0-9_\-]{19,}"),
     _token("launchdarkly-key", "(?:sdk|api|mob)-", f"{UUID}\\b"),
-    _token("beamer-token", "b_", r"[A-Za-z0-9_=\-]{44}\b", mixed),
-    _token("posthog-key", "ph[xs]_", f"{ALNUM}{{36,}}", varied),
-    _token("honeycomb-key", "hc[abcmx][il]?[kc]?_", f"{ALNUM}{{40,}}", varied),
+    _token("beamer-token", "b_", r"[A-Za-z0-9_=\-]{44}\b", is_mixed),
+    _token("posthog-key", "ph[xs]_", f"{ALNUM}{{36,}}", is_varied),
+    _token("honeycomb-key", "hc[abcmx][il]?[kc]?_", f"{ALNUM}{{40,}}", is_varied),
     _token("axiom-token", "xa[ap]t-", f"{UUID}\\b"),
     # people
-    _token("facebook-token", "EAA[A-Z]", f"{ALNUM}{{80,}}", mixed),
-    Rule(
+    _token("facebook-token", "EAA[A-Z]", f"{ALNUM}{{80,}}", is_mixed),
+    SecretRule(
         kind="facebook-token",
         lead=r"[0-9]{15}(?:\||%7[cC])",
         pattern=rf"{START}([0-9]{{15,16}}(?:\||%7[cC]){URLSAFE}{{27}})\b",
-        check=genuine,
+        check=is_genuine,
     ),
-    _token("twitter-bearer", "A{20,24}", "[A-Za-z0-9%]{70,}", mixed),
-    _token("dropbox-token", r"sl\.(?:u\.)?", r"[A-Za-z0-9_\-]{120,}", mixed),
+    _token("twitter-bearer", "A{20,24}", "[A-Za-z0-9%]{70,}", is_mixed),
+    _token("dropbox-token", r"sl\.(?:u\.)?", r"[A-Za-z0-9_\-]{120,}", is_mixed),
     _token("linkedin-secret", "WPL_AP[01]\\.", r"[A-Za-z0-9.=]{16,}"),
-    _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", varied),
-    Rule(
+    _token("agent-memory-key", "am_", f"{URLSAFE}{{43}}\\b", is_varied),
+    SecretRule(
         kind="okta-token",
         lead=r"(?:\b|_)(?i:okta|ssws)",
         pattern=rf"(?:\b|_)(?i:okta|ssws)[^\n]{{0,40}}?[\s\"'`=:](00{URLSAFE}{{40}})\b",
-        check=scrambled,
+        check=is_scrambled,
     ),
     _token(
         "jwt",
         r"ey[A-Za-z0-9_\-]{8,}\.ey",
         r"[A-Za-z0-9_/\-]{8,}(?:\.[A-Za-z0-9_/=\-]*)?",
-        scrambled,
+        is_scrambled,
     ),
-    _token("jwt", "ZXlK", r"[A-Za-z0-9+/_\-]{60,}={0,2}", mixed),
+    _token("jwt", "ZXlK", r"[A-Za-z0-9+/_\-]{60,}={0,2}", is_mixed),
 )
 
 # Passwords within URLs: `user:password@host`, also without a user.
-URL_PASSWORD = Rule(
+URL_PASSWORD = SecretRule(
     kind="url-password",
     lead=r"://[^\s/:@\"'`<>]*:[^\s/\"'`<>]",
     pattern=r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://[^\s/:@\"'`<>]*:([^\s/\"'`<>][^\s\"'`<>/]*)@[A-Za-z0-9\[_$%{(*]",
@@ -448,12 +454,14 @@ URL_PASSWORD = Rule(
 )
 
 
-def _is_said(value: str) -> bool:
+def _is_password(value: str) -> bool:
     return secrets.is_password(value, quoted=True)
 
 
-def _placed(lead: str, pattern: str, check: Check = _is_said, kind: str = "password") -> Rule:
-    return Rule(kind=kind, lead=lead, pattern=pattern, check=check)
+def _context(
+    lead: str, pattern: str, check: Check = _is_password, kind: str = "password"
+) -> SecretRule:
+    return SecretRule(kind=kind, lead=lead, pattern=pattern, check=check)
 
 
 VALUE = r"[\"']?([^\s\"'|;]+)"
@@ -473,64 +481,66 @@ _PG_PORT = r":(?:\*|5[45][0-9]{2}|6432|6543|[12]5432|26257):"
 
 # Passwords by their place in a command or file. Leads are short: with more in them the automaton of
 # all of them together has too many states.
-PLACED: tuple[Rule, ...] = (
-    _placed(r"\blogin\s+\S+\s+password\s", r"\blogin\s+\S+\s+password\s+(\S+)"),  # .netrc
-    _placed(r"\bsshpass\s+-p", rf"\bsshpass\s+-p\s*{VALUE}"),
-    _placed(_MYSQL, rf"{_MYSQL}(?:{_ARGUMENTS}\s)?-p{VALUE}"),
-    _placed(_WITH_P, rf"{_WITH_P}(?:{_ARGUMENTS}\s)?-p[ =]?{VALUE}"),
-    _placed(_WITH_BIG_P, rf"{_WITH_BIG_P}(?:{_ARGUMENTS}\s)?-P ?{VALUE}"),
-    _placed(r"\bredis-cli\s", rf"\bredis-cli\s(?:{_ARGUMENTS}\s)?-a {VALUE}"),
-    _placed(r"\bldap[a-z]+\s", rf"\bldap[a-z]+\s(?:{_ARGUMENTS}\s)?-w ?{VALUE}"),
-    _placed(r"\b7z[ar]?\s", rf"\b7z[ar]?\s(?:{_ARGUMENTS}\s)?-p{VALUE}"),
-    _placed(r"\s-pw ", rf"\b(?:plink|pscp|psftp|kitty)(?:\.exe)?\s(?:{_ARGUMENTS}\s)?-pw {VALUE}"),
-    _placed(r"\s-(?:store|key|src|dest)pass ", rf"\s-(?:store|key|src|dest)pass {VALUE}"),
-    _placed(r"pass:\S", r"-pass(?:in|out|word)?[ =][\"']?pass:([^\s\"']+)"),
-    _placed(r"(?i:\s/(?:p|pass|password):)\S", rf"(?i:\s/(?:p|pass|password):){VALUE}"),
-    _placed(r"\s-U\s*[^\s%]+%\S", rf"\b(?:smb|rpc)client\s(?:{_ARGUMENTS}\s)?-U\s*[^\s%]+%{VALUE}"),
-    _placed(r"(?i:\bnet user )", rf"(?i:\bnet user )\S+ {VALUE}[^\n]* /(?i:add)"),
-    _placed(r"(?i:SecureString)", rf"(?i:ConvertTo-SecureString(?: -String)?) {VALUE}"),
-    _placed(
+CONTEXT_RULES: tuple[SecretRule, ...] = (
+    _context(r"\blogin\s+\S+\s+password\s", r"\blogin\s+\S+\s+password\s+(\S+)"),  # .netrc
+    _context(r"\bsshpass\s+-p", rf"\bsshpass\s+-p\s*{VALUE}"),
+    _context(_MYSQL, rf"{_MYSQL}(?:{_ARGUMENTS}\s)?-p{VALUE}"),
+    _context(_WITH_P, rf"{_WITH_P}(?:{_ARGUMENTS}\s)?-p[ =]?{VALUE}"),
+    _context(_WITH_BIG_P, rf"{_WITH_BIG_P}(?:{_ARGUMENTS}\s)?-P ?{VALUE}"),
+    _context(r"\bredis-cli\s", rf"\bredis-cli\s(?:{_ARGUMENTS}\s)?-a {VALUE}"),
+    _context(r"\bldap[a-z]+\s", rf"\bldap[a-z]+\s(?:{_ARGUMENTS}\s)?-w ?{VALUE}"),
+    _context(r"\b7z[ar]?\s", rf"\b7z[ar]?\s(?:{_ARGUMENTS}\s)?-p{VALUE}"),
+    _context(r"\s-pw ", rf"\b(?:plink|pscp|psftp|kitty)(?:\.exe)?\s(?:{_ARGUMENTS}\s)?-pw {VALUE}"),
+    _context(r"\s-(?:store|key|src|dest)pass ", rf"\s-(?:store|key|src|dest)pass {VALUE}"),
+    _context(r"pass:\S", r"-pass(?:in|out|word)?[ =][\"']?pass:([^\s\"']+)"),
+    _context(r"(?i:\s/(?:p|pass|password):)\S", rf"(?i:\s/(?:p|pass|password):){VALUE}"),
+    _context(
+        r"\s-U\s*[^\s%]+%\S", rf"\b(?:smb|rpc)client\s(?:{_ARGUMENTS}\s)?-U\s*[^\s%]+%{VALUE}"
+    ),
+    _context(r"(?i:\bnet user )", rf"(?i:\bnet user )\S+ {VALUE}[^\n]* /(?i:add)"),
+    _context(r"(?i:SecureString)", rf"(?i:ConvertTo-SecureString(?: -String)?) {VALUE}"),
+    _context(
         r"\bhtpasswd\s+-",
         r"\bhtpasswd\s+(?:-C ?[0-9]+\s+|-[A-Za-z0-9]+\s+)*-[A-Za-z]*b[A-Za-z]*\s+"
         r"(?:-C ?[0-9]+\s+|-[A-Za-z0-9]+\s+)*[^\s\-]\S*\s+(?:[^\s|;&>]\S*\s+)?"
         rf"{VALUE}",
     ),
-    _placed(
+    _context(
         _FED,
         r"\b(?:echo|printf)\s+(?:-[neE]+\s+|[\"']%s(?:\\n)?[\"']\s+)*[\"']?([^\s\"'|]+)[\"']?\s*\|"
         rf"[^\n]{{0,120}}{_FED}",
     ),
-    _placed(_FED, rf"{_FED}[^\n]{{0,60}}?<<<\s*{VALUE}"),
-    _placed(
+    _context(_FED, rf"{_FED}[^\n]{{0,60}}?<<<\s*{VALUE}"),
+    _context(
         r"(?i:\bidentified\s|\S\s+password\s+')",
         r"(?i:\bidentified\s[^\n;]{0,60}?\bby|\b(?:with|encrypted|login)\s+password|"
         r"\b(?:user|role|login)\s+\S+\s+password)\s+'([^'\n]+)'",
     ),
-    _placed(  # .pgpass
+    _context(  # .pgpass
         rf"{_PG_PORT}[^\s:]+:[^\s:]+:\S",
         rf"(?m:^[ \t]*[A-Za-z0-9*._\-\[\]]+{_PG_PORT}[^\s:]+:[^\s:]+:(\S+)$)",
     ),
-    _placed(r"\bsecret\s+set\s", rf"\bsecret\s+set\s[^\n]{{0,80}}?(?:-b|--body)[ =]{VALUE}"),
+    _context(r"\bsecret\s+set\s", rf"\bsecret\s+set\s[^\n]{{0,80}}?(?:-b|--body)[ =]{VALUE}"),
     # What is made of a password: it can be guessed from that.
-    _placed(
+    _context(
         r"\$(?:apr1|[1567y]|gy|2[abxy]|argon2[id]+|scrypt|pbkdf2[a-z0-9\-]*)\$[./A-Za-z0-9]",
         r"(\$(?:(?:apr1|[156])\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{20,}"
         r"|2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
         r"|(?:y|gy|7)\$[./A-Za-z0-9]{1,10}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{40,}"
         r"|(?:argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9\-]*)\$[^\s\"':]{40,}))",
-        genuine,
+        is_genuine,
         "password-hash",
     ),
-    _placed(
+    _context(
         r"\{(?:S?SHA[0-9]*|S?MD5|CRYPT)\}[A-Za-z0-9+/$]",
         r"\{(?:S?SHA[0-9]*|S?MD5|CRYPT)\}([A-Za-z0-9+/$.]{20,}={0,2})",
-        genuine,
+        is_genuine,
         "password-hash",
     ),
-    _placed(
+    _context(
         r"\bpbkdf2[_:]sha[0-9]+[$:]",
         r"(\bpbkdf2[_:]sha[0-9]+[$:][^\s\"']{40,})",
-        genuine,
+        is_genuine,
         "password-hash",
     ),
 )

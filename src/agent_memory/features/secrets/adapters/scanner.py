@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import re2
 
 from agent_memory.features.secrets.adapters import patterns, wrappings
-from agent_memory.features.secrets.adapters.patterns import Rule
-from agent_memory.features.secrets.adapters.wrappings import Edit, View
+from agent_memory.features.secrets.adapters.patterns import SecretRule
+from agent_memory.features.secrets.adapters.wrappings import TextEdit, View
 from agent_memory.features.secrets.model import secrets
 from agent_memory.kernel.errors import ContentBlocked
 
@@ -86,7 +86,7 @@ class Pattern(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SecretSpan:
     start: int
     end: int
     kind: str
@@ -100,8 +100,8 @@ class Value:
     quoted: bool
 
 
-Run = Callable[[bytes], Iterator[Span]]
-Spare = Callable[[bytes, Span], bool]
+Detector = Callable[[bytes], Iterator[SecretSpan]]
+IsAllowed = Callable[[bytes, SecretSpan], bool]
 
 
 @dataclass(slots=True)
@@ -112,37 +112,37 @@ class _Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class ScanContext:
     """`spare` is what is no secret; `depth` is how many wrappings may follow."""
 
     budget: _Budget
-    spare: Spare
+    spare: IsAllowed
     depth: int = DEPTH
 
-    def within(self, view: View) -> "Search":
+    def enter_view(self, view: View) -> "ScanContext":
         """The same search in a view. Raises ContentBlocked."""
         self.budget.left -= len(view.data)
         if self.budget.left < 0:
             raise ContentBlocked("it is wrapped in more than can be seen through; not stored")
-        return Search(self.budget, self.spare, self.depth - 1)
+        return ScanContext(self.budget, self.spare, self.depth - 1)
 
 
-Look = Callable[[bytes, Search], Iterator[Span]]
+ViewScan = Callable[[bytes, ScanContext], Iterator[SecretSpan]]
 
 
 _Part = tuple[int, int, bytes]
 
 
-class _Stage(NamedTuple):
+class _ScanStage(NamedTuple):
     """Rules that apply and views that are looked at where their leads occur. The first rules are
     `wide`: what they look for goes on over many lines."""
 
     leads: re2.Set
-    runs: list[Run]
-    looks: list[Look]
+    detectors: list[Detector]
+    view_scans: list[ViewScan]
     wide: int
 
-    def parts(self, data: bytes) -> Sequence[_Part]:
+    def select_parts(self, data: bytes) -> Sequence[_Part]:
         """Which rules and views to try, each on which part of a text, and where that begins."""
         if len(data) <= BLOCK:
             return [(index, 0, data) for index in self.leads.Match(data) or ()]
@@ -165,7 +165,7 @@ def _options() -> re2.Options:
     return options
 
 
-def _keep(_data: bytes, _span: Span) -> bool:
+def _allow_nothing(_data: bytes, _span: SecretSpan) -> bool:
     return False
 
 
@@ -178,101 +178,112 @@ class Scanner:
         self._leads: list[str] = []
         self._glances: list[re2.Set] = []
         # Which leads share a set is measured: some together have too many states.
-        self._shapes = self._stage(
-            [(rule.lead, self._provider(rule)) for rule in patterns.PROVIDERS],
-            [(wrappings.BASE64_LEAD, self._base64), (wrappings.HEX_LEAD, self._hex)],
+        self._shapes = self._build_stage(
+            [(rule.lead, self._build_provider_detector(rule)) for rule in patterns.PROVIDER_RULES],
+            [(wrappings.BASE64_LEAD, self._scan_base64), (wrappings.HEX_LEAD, self._scan_hex)],
         )
-        wide: list[tuple[str, Run]] = [
-            (patterns.PEM_HEADER, self._pem_blocks),
-            (patterns.PEM_BASE64, self._encoded_pem),
-            (patterns.PEM_FOOTER_LEAD, self._key_material(patterns.PEM_FOOTER)),
-            (patterns.KEY_BODY_LEAD, self._key_material(patterns.KEY_BODY)),
-            (patterns.PUTTY_LEAD, self._key_material(patterns.PUTTY)),
-            (patterns.KUBERNETES_KIND, self._kubernetes),
+        wide: list[tuple[str, Detector]] = [
+            (patterns.PEM_HEADER, self._find_pem_blocks),
+            (patterns.PEM_BASE64, self._find_encoded_pem),
+            (patterns.PEM_FOOTER_LEAD, self._build_key_detector(patterns.PEM_FOOTER)),
+            (patterns.KEY_BODY_LEAD, self._build_key_detector(patterns.KEY_BODY)),
+            (patterns.PUTTY_LEAD, self._build_key_detector(patterns.PUTTY)),
+            (patterns.KUBERNETES_KIND, self._find_kubernetes),
         ]
-        self._wide_leads = _either(lead for lead, _ in wide)
+        self._wide_leads = _join_alternatives(lead for lead, _ in wide)
         self._stages = [
             self._shapes,
-            self._stage(
+            self._build_stage(
                 [
                     *wide,
-                    (patterns.URL_PASSWORD.lead, self._rule(patterns.URL_PASSWORD, rank=2)),
-                    *((rule.lead, self._rule(rule, rank=3)) for rule in patterns.PLACED),
-                    (patterns.AUTHORIZATION, self._authorization),
-                    (patterns.USER_OPTION, self._user_option),
-                    (patterns.ASSIGNED, self._named(patterns.ASSIGNED)),
-                    (patterns.SET_BY_CALL, self._named(patterns.SET_BY_CALL, back=1)),
-                    (patterns.SET_BY_FLAG, self._named(patterns.SET_BY_FLAG, back=1)),
-                    (patterns.SET_BY_WORD, self._named(patterns.SET_BY_WORD)),
-                    (patterns.SAID, self._named(patterns.SAID)),
-                    (patterns.XML_VALUE, self._named(patterns.XML_VALUE)),
-                    (patterns.HINTED, self._hinted),
-                    (patterns.CARD_LEAD, self._cards),
-                    (patterns.SSN, self._ssns(patterns.SSN)),
-                    (patterns.SSN_NAMED, self._ssns(patterns.SSN_NAMED)),
+                    (
+                        patterns.URL_PASSWORD.lead,
+                        self._build_detector(patterns.URL_PASSWORD, rank=2),
+                    ),
+                    *(
+                        (rule.lead, self._build_detector(rule, rank=3))
+                        for rule in patterns.CONTEXT_RULES
+                    ),
+                    (patterns.AUTHORIZATION, self._find_authorization),
+                    (patterns.USER_OPTION, self._find_user_option),
+                    (patterns.ASSIGNED, self._build_name_detector(patterns.ASSIGNED)),
+                    (patterns.SET_BY_CALL, self._build_name_detector(patterns.SET_BY_CALL, back=1)),
+                    (patterns.SET_BY_FLAG, self._build_name_detector(patterns.SET_BY_FLAG, back=1)),
+                    (patterns.SET_BY_WORD, self._build_name_detector(patterns.SET_BY_WORD)),
+                    (patterns.SAID, self._build_name_detector(patterns.SAID)),
+                    (patterns.XML_VALUE, self._build_name_detector(patterns.XML_VALUE)),
+                    (patterns.HINTED, self._find_hinted),
+                    (patterns.CARD_LEAD, self._find_cards),
+                    (patterns.SSN, self._build_ssn_detector(patterns.SSN)),
+                    (patterns.SSN_NAMED, self._build_ssn_detector(patterns.SSN_NAMED)),
                 ],
-                [(wrappings.WRAPPING, self._unwrapped)],
+                [(wrappings.WRAPPING, self._scan_unwrapped)],
                 wide=len(wide),
             ),
         ]
-        self._broken = self._stage([], [(wrappings.BROKEN, self._joined)]).leads
+        self._broken = self._build_stage([], [(wrappings.BROKEN, self._scan_joined)]).leads
         self._quick = (*(stage.leads for stage in self._stages), self._broken)
-        self._begins = _either(rule.begins for rule in patterns.PROVIDERS if rule.begins)
+        self._begins = _join_alternatives(
+            rule.begins for rule in patterns.PROVIDER_RULES if rule.begins
+        )
 
     def suspects(self, lines: bytes) -> bool:
         """Whether a rule may apply to any of these lines, or to all of them as one text. Texts
         joined by empty lines are thus looked at together: what a rule needs within a text it finds
         here too. No word goes on across a line end, and where a text begins or ends a line does."""
         if not self._glances:  # on first use: who cleans single texts needs none
-            self._glances = self._any_lead()
+            self._glances = self._build_glances()
         return any(glance.Match(lines) is not None for glance in self._glances)
 
-    def scan(self, data: bytes, spare: Spare = _keep) -> list[Span]:
+    def scan(self, data: bytes, spare: IsAllowed = _allow_nothing) -> list[SecretSpan]:
         """All that is found, in order, without overlaps. `spare`: what is no secret, given the text
         that it stands in. Raises ContentBlocked where too much is wrapped in one another."""
         if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
             return []  # as for most texts: this is quick
-        parts = self._parts(data)
-        search = Search(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
-        found = self._tried(data, parts, search)
-        return [span for span in _merged(found) if not spare(data, span)] if found else found
+        parts = self._select_parts(data)
+        search = ScanContext(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
+        found = self._run_stages(data, parts, search)
+        return [span for span in _merge_spans(found) if not spare(data, span)] if found else found
 
-    def _parts(self, data: bytes) -> list[tuple[_Stage, Sequence[_Part]]]:
+    def _select_parts(self, data: bytes) -> list[tuple[_ScanStage, Sequence[_Part]]]:
         """What to try on which parts of a text, by stage."""
-        return [(stage, parts) for stage in self._stages if (parts := stage.parts(data))]
+        return [(stage, parts) for stage in self._stages if (parts := stage.select_parts(data))]
 
     def _is_broken(self, data: bytes) -> bool:
         """Whether a run may go on over lines. In a long text it takes as long to look at once."""
         return len(data) > SHORT or self._broken.Match(data) is not None
 
-    def _tried(
-        self, data: bytes, by_stage: Sequence[tuple[_Stage, Sequence[_Part]]], search: Search
-    ) -> list[Span]:
-        found: list[Span] = []
+    def _run_stages(
+        self,
+        data: bytes,
+        by_stage: Sequence[tuple[_ScanStage, Sequence[_Part]]],
+        search: ScanContext,
+    ) -> list[SecretSpan]:
+        found: list[SecretSpan] = []
         for stage, parts in by_stage:
             for index, at, part in parts:
-                if index < len(stage.runs):
-                    spans = stage.runs[index](part)
+                if index < len(stage.detectors):
+                    spans = stage.detectors[index](part)
                 elif search.depth:
-                    spans = stage.looks[index - len(stage.runs)](part, search)
+                    spans = stage.view_scans[index - len(stage.detectors)](part, search)
                 else:
                     continue
-                found.extend(_moved(spans, at) if at else spans)
+                found.extend(_shift_spans(spans, at) if at else spans)
         if search.depth and self._is_broken(data):
-            found.extend(self._joined(data, search))
+            found.extend(self._scan_joined(data, search))
         return found
 
-    def _stage(
-        self, runs: list[tuple[str, Run]], looks: list[tuple[str, Look]], *, wide: int = 0
-    ) -> _Stage:
+    def _build_stage(
+        self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
+    ) -> _ScanStage:
         leads = re2.Set.SearchSet(self._options)
         for lead in (*(lead for lead, _ in runs), *(lead for lead, _ in looks)):
             leads.Add(lead.encode())
         self._leads += [lead for lead, _ in runs]
         leads.Compile()
-        return _Stage(leads, [run for _, run in runs], [look for _, look in looks], wide)
+        return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
-    def _any_lead(self) -> list[re2.Set]:
+    def _build_glances(self) -> list[re2.Set]:
         """All leads of rules as one: quicker to look for than two sets, and told in one call. Those
         of views likewise."""
         views = (
@@ -284,28 +295,30 @@ class Scanner:
         glances = []
         for leads in (self._leads, views):
             glance = re2.Set.SearchSet(self._options)
-            glance.Add(f"(?m:{_either(leads)})".encode())
+            glance.Add(f"(?m:{_join_alternatives(leads)})".encode())
             glance.Compile()
             glances.append(glance)
         return glances
 
     # ---- views ----
 
-    def _unwrapped(self, data: bytes, search: Search) -> Iterator[Span]:
+    def _scan_unwrapped(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
         edits = [
-            Edit(*match.span(), b"" if removed else wrappings.read(data, *match.span()))
+            TextEdit(
+                *match.span(), b"" if removed else wrappings.decode_escape(data, *match.span())
+            )
             for match in self._matches(wrappings.WRAPPING, data)
             for removed in [match.span(1) != (-1, -1)]
         ]
         if not edits:
             return
-        shown: Sequence[Edit] = wrappings.around(data, edits)
+        shown: Sequence[TextEdit] = wrappings.keep_wrapped_lines(data, edits)
         view = View(data, shown)
-        if self._goes_on(view.data) or self._goes_on(data):
+        if self._is_multiline(view.data) or self._is_multiline(data):
             shown, view = edits, View(data, edits)
-        yield from self._seen(view, search)
+        yield from self._scan_view(view, search)
         # Between two words, what was removed may also stand before a token, or after one.
-        glued = [edits[index] for index in wrappings.glued(data, edits)]
+        glued = [edits[index] for index in wrappings.find_glued(data, edits)]
         if not glued:
             return
         begins = self._pattern(self._begins)
@@ -316,70 +329,82 @@ class Scanner:
             if begins.match(view.data, at, at + NAME_REACH)
         )
         if starts:
-            yield from self._seen(View(data, _parted(shown, starts)), search)
+            yield from self._scan_view(View(data, _insert_blanks(shown, starts)), search)
         ends = frozenset(edit.start for edit in glued)
         if ends != starts:
-            yield from self._seen(View(data, _parted(shown, ends)), search, deeper=False)
+            yield from self._scan_view(
+                View(data, _insert_blanks(shown, ends)), search, deeper=False
+            )
 
-    def _goes_on(self, data: bytes) -> bool:
+    def _is_multiline(self, data: bytes) -> bool:
         """Whether something begins or ends here that goes on over many lines."""
         return next(self._matches(self._wide_leads, data), None) is not None
 
-    def _base64(self, data: bytes, search: Search) -> Iterator[Span]:
-        return self._decoded(data, search, wrappings.BASE64, wrappings.from_base64)
+    def _scan_base64(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
+        return self._scan_decoded(data, search, wrappings.BASE64, wrappings.from_base64)
 
-    def _hex(self, data: bytes, search: Search) -> Iterator[Span]:
-        return self._decoded(data, search, wrappings.HEX, wrappings.from_hex)
+    def _scan_hex(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
+        return self._scan_decoded(data, search, wrappings.HEX, wrappings.from_hex)
 
-    def _decoded(
+    def _scan_decoded(
         self,
         data: bytes,
-        search: Search,
+        search: ScanContext,
         pattern: str,
-        decode: Callable[[bytes, int, int, int], tuple[int, int, list[Edit]]],
-    ) -> Iterator[Span]:
-        pieces: list[tuple[int, int, list[Edit]]] = []
+        decode: Callable[[bytes, int, int, int], tuple[int, int, list[TextEdit]]],
+    ) -> Iterator[SecretSpan]:
+        pieces: list[tuple[int, int, list[TextEdit]]] = []
         done = 0
         for match in self._matches(pattern, data):
             if match.start() >= done:
                 pieces.append(decode(data, *match.span(), done))
                 done = pieces[-1][1]
-        yield from self._seen(View(data, wrappings.only(len(data), pieces)), search)
+        yield from self._scan_view(View(data, wrappings.keep_pieces(len(data), pieces)), search)
 
-    def _joined(self, data: bytes, search: Search) -> Iterator[Span]:
+    def _scan_joined(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
         """Tokens, and what is encoded, broken over lines."""
         spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
         glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
         if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
             return
         pieces = [
-            (start, end, [Edit(first, last, b"") for first, last in self._breaks(data, start, end)])
+            (
+                start,
+                end,
+                [TextEdit(first, last, b"") for first, last in self._breaks(data, start, end)],
+            )
             for start, end in spans
         ]
-        view = View(data, wrappings.only(len(data), pieces))
-        inner = search.within(view)
-        for span in self._placed(view, self._unwrapped(view.data, inner), search, joined=True):
+        view = View(data, wrappings.keep_pieces(len(data), pieces))
+        inner = search.enter_view(view)
+        for span in self._map_to_text(
+            view, self._scan_unwrapped(view.data, inner), search, joined=True
+        ):
             if self._is_continued(data, span):
                 yield span
         for index in self._shapes.leads.Match(view.data) or ():
-            if index >= len(self._shapes.runs):
-                found = self._shapes.looks[index - len(self._shapes.runs)](view.data, inner)
-                find_end = self._encoded_end
+            if index >= len(self._shapes.detectors):
+                found = self._shapes.view_scans[index - len(self._shapes.detectors)](
+                    view.data, inner
+                )
+                find_end = self._find_encoded_end
             else:
-                found, find_end = self._shapes.runs[index](view.data), self._token_end
-            for span in self._placed(view, found, search, joined=True):
+                found, find_end = self._shapes.detectors[index](view.data), self._find_token_end
+            for span in self._map_to_text(view, found, search, joined=True):
                 if end := find_end(data, span):
-                    yield Span(span.start, end, span.kind, span.rank)
+                    yield SecretSpan(span.start, end, span.kind, span.rank)
 
-    def _seen(self, view: View, search: Search, *, deeper: bool = True) -> Iterator[Span]:
-        inner = search.within(view)
+    def _scan_view(
+        self, view: View, search: ScanContext, *, deeper: bool = True
+    ) -> Iterator[SecretSpan]:
+        inner = search.enter_view(view)
         inner = inner if deeper else replace(inner, depth=0)
-        found = self._tried(view.data, self._parts(view.data), inner)
-        return self._placed(view, found, search)
+        found = self._run_stages(view.data, self._select_parts(view.data), inner)
+        return self._map_to_text(view, found, search)
 
-    def _placed(
-        self, view: View, found: Iterable[Span], search: Search, *, joined: bool = False
-    ) -> Iterator[Span]:
+    def _map_to_text(
+        self, view: View, found: Iterable[SecretSpan], search: ScanContext, *, joined: bool = False
+    ) -> Iterator[SecretSpan]:
         """What was found in a view, where it stands in the text."""
         for span in found:
             if (
@@ -388,7 +413,7 @@ class Scanner:
                 and (not joined or view.joins(span.start, span.end))
                 and not search.spare(view.data, span)
             ):
-                yield Span(*view.locate(span.start, span.end), span.kind, span.rank)
+                yield SecretSpan(*view.locate(span.start, span.end), span.kind, span.rank)
 
     def _breaks(self, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
         text = data[start:end]
@@ -397,7 +422,7 @@ class Scanner:
             for match in self._matches(wrappings.LINE_BREAK, text)
         ]
 
-    def _token_end(self, data: bytes, span: Span) -> int | None:
+    def _find_token_end(self, data: bytes, span: SecretSpan) -> int | None:
         """Where a token ends that begins on one line and goes on over others. A rule may take more
         lines than are its own: what is a token already goes on only in what looks like the rest of
         one."""
@@ -407,12 +432,12 @@ class Scanner:
             if end is not None and not self._continues(data, at):
                 break
             token += data[at:first]
-            if end is not None or self._is_begun(token):
+            if end is not None or self._is_token_start(token):
                 end = first
             at = after
         return end if breaks and end is not None and end > breaks[0][0] else None
 
-    def _encoded_end(self, data: bytes, span: Span) -> int | None:
+    def _find_encoded_end(self, data: bytes, span: SecretSpan) -> int | None:
         """Where what is encoded ends that goes on over lines; `=` is the end of it."""
         breaks = self._breaks(data, span.start, span.end)
         for first, after in breaks:
@@ -420,7 +445,7 @@ class Scanner:
                 return first if first > breaks[0][0] else None
         return span.end
 
-    def _is_continued(self, data: bytes, span: Span) -> bool:
+    def _is_continued(self, data: bytes, span: SecretSpan) -> bool:
         """Whether each line but the last says that it goes on."""
         return all(
             data[first : first + 1] in (b"=", b"\\")
@@ -430,13 +455,13 @@ class Scanner:
     def _is_wrapped(self, data: bytes) -> bool:
         return next(self._matches(wrappings.WRAPPING, data), None) is not None
 
-    def _is_begun(self, token: bytes) -> bool:
+    def _is_token_start(self, token: bytes) -> bool:
         shapes = self._shapes
         return any(
             found.start == 0
             for index in shapes.leads.Match(token) or ()
-            if index < len(shapes.runs)
-            for found in shapes.runs[index](token)
+            if index < len(shapes.detectors)
+            for found in shapes.detectors[index](token)
         )
 
     def _continues(self, data: bytes, at: int) -> bool:
@@ -466,19 +491,19 @@ class Scanner:
 
     # ---- shapes ----
 
-    def _provider(self, rule: Rule) -> Run:
-        return self._rule(rule, rank=1)
+    def _build_provider_detector(self, rule: SecretRule) -> Detector:
+        return self._build_detector(rule, rank=1)
 
-    def _rule(self, rule: Rule, *, rank: int) -> Run:
-        def run(data: bytes) -> Iterator[Span]:
+    def _build_detector(self, rule: SecretRule, *, rank: int) -> Detector:
+        def run(data: bytes) -> Iterator[SecretSpan]:
             for match in self._matches(rule.pattern, data):
                 start, end = match.span(1)
                 if rule.check(_text(data, start, end)):
-                    yield Span(start, end, rule.kind, rank)
+                    yield SecretSpan(start, end, rule.kind, rank)
 
         return run
 
-    def _pem_blocks(self, data: bytes) -> Iterator[Span]:
+    def _find_pem_blocks(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.PEM_HEADER, data):
             start, body = match.span()
             # The next dashes end the search, so all blocks together cost one pass.
@@ -491,7 +516,7 @@ class Scanner:
             if data.startswith(b"-----END", end):
                 closing = data.find(b"-----", end + 8, end + 80)
                 end = closing + 5 if closing >= 0 else end
-            yield Span(start, end, secrets.PRIVATE_KEY, 0)
+            yield SecretSpan(start, end, secrets.PRIVATE_KEY, 0)
 
     def _holds_key(self, body: bytes) -> bool:
         first = body.split(maxsplit=1)[:1]
@@ -500,19 +525,19 @@ class Scanner:
         runs = self._matches(patterns.KEY_MATERIAL, body)
         return any(not secrets.is_readable(run.group().decode()) for run in runs)
 
-    def _encoded_pem(self, data: bytes) -> Iterator[Span]:
+    def _find_encoded_pem(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.PEM_BASE64, data):
             if secrets.holds_private_key(match.group().decode()):
-                yield Span(*match.span(), secrets.PRIVATE_KEY, 0)
+                yield SecretSpan(*match.span(), secrets.PRIVATE_KEY, 0)
 
-    def _key_material(self, pattern: str) -> Run:
-        def run(data: bytes) -> Iterator[Span]:
+    def _build_key_detector(self, pattern: str) -> Detector:
+        def run(data: bytes) -> Iterator[SecretSpan]:
             for match in self._matches(pattern, data):
-                yield Span(*match.span(1), secrets.PRIVATE_KEY, 0)
+                yield SecretSpan(*match.span(1), secrets.PRIVATE_KEY, 0)
 
         return run
 
-    def _kubernetes(self, data: bytes) -> Iterator[Span]:
+    def _find_kubernetes(self, data: bytes) -> Iterator[SecretSpan]:
         done = 0
         for match in self._matches(patterns.KUBERNETES_KIND, data):
             start = max(done, match.start() - DOCUMENT_REACH)
@@ -526,35 +551,35 @@ class Scanner:
                 if secrets.is_base64(value) and not (
                     value.isalpha() and secrets.is_readable(value)
                 ):
-                    yield Span(start + first, start + last, "kubernetes-secret", 4)
+                    yield SecretSpan(start + first, start + last, "kubernetes-secret", 4)
 
-    def _cards(self, data: bytes) -> Iterator[Span]:
+    def _find_cards(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.CARD, data):
             start, end = match.span(1)
             text = _text(data, start, end)
             digits = text.replace(" ", "").replace("-", "")
-            if _grouped(text) and secrets.is_card_number(digits):
-                yield Span(start, end, secrets.CARD, 6)
+            if _has_card_groups(text) and secrets.is_card_number(digits):
+                yield SecretSpan(start, end, secrets.CARD, 6)
 
-    def _ssns(self, pattern: str) -> Run:
-        def run(data: bytes) -> Iterator[Span]:
+    def _build_ssn_detector(self, pattern: str) -> Detector:
+        def run(data: bytes) -> Iterator[SecretSpan]:
             for match in self._matches(pattern, data):
                 start, end = match.span(1)
                 if secrets.is_ssn(_text(data, start, end).replace(" ", "").replace("-", "")):
-                    yield Span(start, end, secrets.SSN, 6)
+                    yield SecretSpan(start, end, secrets.SSN, 6)
 
         return run
 
     # ---- names and values ----
 
-    def _authorization(self, data: bytes) -> Iterator[Span]:
+    def _find_authorization(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.AUTHORIZATION, data):
             start, end = match.span(1)
             value = _text(data, start, end).rstrip(".:")
             if secrets.is_token(value):
-                yield Span(start, start + len(value), "authorization", 3)
+                yield SecretSpan(start, start + len(value), "authorization", 3)
 
-    def _user_option(self, data: bytes) -> Iterator[Span]:
+    def _find_user_option(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.USER_OPTION, data):
             start, end = match.span(1)
             if data.rfind(b"curl", max(0, start - COMMAND_REACH), start) < 0:
@@ -567,37 +592,37 @@ class Scanner:
                 first = data.find(password, start + len(user) + 1)
             value = password.decode("utf-8", "replace")
             if secrets.is_password(value, quoted=True) and not value.isdigit():
-                yield Span(first, first + len(password), "password", 3)
+                yield SecretSpan(first, first + len(password), "password", 3)
 
-    def _named(self, pattern: str, *, back: int = 0) -> Run:
+    def _build_name_detector(self, pattern: str, *, back: int = 0) -> Detector:
         """Values of names such as `password` and `token`; `back`: how much of it the match took."""
 
-        def run(data: bytes) -> Iterator[Span]:
+        def run(data: bytes) -> Iterator[SecretSpan]:
             taken = tried = nested = 0
             for match, following in _with_next(self._matches(pattern, data), len(data)):
                 at = match.end() - back
                 nested = nested + 1 if at < tried else 0
                 # Names within a name's value: after some, each value ends where the next begins.
                 limit = at + VALUE_REACH if nested < NESTED else max(at, following)
-                name = _Name.at(data, match)
+                name = _Name.parse(data, match)
                 if at < taken or data[at : at + 1] == b"=" or not name.may_hold():
                     continue  # `==` compares, or pins a version
-                value = self._value(data, at, min(limit, len(data)), name)
+                value = self._read_value(data, at, min(limit, len(data)), name)
                 if value is None:
                     continue
                 text = _text(data, value.start, value.end)
                 if name.is_secret(text, quoted=value.quoted):
-                    end = _whole(data, value)
+                    end = _find_value_end(data, value)
                     if name.password and not value.quoted:
-                        end = _marked(data, end)
+                        end = _extend_password(data, end)
                     taken = end
-                    yield Span(value.start, end, name.kind, 4)
+                    yield SecretSpan(value.start, end, name.kind, 4)
                 else:
                     tried = max(tried, value.end)
 
         return run
 
-    def _value(self, data: bytes, at: int, limit: int, name: "_Name") -> Value | None:
+    def _read_value(self, data: bytes, at: int, limit: int, name: "_Name") -> Value | None:
         """The value that begins here, as far as the limit."""
         element = data[at - 1 : at] == b">" and data[at - 2 : at] not in (b"=>", b"->")
         blank = b" \t\r\n" if element else b" \t"
@@ -616,10 +641,10 @@ class Scanner:
         for size in (3, 2, 1):
             quote = data[at : at + size]
             if quote in _QUOTE_MARKS:
-                return None if element else _quoted(data, at + size, limit, quote)
-        return self._unquoted(data, at, limit, name, element=element)
+                return None if element else _read_quoted(data, at + size, limit, quote)
+        return self._read_unquoted(data, at, limit, name, element=element)
 
-    def _unquoted(
+    def _read_unquoted(
         self, data: bytes, at: int, limit: int, name: "_Name", *, element: bool
     ) -> Value | None:
         line = name.begins_line and data[at - 1 : at] == b"="
@@ -637,7 +662,7 @@ class Scanner:
             return None
         return Value(at, end, False)
 
-    def _hinted(self, data: bytes) -> Iterator[Span]:
+    def _find_hinted(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.HINTED, data):
             start, end = match.span(2)
             name = _text(data, _name_start(data, match.start()), start)
@@ -646,13 +671,13 @@ class Scanner:
                 continue
             value = _text(data, start, min(end, start + VALUE_REACH))
             provider = match.span(1) != (-1, -1)
-            if provider and _inside_word(data, match.start()):
+            if provider and _is_inside_word(data, match.start()):
                 continue
             if data[end : end + 1] in (b"(", b"["):
                 continue
             quoted = data[start - 1 : start] in (b'"', b"'", b"`")
             if secrets.is_random(value, quoted=quoted) or (provider and secrets.is_digest(value)):
-                yield Span(start, end, "high-entropy", 5)
+                yield SecretSpan(start, end, "high-entropy", 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -667,7 +692,7 @@ class _Name:
     opens_element: bool
 
     @classmethod
-    def at(cls, data: bytes, match: Match) -> "_Name":
+    def parse(cls, data: bytes, match: Match) -> "_Name":
         start = _name_start(data, match.start())
         word, rest = match.group(1) or match.group(2), match.group(3)
         before = data[start : match.start()]
@@ -721,7 +746,7 @@ class _Name:
         return secrets.is_token(text)
 
 
-def _either(leads: Iterable[str]) -> str:
+def _join_alternatives(leads: Iterable[str]) -> str:
     return "|".join(f"(?:{lead})" for lead in leads)
 
 
@@ -747,14 +772,16 @@ def _add(regions: list[tuple[int, int]], region: tuple[int, int]) -> None:
         regions.append(region)
 
 
-def _moved(spans: Iterable[Span], by: int) -> Iterator[Span]:
-    return (Span(span.start + by, span.end + by, span.kind, span.rank) for span in spans)
+def _shift_spans(spans: Iterable[SecretSpan], by: int) -> Iterator[SecretSpan]:
+    return (SecretSpan(span.start + by, span.end + by, span.kind, span.rank) for span in spans)
 
 
-def _parted(edits: Sequence[Edit], starts: frozenset[int]) -> list[Edit]:
+def _insert_blanks(edits: Sequence[TextEdit], starts: frozenset[int]) -> list[TextEdit]:
     """The edits, with a blank instead of what is removed at these places."""
     return [
-        Edit(edit.start, edit.end, b" ") if edit.instead == b"" and edit.start in starts else edit
+        TextEdit(edit.start, edit.end, b" ")
+        if edit.instead == b"" and edit.start in starts
+        else edit
         for edit in edits
     ]
 
@@ -778,7 +805,7 @@ def _name_start(data: bytes, at: int) -> int:
     return start
 
 
-def _inside_word(data: bytes, at: int) -> bool:
+def _is_inside_word(data: bytes, at: int) -> bool:
     """Whether a word goes on here: `meraki` in CameraKit."""
     return data[at - 1 : at].isalpha() and not data[at : at + 1].isupper() if at else False
 
@@ -794,7 +821,7 @@ def _last_word(name: str) -> str:
     return name[start:end].lower()
 
 
-def _quoted(data: bytes, at: int, limit: int, quote: bytes) -> Value | None:
+def _read_quoted(data: bytes, at: int, limit: int, quote: bytes) -> Value | None:
     end = data.find(quote, at, limit)
     while len(quote) == 1 and end > at and data[end - 1] == 0x5C:  # an escaped quote
         end = data.find(quote, end + 1, limit)
@@ -804,7 +831,7 @@ def _quoted(data: bytes, at: int, limit: int, quote: bytes) -> Value | None:
     return Value(at, end, True) if end > at else None
 
 
-def _whole(data: bytes, value: Value) -> int:
+def _find_value_end(data: bytes, value: Value) -> int:
     """Where a value that fills the reach really ends."""
     end = value.end
     if end - value.start >= VALUE_REACH - 24:
@@ -814,7 +841,7 @@ def _whole(data: bytes, value: Value) -> int:
     return end
 
 
-def _marked(data: bytes, end: int) -> int:
+def _extend_password(data: bytes, end: int) -> int:
     """Where a password ends that goes on after a mark: `Tr0ub4dor&3`. What follows with an operator
     of its own is something else: `&user=`, `;port:`."""
     if data[end : end + 1] not in _MARKS_WITHIN:
@@ -826,7 +853,7 @@ def _marked(data: bytes, end: int) -> int:
     return end + len(rest) if rest and not _OPERATORS & set(rest) else end
 
 
-def _grouped(text: str) -> bool:
+def _has_card_groups(text: str) -> bool:
     """Whether the blanks or dashes of a card's number stand where cards have them."""
     groups = [len(group) for group in text.replace("-", " ").split(" ")]
     if len(groups) == 1:
@@ -838,13 +865,13 @@ def _text(data: bytes, start: int, end: int) -> str:
     return data[start:end].decode("utf-8", "replace")
 
 
-def _merged(found: list[Span]) -> list[Span]:
-    merged: list[Span] = []
+def _merge_spans(found: list[SecretSpan]) -> list[SecretSpan]:
+    merged: list[SecretSpan] = []
     for span in sorted(found, key=lambda s: (s.start, s.rank)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
             named = min(last, span, key=lambda s: s.rank)
-            merged[-1] = Span(last.start, max(last.end, span.end), named.kind, named.rank)
+            merged[-1] = SecretSpan(last.start, max(last.end, span.end), named.kind, named.rank)
         elif span.end > span.start:
             merged.append(span)
     return merged

@@ -96,7 +96,7 @@ ENCODED_REACH = 512  # what is not ASCII may stand beside: so much of it is deco
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class TextEdit:
     """Put `instead` in place of [start, end) of a text; None leaves a gap there."""
 
     start: int
@@ -104,7 +104,7 @@ class Edit:
     instead: bytes | None
 
 
-class _Piece(NamedTuple):
+class _ViewPiece(NamedTuple):
     """Where a piece of a view came from; `shift` leads back if it is as it was."""
 
     start: int
@@ -116,22 +116,22 @@ class _Piece(NamedTuple):
 class View:
     """A text after some edits, which are in order and do not overlap."""
 
-    def __init__(self, data: bytes, edits: Iterable[Edit]) -> None:
+    def __init__(self, data: bytes, edits: Iterable[TextEdit]) -> None:
         self._at: list[int] = []  # where each piece begins
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_ViewPiece] = []
         shown: list[bytes] = []
         at = done = 0
-        for edit in (*edits, Edit(len(data), len(data), b"")):
+        for edit in (*edits, TextEdit(len(data), len(data), b"")):
             if edit.start > done:
                 shown.append(data[done : edit.start])
                 self._at.append(at)
-                self._pieces.append(_Piece(done, edit.start, done - at, gap=False))
+                self._pieces.append(_ViewPiece(done, edit.start, done - at, gap=False))
                 at += edit.start - done
             instead = GAP if edit.instead is None else edit.instead
             if instead:
                 shown.append(instead)
                 self._at.append(at)
-                self._pieces.append(_Piece(edit.start, edit.end, None, edit.instead is None))
+                self._pieces.append(_ViewPiece(edit.start, edit.end, None, edit.instead is None))
                 at += len(instead)
             done = edit.end
         self.data = b"".join(shown)
@@ -162,12 +162,12 @@ class View:
         return bisect_right(self._at, start) - 1, bisect_right(self._at, end - 1) - 1
 
 
-def read(data: bytes, start: int, end: int) -> bytes:
+def decode_escape(data: bytes, start: int, end: int) -> bytes:
     """Return what an escape at [start, end) stands for."""
     return _decode(data[start:end])
 
 
-def glued(data: bytes, edits: Sequence[Edit]) -> list[int]:
+def find_glued(data: bytes, edits: Sequence[TextEdit]) -> list[int]:
     """Return which removals have a word on both sides."""
     return [
         index
@@ -182,9 +182,9 @@ def _is_word(char: bytes) -> bool:
     return char.isalnum() or char == b"_"
 
 
-def around(data: bytes, edits: Sequence[Edit]) -> list[Edit]:
+def keep_wrapped_lines(data: bytes, edits: Sequence[TextEdit]) -> list[TextEdit]:
     """Add edits that leave only the lines with a wrapping in them."""
-    found: list[Edit] = []
+    found: list[TextEdit] = []
     shown = 0  # the lines up to here are left
     line_end = -1
     for edit in edits:
@@ -192,27 +192,27 @@ def around(data: bytes, edits: Sequence[Edit]) -> list[Edit]:
             line = data.rfind(b"\n", max(shown, edit.start - BEFORE_REACH), edit.start) + 1
             start = max(shown, line or edit.start - BEFORE_REACH)
             if start > shown:
-                found.append(Edit(shown, start, None))
+                found.append(TextEdit(shown, start, None))
         found.append(edit)
         if line_end < edit.end:
             line_end = data.find(b"\n", edit.end) + 1 or len(data)
         shown = max(shown, min(line_end, edit.end + LINE_REACH))
     if shown < len(data):
-        found.append(Edit(shown, len(data), None))
+        found.append(TextEdit(shown, len(data), None))
     return found
 
 
-def only(size: int, pieces: Iterable[tuple[int, int, Sequence[Edit]]]) -> list[Edit]:
+def keep_pieces(size: int, pieces: Iterable[tuple[int, int, Sequence[TextEdit]]]) -> list[TextEdit]:
     """Add edits that leave nothing but these pieces of a text, each with edits of its own."""
-    found: list[Edit] = []
+    found: list[TextEdit] = []
     done = 0
     for start, end, edits in pieces:
         if start > done:
-            found.append(Edit(done, start, None))
+            found.append(TextEdit(done, start, None))
         found += edits
         done = end
     if done < size:
-        found.append(Edit(done, size, None))
+        found.append(TextEdit(done, size, None))
     return found
 
 
@@ -222,24 +222,24 @@ def join_lines(text: bytes) -> bytes:
     return b"".join(line.rstrip(b" \t") for line in text.split(b"\n"))
 
 
-def from_base64(data: bytes, start: int, end: int, least: int) -> tuple[int, int, list[Edit]]:
-    start, end = _widened(data, start, end, least, 4, _BASE64)
+def from_base64(data: bytes, start: int, end: int, least: int) -> tuple[int, int, list[TextEdit]]:
+    start, end = _widen(data, start, end, least, 4, _BASE64)
     tail = data[end : end + 3]
     end += len(tail) - len(tail.lstrip(_BASE64))
     end += 2 if data[end : end + 2] == b"==" else data[end : end + 1] == b"="
-    return start, end, _decoded(data, start, end, 4 * CHUNK, _base64)
+    return start, end, _decode_pieces(data, start, end, 4 * CHUNK, _base64)
 
 
-def from_hex(data: bytes, start: int, end: int, least: int) -> tuple[int, int, list[Edit]]:
-    start, end = _widened(data, start, end, least, 2, _HEX)
-    return start, end, _decoded(data, start, end, 2 * CHUNK, bytes.fromhex)
+def from_hex(data: bytes, start: int, end: int, least: int) -> tuple[int, int, list[TextEdit]]:
+    start, end = _widen(data, start, end, least, 2, _HEX)
+    return start, end, _decode_pieces(data, start, end, 2 * CHUNK, bytes.fromhex)
 
 
 _HEX = b"0123456789abcdefABCDEF"
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 
 
-def _widened(
+def _widen(
     data: bytes, start: int, end: int, least: int, group: int, alphabet: bytes
 ) -> tuple[int, int]:
     """What is encoded, with the groups of it on both sides."""
@@ -252,13 +252,13 @@ def _widened(
     return start, end
 
 
-def _decoded(
+def _decode_pieces(
     data: bytes, start: int, end: int, size: int, decode: Callable[[str], bytes]
-) -> list[Edit]:
+) -> list[TextEdit]:
     """Decode piece by piece, so that only what is near a secret is redacted with it."""
     text = data[start:end].decode("ascii")
     return [
-        Edit(start + at, min(end, start + at + size), decode(text[at : at + size]))
+        TextEdit(start + at, min(end, start + at + size), decode(text[at : at + size]))
         for at in range(0, len(text), size)
     ]
 
@@ -281,14 +281,14 @@ def _decode(wrapped: bytes) -> bytes:
             "utf-8", "replace"
         )
     if first == b"\\":
-        return _escaped(wrapped.lstrip(b"\\").decode())
+        return _decode_code(wrapped.lstrip(b"\\").decode())
     return unicodedata.normalize("NFKC", wrapped.decode("utf-8", "replace")).encode()
 
 
 _LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def _escaped(code: str) -> bytes:
+def _decode_code(code: str) -> bytes:
     kind, digits = code[0], code[1:].strip("{}")
     if kind in "uUx" and digits:
         return _character(int(digits, 16))

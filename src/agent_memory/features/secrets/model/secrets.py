@@ -15,8 +15,8 @@ from typing import Literal
 
 WITHHELD = "[withheld by the secrets filter]"
 
-Mode = Literal["redact", "block", "warn"]
-Outcome = Literal["redacted", "blocked", "kept"]
+SecretsMode = Literal["redact", "block", "warn"]
+SecretOutcome = Literal["redacted", "blocked", "kept"]
 
 PRIVATE_KEY = "private-key"
 CARD = "card-number"
@@ -46,10 +46,10 @@ class Incident:
     kind: str
     length: int
     where: str
-    outcome: Outcome
+    outcome: SecretOutcome
 
 
-def outcome(kind: str, mode: Mode) -> Outcome:
+def decide_outcome(kind: str, mode: SecretsMode) -> SecretOutcome:
     if mode == "warn":
         return "kept"
     if mode == "block" or kind == PRIVATE_KEY:
@@ -57,12 +57,12 @@ def outcome(kind: str, mode: Mode) -> Outcome:
     return "redacted"
 
 
-def marker(kind: str) -> str:
+def format_marker(kind: str) -> str:
     """What stands where the secret was."""
     return f"{_MARK}{kind}{_MARK_END}"
 
 
-def name_marker(kind: str, secret: str) -> str:
+def format_name_marker(kind: str, secret: str) -> str:
     """Return what stands for a secret in a name: the same for the same one, so that what is named
     by it stays one thing. The hash is slow to make: it tells nothing to who would guess."""
     digest = hashlib.pbkdf2_hmac("sha256", secret.encode("utf-8", "replace"), _SALT, _ROUNDS, 8)
@@ -75,11 +75,11 @@ def redact_name(name: str, findings: Sequence[Finding], limit: int) -> str:
     for finding in findings:
         pieces += [
             name[end : finding.start],
-            name_marker(finding.kind, name[finding.start : finding.end]),
+            format_name_marker(finding.kind, name[finding.start : finding.end]),
         ]
         end = finding.end
     redacted = "".join([*pieces, name[end:]])
-    return redacted if len(redacted) <= limit else name_marker(findings[0].kind, name)
+    return redacted if len(redacted) <= limit else format_name_marker(findings[0].kind, name)
 
 
 def is_marked(text: str) -> bool:
@@ -91,7 +91,7 @@ def redact(text: str, findings: Sequence[Finding]) -> str:
     """The text with a marker for each finding; these are in order and do not overlap."""
     pieces, end = [], 0
     for finding in findings:
-        pieces += [text[end : finding.start], marker(finding.kind)]
+        pieces += [text[end : finding.start], format_marker(finding.kind)]
         end = finding.end
     return "".join([*pieces, text[end:]])
 
@@ -101,10 +101,10 @@ def redact(text: str, findings: Sequence[Finding]) -> str:
 
 def is_card_number(digits: str) -> bool:
     """Whether a card could have this number: its issuer's prefix and length, and Luhn's sum."""
-    return _issued(digits) and luhn(digits)
+    return _has_issuer(digits) and is_luhn_valid(digits)
 
 
-def luhn(digits: str) -> bool:
+def is_luhn_valid(digits: str) -> bool:
     total = 0
     for place, digit in enumerate(reversed(digits)):
         value = int(digit) << (place & 1)
@@ -112,7 +112,7 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def _issued(digits: str) -> bool:
+def _has_issuer(digits: str) -> bool:
     size, two, three, four = len(digits), digits[:2], digits[:3], digits[:4]
     if len(set(digits)) < 2:
         return False
@@ -213,7 +213,7 @@ _VARIABLE_WORDS = _words(
 )
 
 
-def entropy(value: str) -> float:
+def compute_entropy(value: str) -> float:
     """Bits per character, by how often each one occurs in it."""
     size = len(value)
     counts = Counter(value).values()
@@ -335,7 +335,7 @@ def is_base64(value: str) -> bool:
 
 def is_token(value: str) -> bool:
     """Whether a value that is called a token or key is one."""
-    if len(value) < 8 or not _FOREIGN.isdisjoint(value) or _spaced(value) or _is_escaped(value):
+    if len(value) < 8 or not _FOREIGN.isdisjoint(value) or _is_spaced(value) or _is_escaped(value):
         return False
     if value.isalpha():
         return _is_long_random(value)
@@ -355,14 +355,14 @@ def _is_long_random(value: str) -> bool:
         len(value) >= 16
         and value.isalpha()
         and not (is_readable(value) or is_dummy(value))
-        and entropy(value) >= 2.8
+        and compute_entropy(value) >= 2.8
     )
 
 
 def is_password(value: str, *, quoted: bool) -> bool:
     """Whether a value that is called a password is one. Unquoted it may be a word or code."""
     low = value.lower()
-    if len(value) < (4 if quoted else 6) or _spaced(value) or low in _NOT_VALUES:
+    if len(value) < (4 if quoted else 6) or _is_spaced(value) or low in _NOT_VALUES:
         return False
     if value[0] in "+,)]}\\" or "(?" in value or value.endswith(("...", "\u2026")):
         return False
@@ -427,7 +427,7 @@ def is_random(value: str, *, quoted: bool = True) -> bool:
         and any(c.isalpha() for c in value)
         and not is_digest(value)
         and is_token(value)
-        and entropy(value) >= 3.2
+        and compute_entropy(value) >= 3.2
     )
 
 
@@ -458,5 +458,5 @@ def _is_moment(value: str) -> bool:
     return all(c in "0123456789.-:TZ+v" for c in value) and digits < len(value)
 
 
-def _spaced(value: str) -> bool:
+def _is_spaced(value: str) -> bool:
     return value.split() != [value]

@@ -11,41 +11,41 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import Event
-from agent_memory.features.log.model.outbox import Entry, EventChanged, MemoryChanged
+from agent_memory.features.log.model.outbox import EventChanged, MemoryChanged, OutboxEntry
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.memories.model.memories import Area, Memory
 from agent_memory.features.memories.ports import Memories
 from agent_memory.kernel.errors import StorageClosed
 from agent_memory.kernel.ids import MemoryKey, Position
 
-KEPT = 10_000  # entries that stay in the outbox, for those who come back after a while
+OUTBOX_RETENTION = 10_000  # entries that stay in the outbox, for those who come back after a while
 ROOM = 1_000  # changes that may wait for one follower
 ROOM_CHARS = 16 << 20  # likewise, in all
 _BATCH = 64
 _PAGE = 16  # of what is read again: each may be a megabyte
 
-Record = Event | Memory
-Encode = Callable[[Record], str]
-Wanted = Callable[[Record], bool]
+FeedRecord = Event | Memory
+Encode = Callable[[FeedRecord], str]
+RecordFilter = Callable[[FeedRecord], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FeedItem:
     """A record as it is now, and the same as text: encoded once for all who follow."""
 
     sequence: int
-    record: Record
+    record: FeedRecord
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class EventFilter:
     """Events of one session or project; empty means any."""
 
     session_id: str = ""
     project: str = ""
 
-    def __call__(self, record: Record) -> bool:
+    def __call__(self, record: FeedRecord) -> bool:
         return (
             isinstance(record, Event)
             and (not self.session_id or record.session_id == self.session_id)
@@ -54,25 +54,25 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
+class MemoryFilter:
     """Memories of one area."""
 
     area: Area
 
-    def __call__(self, record: Record) -> bool:
+    def __call__(self, record: FeedRecord) -> bool:
         return isinstance(record, Memory) and self.area.holds(record)
 
 
 class Follower:
     """Somebody who follows. `start` is the entry after which everything comes here."""
 
-    def __init__(self, wanted: Wanted, wake: Callable[[], None], start: int) -> None:
+    def __init__(self, wanted: RecordFilter, wake: Callable[[], None], start: int) -> None:
         self.start = start
         self.slow = False  # too much waited for it
         self.ended = False  # the feed has
         self._wanted = wanted
         self._wake = wake
-        self._waiting: deque[Change] = deque()
+        self._waiting: deque[FeedItem] = deque()
         self._chars = 0
         self._lock = threading.Lock()
 
@@ -81,7 +81,7 @@ class Follower:
         """Nothing more comes."""
         return self.slow or self.ended
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[FeedItem]:
         """What has come since it was last asked for."""
         with self._lock:
             taken = list(self._waiting)
@@ -89,7 +89,7 @@ class Follower:
             self._chars = 0
         return taken
 
-    def give(self, changes: Sequence[Change]) -> None:
+    def give(self, changes: Sequence[FeedItem]) -> None:
         wanted = [c for c in changes if c.sequence > self.start and self._wanted(c.record)]
         if not wanted:
             return
@@ -106,7 +106,7 @@ class Follower:
         self._wake()
 
 
-class Changes:
+class ChangeFeed:
     """`wake` is called whenever something became durable."""
 
     def __init__(self, log: EventLog, outbox: Outbox, memories: Memories, encode: Encode) -> None:
@@ -121,7 +121,7 @@ class Changes:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def follow(self, wanted: Wanted, wake: Callable[[], None]) -> Follower:
+    def follow(self, wanted: RecordFilter, wake: Callable[[], None]) -> Follower:
         """From now on, until `leave`. `wake` is called in another thread when there is something to
         take, or when it was dropped; it must not block."""
         newest = self._log.watermark()  # outside the lock: it may wait for a flush
@@ -160,18 +160,20 @@ class Changes:
     def watermark(self) -> int:
         return self._log.watermark()
 
-    def kept(self, after: int) -> bool:
+    def has_all_after(self, after: int) -> bool:
         """Whether the outbox still has everything after this entry."""
         oldest = self._outbox.read(0, limit=1)
         first = oldest[0][0] if oldest else self._log.watermark() + 1
         return first <= after + 1
 
-    def since(self, after: int, up_to: int, wanted: Wanted) -> tuple[list[Change], int]:
+    def read_since(
+        self, after: int, up_to: int, wanted: RecordFilter
+    ) -> tuple[list[FeedItem], int]:
         """Some of what changed after this entry, and the entry that it reaches to."""
         read = [each for each in self._outbox.read(after, limit=_PAGE) if each[0] <= up_to]
         found = [
-            Change(sequence=sequence, record=record, text=self._encode(record))
-            for sequence, record in self._resolved(read)
+            FeedItem(sequence=sequence, record=record, text=self._encode(record))
+            for sequence, record in self._resolve_records(read)
             if wanted(record)
         ]
         return found, read[-1][0] if len(read) == _PAGE else up_to
@@ -209,8 +211,8 @@ class Changes:
         if not entries:
             return False
         changes = [
-            Change(sequence=sequence, record=record, text=self._encode(record))
-            for sequence, record in self._resolved(entries)
+            FeedItem(sequence=sequence, record=record, text=self._encode(record))
+            for sequence, record in self._resolve_records(entries)
         ]
         with self._lock:
             # Those who came meanwhile are given it too, as far as it is after their start.
@@ -228,15 +230,17 @@ class Changes:
             with suppress(RuntimeError):  # its loop is closed
                 follower.end()
 
-    def _resolved(self, entries: Sequence[tuple[int, Entry]]) -> Iterator[tuple[int, Record]]:
+    def _resolve_records(
+        self, entries: Sequence[tuple[int, OutboxEntry]]
+    ) -> Iterator[tuple[int, FeedRecord]]:
         """The records behind the entries, as far as they are there."""
         places = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
         events: dict[Position, Event] = {}
         if places:
-            events = {event.position: event for event in self._log.at(places)}
+            events = {event.position: event for event in self._log.get_at(places)}
         memories: dict[MemoryKey, Memory | None] = {}
         for sequence, entry in entries:
-            record: Record | None = None
+            record: FeedRecord | None = None
             if isinstance(entry, EventChanged):
                 # Once: a second entry of the same event tells that it is forgotten.
                 record = events.pop(entry.at, None)

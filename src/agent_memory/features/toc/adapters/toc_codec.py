@@ -64,7 +64,7 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
     record = codec.unpack(value, _Node)
     return TocNode(
         node_id=node_id,
-        level=periods.level_of(node_id),
+        level=periods.parse_level(node_id),
         title=record.title,
         summary=record.summary,
         bullets=tuple(

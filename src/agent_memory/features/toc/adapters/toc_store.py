@@ -12,7 +12,7 @@ from agent_memory.features.toc.adapters import toc_codec
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.toc import Change, Erasure, Grip, TocNode
+from agent_memory.features.toc.model.toc import Erasure, Grip, TocChange, TocNode
 from agent_memory.kernel.errors import StorageFailed
 from agent_memory.kernel.ids import Position, SessionId
 from agent_memory.platform.ports import OrderedStore
@@ -34,11 +34,11 @@ class StoredToc:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
+    def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
         names = [node_id.encode() for node_id in node_ids]
         latest = self._store.get_many(families.TOC_LATEST, names)
         places = [
-            None if value is None else _node_place(name, *toc_codec.decode_pointer(value))
+            None if value is None else _node_key(name, *toc_codec.decode_pointer(value))
             for name, value in zip(names, latest, strict=True)
         ]
         known = [place for place in places if place is not None]
@@ -49,27 +49,27 @@ class StoredToc:
             for node_id, value in zip(node_ids, values, strict=True)
         ]
 
-    def below(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
+    def list_ids(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
         start = prefix.encode() if after is None else keys.after(after.encode())
         end = keys.end_of(prefix.encode())
         rows = self._store.scan(families.TOC_LATEST, start, end, limit=limit)
         return [NodeId(key.decode()) for key, _ in rows]
 
-    def version(self, node_id: NodeId, version: int, /) -> TocNode | None:
-        value = self._store.get(families.TOC_NODES, _kept_place(node_id.encode(), version))
+    def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None:
+        value = self._store.get(families.TOC_NODES, _version_key(node_id.encode(), version))
         if value is not None:
             return toc_codec.decode_node(node_id, value)
-        (present,) = self.nodes([node_id])
+        (present,) = self.get_nodes([node_id])
         return present if present is not None and present.version == version else None
 
-    def history(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
+    def list_versions(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
         prefix = node_id.encode() + b":v"
         rows = self._store.scan(
             families.TOC_NODES, prefix, keys.end_of(prefix), limit=limit, reverse=True
         )
         return [toc_codec.decode_node(node_id, value) for _, value in rows]
 
-    def grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
+    def get_grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
         names = [grip_id.encode() for grip_id in grip_ids]
         return [
             None if value is None else toc_codec.decode_grip(grip_id, value)
@@ -87,7 +87,7 @@ class StoredToc:
             raise StorageFailed("the stored cursor of the table of contents is damaged")
         return int(number)
 
-    def segments(
+    def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
         prefix = keys.session(session_id)
@@ -95,36 +95,37 @@ class StoredToc:
         first, last = (prefix, keys.after(place)) if reverse else (place, keys.end_of(prefix))
         rows = self._store.scan(families.SEGMENTS, first, last, limit=limit, reverse=reverse)
         return [
-            toc_codec.decode_segment(session_id, keys.position(key), value) for key, value in rows
+            toc_codec.decode_segment(session_id, keys.parse_position(key), value)
+            for key, value in rows
         ]
 
-    def open_segments(self, *, limit: int) -> list[Segment]:
-        return self._marked(_OPEN, limit)
+    def list_open_segments(self, *, limit: int) -> list[Segment]:
+        return self._list_marked(_OPEN, limit)
 
-    def unfinished_segments(self, *, limit: int) -> list[Segment]:
-        return self._marked(_UNFINISHED, limit)
+    def list_unfinished_segments(self, *, limit: int) -> list[Segment]:
+        return self._list_marked(_UNFINISHED, limit)
 
-    def _marked(self, mark: bytes, limit: int) -> list[Segment]:
+    def _list_marked(self, mark: bytes, limit: int) -> list[Segment]:
         rows = self._store.scan(families.TOC_STATE, mark, keys.end_of(mark), limit=limit)
         places = [key[len(mark) :] for key, _ in rows]
         found = self._store.get_many(families.SEGMENTS, places)
         return [
-            toc_codec.decode_segment(keys.session_of(place), keys.position(place), value)
+            toc_codec.decode_segment(keys.parse_session(place), keys.parse_position(place), value)
             for place, value in zip(places, found, strict=True)
             if value is not None
         ]
 
-    def dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
+    def list_dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
         prefix = b"dirty:%d:" % level
         rows = self._store.scan(families.TOC_STATE, prefix, keys.end_of(prefix), limit=limit)
         return [NodeId(key[len(prefix) :].decode()) for key, _ in rows]
 
-    def commit(self, change: Change, /) -> None:
+    def commit(self, change: TocChange, /) -> None:
         operations = tuple(self._operations(change))
         if operations:
             self._store.submit([Batch(operations)]).result()
 
-    def collect(self) -> int:
+    def remove_stale_grips(self) -> int:
         removed = 0
         while True:
             rows = self._store.scan(families.TOC_STATE, _STALE, keys.end_of(_STALE), limit=_COLLECT)
@@ -139,7 +140,7 @@ class StoredToc:
                     removed += 1
             self._store.submit([Batch(tuple(operations))]).result()
 
-    def grips_of(self, at: Position, /) -> list[Grip]:
+    def find_grips(self, at: Position, /) -> list[Grip]:
         prefix = b"grip:%013d:" % at.at_ms
         rows = self._store.scan(families.GRIPS, prefix, keys.end_of(prefix), limit=_GRIPS)
         found = [toc_codec.decode_grip(key.decode(), value) for key, value in rows]
@@ -147,7 +148,7 @@ class StoredToc:
 
     def erase(self, erasure: Erasure, /) -> None:
         operations: list[Operation] = [
-            Delete(families.TOC_NODES, _kept_place(node_id.encode(), version))
+            Delete(families.TOC_NODES, _version_key(node_id.encode(), version))
             for node_id, version in erasure.versions
         ]
         for grip_id in erasure.grips:
@@ -164,13 +165,15 @@ class StoredToc:
         if operations:
             self._store.submit([Batch(tuple(operations))]).result()
 
-    def _operations(self, change: Change) -> Iterator[Operation]:
+    def _operations(self, change: TocChange) -> Iterator[Operation]:
         for written in change.nodes:
             node = written.node
             name = node.node_id.encode()
             if written.kept:
                 yield Put(
-                    families.TOC_NODES, _kept_place(name, node.version), toc_codec.encode_node(node)
+                    families.TOC_NODES,
+                    _version_key(name, node.version),
+                    toc_codec.encode_node(node),
                 )
                 yield Delete(families.TOC_NODES, name)
                 if node.level is not Level.SEGMENT:
@@ -190,11 +193,11 @@ class StoredToc:
             yield Put(families.GRIPS, name, toc_codec.encode_grip(grip))
             yield Delete(families.TOC_STATE, _STALE + name)
         for segment in change.lost_segments:
-            yield Delete(families.SEGMENTS, _segment_place(segment))
+            yield Delete(families.SEGMENTS, _segment_key(segment))
             for mark in (_OPEN, _UNFINISHED):
-                yield Delete(families.TOC_STATE, mark + _segment_place(segment))
+                yield Delete(families.TOC_STATE, mark + _segment_key(segment))
         for segment in change.segments:
-            place = _segment_place(segment)
+            place = _segment_key(segment)
             yield Put(families.SEGMENTS, place, toc_codec.encode_segment(segment))
             for mark, holds in (
                 (_OPEN, segment not in change.sealed),
@@ -207,27 +210,27 @@ class StoredToc:
         rewritten = {written.node.node_id for written in change.nodes}
         for segment in (*change.segments, *change.lost_segments):
             if segment.node_id in rewritten:
-                place = codec.encode_key(_segment_place(segment))
+                place = codec.encode_key(_segment_key(segment))
                 yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, place)
         for node_id in change.clean:
-            yield Delete(families.TOC_STATE, _dirty_place(node_id))
+            yield Delete(families.TOC_STATE, _dirty_key(node_id))
         for node_id in change.dirty:
-            yield Put(families.TOC_STATE, _dirty_place(node_id), codec.EMPTY)
+            yield Put(families.TOC_STATE, _dirty_key(node_id), codec.EMPTY)
         if change.cursor is not None:
             yield Put(families.CHECKPOINTS, _CURSOR, codec.encode_key(b"%d" % change.cursor))
 
 
-def _node_place(name: bytes, version: int, kept: bool) -> bytes:
-    return _kept_place(name, version) if kept else name
+def _node_key(name: bytes, version: int, kept: bool) -> bytes:
+    return _version_key(name, version) if kept else name
 
 
-def _kept_place(name: bytes, version: int) -> bytes:
+def _version_key(name: bytes, version: int) -> bytes:
     return b"%s:v%06d" % (name, version)
 
 
-def _segment_place(segment: Segment) -> bytes:
+def _segment_key(segment: Segment) -> bytes:
     return keys.session_event(segment.session_id, segment.first.at_ms, segment.first.event_id)
 
 
-def _dirty_place(node_id: NodeId) -> bytes:
-    return b"dirty:%d:%s" % (periods.level_of(node_id), node_id.encode())
+def _dirty_key(node_id: NodeId) -> bytes:
+    return b"dirty:%d:%s" % (periods.parse_level(node_id), node_id.encode())

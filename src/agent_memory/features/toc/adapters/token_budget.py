@@ -7,7 +7,7 @@ from agent_memory.platform.store import codec, families
 from agent_memory.platform.store.batches import Absent, Batch, Committed, Equals, Put
 
 
-class _Spent(msgspec.Struct, array_like=True, frozen=True):
+class _TokenRecord(msgspec.Struct, array_like=True, frozen=True):
     tokens: int
 
 
@@ -15,14 +15,14 @@ class StoredTokenBudget:
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
-    def spent(self, day: str, /) -> int:
-        return _tokens(self._store.get(families.CHECKPOINTS, _place(day)))
+    def get_spent(self, day: str, /) -> int:
+        return _tokens(self._store.get(families.CHECKPOINTS, _day_key(day)))
 
     def add(self, day: str, tokens: int, /) -> None:
-        place = _place(day)
+        place = _day_key(day)
         while True:  # until nobody else has added in between
             stored = self._store.get(families.CHECKPOINTS, place)
-            record = codec.pack(_Spent(_tokens(stored) + tokens))
+            record = codec.pack(_TokenRecord(_tokens(stored) + tokens))
             unchanged = (
                 Absent(families.CHECKPOINTS, place)
                 if stored is None
@@ -35,8 +35,8 @@ class StoredTokenBudget:
 
 
 def _tokens(stored: bytes | None) -> int:
-    return 0 if stored is None else codec.unpack(stored, _Spent).tokens
+    return 0 if stored is None else codec.unpack(stored, _TokenRecord).tokens
 
 
-def _place(day: str) -> bytes:
+def _day_key(day: str) -> bytes:
     return b"checkpoint:tokens:" + day.encode()

@@ -58,7 +58,7 @@ class Conversation:
 
     def support(self, bullet: str, quote: str = "") -> tuple[Support, ...]:
         """The words on which the bullet rests, the strongest first; none if nothing supports it."""
-        stems = phrases.words(bullet).stems
+        stems = phrases.split_words(bullet).stems
         telling = {
             stem: weight
             for stem, weight in stems.items()
@@ -66,16 +66,18 @@ class Conversation:
         }
         if not telling:
             return ()
-        quoted = self._quoted(quote, telling)
+        quoted = self._find_quote(quote, telling)
         if quoted is not None:
             return (quoted,)
-        return tuple(_support(one.source, one.start, one.end) for one in self._held(stems, telling))
+        return tuple(
+            _support(one.source, one.start, one.end) for one in self._find_sentences(stems, telling)
+        )
 
-    def _quoted(self, quote: str, telling: Mapping[str, float]) -> Support | None:
+    def _find_quote(self, quote: str, telling: Mapping[str, float]) -> Support | None:
         parts = quote.strip(_AROUND).split()
         if len("".join(parts)) < _QUOTED_CHARS:
             return None
-        if not telling.keys() & phrases.words(quote).stems.keys():
+        if not telling.keys() & phrases.split_words(quote).stems.keys():
             return None  # said, but not about this
         pattern = re.compile(r"\s+".join(map(re.escape, parts)), re.IGNORECASE)
         for one in self.spoken:
@@ -83,7 +85,9 @@ class Conversation:
                 return _support(one, found.start(), found.end())
         return None
 
-    def _held(self, stems: Mapping[str, float], telling: Mapping[str, float]) -> list[_Sentence]:
+    def _find_sentences(
+        self, stems: Mapping[str, float], telling: Mapping[str, float]
+    ) -> list[_Sentence]:
         """Sentences by how much each adds to those before it."""
         total = sum(telling.values())
         open_stems = dict(telling)
@@ -93,7 +97,9 @@ class Conversation:
             best = max(self.sentences, key=lambda one: _gain(one, open_stems, stems), default=None)
             if best is None:
                 break
-            gained = sum(open_stems.pop(stem) for stem in _shared(open_stems, best.stems)) / total
+            gained = (
+                sum(open_stems.pop(stem) for stem in _intersect(open_stems, best.stems)) / total
+            )
             if gained < (ADDED if chosen else LEAD):
                 break
             chosen.append(best)
@@ -104,30 +110,30 @@ class Conversation:
 
 def read(conversation: Iterable[Utterance]) -> Conversation:
     """The conversation without the marks of its start and end."""
-    spoken = spoken_of(conversation)
-    names = {one.speaker: frozenset(phrases.words(one.speaker).stems) for one in spoken}
+    spoken = filter_spoken(conversation)
+    names = {one.speaker: frozenset(phrases.split_words(one.speaker).stems) for one in spoken}
     return Conversation(
         spoken=spoken,
         sentences=tuple(
             _Sentence(one, start, end, frozenset(words.stems), words.size, names[one.speaker])
             for one in spoken
             for start, end in _spans(one.text)
-            if (words := phrases.words(one.text[start:end])).stems
+            if (words := phrases.split_words(one.text[start:end])).stems
         ),
         speakers=frozenset(stem for stems in names.values() for stem in stems),
     )
 
 
-def spoken_of(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:
+def filter_spoken(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:
     """What is said, without the marks of start and end and without what is blank."""
     return tuple(one for one in conversation if one.type not in _MARKERS and one.text.strip())
 
 
 def _spans(text: str) -> Sequence[tuple[int, int]]:
     """Prose and faults, each place once; a message without any is its first line."""
-    found = {(span.start, span.end) for span in sentences.spans(text)}
-    found |= {(span.start, span.end) for span in sentences.faults(text, _FAULTS)}
-    if not found and (line := sentences.first_line(text)):
+    found = {(span.start, span.end) for span in sentences.find_sentences(text)}
+    found |= {(span.start, span.end) for span in sentences.find_faults(text, _FAULTS)}
+    if not found and (line := sentences.find_first_line(text)):
         found = {(line.start, line.end)}
     return sorted(found)
 
@@ -136,12 +142,12 @@ def _gain(
     one: _Sentence, wanted: Mapping[str, float], stems: Mapping[str, float]
 ) -> tuple[float, int, int]:
     """What it holds of the words still wanted; then whether its speaker is named, then brevity."""
-    held = sum([wanted[stem] for stem in _shared(wanted, one.stems)])
+    held = sum([wanted[stem] for stem in _intersect(wanted, one.stems)])
     named = len([stem for stem in one.speaker if stem in stems])
     return round(held, 6), named, -one.size
 
 
-def _shared(wanted: Mapping[str, float], stems: frozenset[str]) -> list[str]:
+def _intersect(wanted: Mapping[str, float], stems: frozenset[str]) -> list[str]:
     return [stem for stem in wanted if stem in stems]
 
 

@@ -127,7 +127,7 @@ awesome nice congrats sorry glad good right exactly definitely totally
 _DULL_START = frozenset(_DULL.split())
 
 
-def emphasis(text: str, words: Sequence[str]) -> float:
+def score_emphasis(text: str, words: Sequence[str]) -> float:
     """By how much a sentence counts more (above 1) or less (below 1) than a plain one.
 
     `words` are those of the text in lower case, letters only.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agent_memory.features.toc.model.summaries import Child, ChildBullet, Digest
+from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Digest
 from agent_memory.kernel.text import phrases
 
 MAX_BULLETS = 5
@@ -20,20 +20,20 @@ _KNOWN = 0.3  # what a bullet is worth that adds no term
 
 
 @dataclass(slots=True)
-class _Merged:
+class _MergedBullet:
     bullet: ChildBullet
     stems: frozenset[str]
     child: int
     order: int
 
 
-def digest(children: Sequence[Child]) -> Digest:
+def digest(children: Sequence[ChildSummary]) -> Digest:
     """A period in short: its children's heaviest bullets, each adding something, from many."""
-    rest = _merged(children)
+    rest = _merge_bullets(children)
     limit = MAX_BULLETS if len(children) <= MAX_BULLETS else MAX_BULLETS_OF_MANY
     taken: Counter[int] = Counter()
     seen: set[str] = set()
-    chosen: list[_Merged] = []
+    chosen: list[_MergedBullet] = []
     while rest and len(chosen) < limit:
         best = max(rest, key=lambda one: _appeal(one, seen, taken[one.child]))
         rest.remove(best)
@@ -63,9 +63,9 @@ def brief(lead: str, keys: Iterable[str], shown: Iterable[str]) -> str:
     return f"{text} Also: {', '.join(more)}.".lstrip() if more else text
 
 
-def _merged(children: Sequence[Child]) -> list[_Merged]:
+def _merge_bullets(children: Sequence[ChildSummary]) -> list[_MergedBullet]:
     """The children's bullets; those that say the same are one, with the grips of all."""
-    found: list[_Merged] = []
+    found: list[_MergedBullet] = []
     having: dict[str, list[int]] = {}
     for number, child in enumerate(children):
         for bullet in child.bullets:
@@ -77,15 +77,15 @@ def _merged(children: Sequence[Child]) -> list[_Merged]:
                 for stem in stems:
                     having.setdefault(stem, []).append(len(found))
                 own = replace(bullet, grip_ids=tuple(dict.fromkeys(bullet.grip_ids)))
-                found.append(_Merged(own, stems, number, len(found)))
+                found.append(_MergedBullet(own, stems, number, len(found)))
             else:
-                same.bullet = _united(same.bullet, bullet)
+                same.bullet = _unite_bullets(same.bullet, bullet)
     return found
 
 
 def _same(
-    stems: frozenset[str], found: Sequence[_Merged], having: dict[str, list[int]]
-) -> _Merged | None:
+    stems: frozenset[str], found: Sequence[_MergedBullet], having: dict[str, list[int]]
+) -> _MergedBullet | None:
     shared: Counter[int] = Counter()
     for stem in stems:
         shared.update(having.get(stem, ())[:MAX_COMPARED])
@@ -97,18 +97,18 @@ def _same(
     return found[min(alike)] if alike else None
 
 
-def _united(known: ChildBullet, other: ChildBullet) -> ChildBullet:
+def _unite_bullets(known: ChildBullet, other: ChildBullet) -> ChildBullet:
     """What is said twice stands in the words of the heavier one."""
     heavier = other if other.weight > known.weight else known
     return replace(heavier, grip_ids=tuple(dict.fromkeys(known.grip_ids + other.grip_ids)))
 
 
-def _appeal(one: _Merged, seen: set[str], taken: int) -> tuple[float, int]:
+def _appeal(one: _MergedBullet, seen: set[str], taken: int) -> tuple[float, int]:
     fresh = len(one.stems - seen) / len(one.stems)
     return one.bullet.weight * (_KNOWN + (1 - _KNOWN) * fresh) / (1 + 0.5 * taken), -one.order
 
 
-def _keywords(children: Sequence[Child]) -> tuple[str, ...]:
+def _keywords(children: Sequence[ChildSummary]) -> tuple[str, ...]:
     """Keywords by how many children have them, and how far to the front."""
     score: dict[frozenset[str], float] = {}
     shown: dict[frozenset[str], str] = {}
@@ -123,4 +123,4 @@ def _keywords(children: Sequence[Child]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 13)  # a day is summed up again with each of its segments
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(phrases.words(text).stems) or frozenset({text})
+    return frozenset(phrases.split_words(text).stems) or frozenset({text})

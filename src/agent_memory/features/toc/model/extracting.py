@@ -12,7 +12,7 @@ from math import log, sqrt
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import statements
 from agent_memory.features.toc.model.digests import MAX_KEYWORDS, brief, digest
-from agent_memory.features.toc.model.statements import Statement, shown, support
+from agent_memory.features.toc.model.statements import Statement, build_support, clean_excerpt
 from agent_memory.features.toc.model.summaries import EMPTY, Point, Summary, Utterance
 from agent_memory.kernel.text import phrases, sentences
 
@@ -54,10 +54,12 @@ def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = 
     context = statements.read([one for one in overlap if one.type not in _MARKERS])
     worth = _worth(found, context)
     _rank(found, worth)
-    chosen = sorted(_chosen(found, worth), key=lambda one: one.place)
+    chosen = sorted(_choose_statements(found, worth), key=lambda one: one.place)
     points = tuple(_point(one, len(found)) for one in chosen)
     said = [one.words for one in found if one.source.role is not EventRole.TOOL]
-    keys = phrases.key_phrases(said or [one.words for one in found], worth, 4 * MAX_KEYWORDS)
+    keys = phrases.extract_key_phrases(
+        said or [one.words for one in found], worth, 4 * MAX_KEYWORDS
+    )
     people = list(dict.fromkeys(one.speaker for one in spoken if one.speaker))
     return Summary(
         title=_title(found, keys, people),
@@ -84,7 +86,7 @@ def _worth(found: Sequence[Statement], context: Sequence[Statement]) -> dict[str
             if stem in said:
                 said[stem] += 0.5
     for speaker in {one.source.speaker for one in found}:
-        for stem in phrases.words(speaker).stems:
+        for stem in phrases.split_words(speaker).stems:
             if stem in weight:
                 weight[stem] = _CALLED
     return {stem: weight[stem] * (_ONCE + log(1.0 + count)) for stem, count in said.items()}
@@ -116,7 +118,7 @@ def _rank(found: Sequence[Statement], worth: dict[str, float]) -> None:
         one.central = x
 
 
-def _chosen(found: Sequence[Statement], worth: dict[str, float]) -> list[Statement]:
+def _choose_statements(found: Sequence[Statement], worth: dict[str, float]) -> list[Statement]:
     """The bullets: each the sentence that adds most to those before it."""
     left = dict(worth)
     heap = [(-_value(one, left), -number) for number, one in enumerate(found)]
@@ -154,17 +156,17 @@ def _point(one: Statement, among: int) -> Point:
     return Point(
         text=one.text if one.span.whole else one.text + "…",
         weight=max(round(weight, 4), LEAST_WEIGHT),
-        support=(support(one.source, one.span),),
+        support=(build_support(one.source, one.span),),
     )
 
 
 def _bare(spoken: Sequence[Utterance]) -> Summary:
     """A conversation without a telling sentence: the first thing there is to show."""
     for one in spoken:
-        span = sentences.first_line(one.text)
-        text = shown(one.text[span.start : span.end]) if span else ""
+        span = sentences.find_first_line(one.text)
+        text = clean_excerpt(one.text[span.start : span.end]) if span else ""
         if span and text:
-            point = Point(text=text, weight=LEAST_WEIGHT, support=(support(one, span),))
+            point = Point(text=text, weight=LEAST_WEIGHT, support=(build_support(one, span),))
             return Summary(title=None, text=text, points=(point,), keywords=())
     return EMPTY
 
@@ -204,9 +206,9 @@ def _capital(text: str) -> str:
 def _lead(points: Sequence[Point], people: Sequence[str], keys: Sequence[str]) -> str:
     """The heaviest bullet; between people, who talked about what: none of them speaks for all."""
     if len(people) > 1 and keys:
-        return f"{_listed(people[:4])} on {_listed(keys[:4])}"
+        return f"{_join_names(people[:4])} on {_join_names(keys[:4])}"
     return max(points, key=lambda one: one.weight).text
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

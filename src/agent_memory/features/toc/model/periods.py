@@ -120,11 +120,11 @@ class Period:
                 return []
 
 
-def day_of(at_ms: Millis) -> Period:
+def find_day(at_ms: Millis) -> Period:
     return Period(level=Level.DAY, first=_EPOCH + timedelta(days=at_ms // _DAY_MS))
 
 
-def lineage(period: Period) -> list[Period]:
+def list_lineage(period: Period) -> list[Period]:
     """The period and all above it, lowest first."""
     found = [period]
     while (above := found[-1].parent) is not None:
@@ -138,7 +138,7 @@ def segment_title(at_ms: Millis) -> str:
 
 
 def segment_node_id(at_ms: Millis, ulid: str) -> NodeId:
-    return NodeId(f"toc:segment:{day_of(at_ms).first.isoformat()}:{ulid}")
+    return NodeId(f"toc:segment:{find_day(at_ms).first.isoformat()}:{ulid}")
 
 
 _YEAR = re.compile(r"toc:year:(\d{4})")
@@ -168,12 +168,12 @@ def parse(node_id: str) -> Period | None:
 _LEVELS = {level.name.lower(): level for level in Level}
 
 
-def level_of(node_id: NodeId) -> Level:
+def parse_level(node_id: NodeId) -> Level:
     """The level that a node id names."""
     return _LEVELS[node_id.split(":", 2)[1]]
 
 
-def canonical(node_id: str) -> NodeId | None:
+def canonicalize(node_id: str) -> NodeId | None:
     """The one spelling under which a node is stored, or None if this is no node id."""
     period = parse(node_id)
     if period is None:

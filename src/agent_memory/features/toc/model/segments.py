@@ -15,7 +15,7 @@ from agent_memory.kernel.ids import Millis, Position, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class SegmentRules:
     """Where to cut. The defaults are those of the settings."""
 
     time_gap_ms: int = 1_800_000
@@ -38,12 +38,12 @@ class Segment:
 
     @property
     def node_id(self) -> NodeId:
-        return node_id(self.session_id, self.first)
+        return build_node_id(self.session_id, self.first)
 
 
-def node_id(session_id: SessionId, first: Position) -> NodeId:
+def build_node_id(session_id: SessionId, first: Position) -> NodeId:
     """The id of the segment that begins with this event."""
-    ulid = ulids.derived(first.at_ms, session_id, first.event_id)
+    ulid = ulids.derive_ulid(first.at_ms, session_id, first.event_id)
     return periods.segment_node_id(first.at_ms, ulid)
 
 
@@ -52,14 +52,14 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def read_text(event: Event, rules: Rules) -> str:
+def read_text(event: Event, rules: SegmentRules) -> str:
     """What counts of an event, and what a summarizer reads: long tool results are cut."""
     if event.type is EventType.TOOL_RESULT:
         return event.text[: rules.max_tool_result_chars]
     return event.text
 
 
-def grown(segment: Segment | None, event: Event, rules: Rules) -> Segment:
+def add_event(segment: Segment | None, event: Event, rules: SegmentRules) -> Segment:
     """The segment with the event added, or a new one where the event does not belong to it."""
     at = event.position
     tokens = estimate_tokens(read_text(event, rules))
@@ -78,11 +78,11 @@ def grown(segment: Segment | None, event: Event, rules: Rules) -> Segment:
     )
 
 
-def cut(events: Iterable[Event], rules: Rules) -> list[Segment]:
+def cut(events: Iterable[Event], rules: SegmentRules) -> list[Segment]:
     """The segments of one session's events, given in order of time and id."""
     found: list[Segment] = []
     for event in events:
-        segment = grown(found[-1] if found else None, event, rules)
+        segment = add_event(found[-1] if found else None, event, rules)
         if found and segment.first == found[-1].first:
             found[-1] = segment
         else:
@@ -90,12 +90,12 @@ def cut(events: Iterable[Event], rules: Rules) -> list[Segment]:
     return found
 
 
-def same_run(earlier: Segment, later: Segment, rules: Rules) -> bool:
+def is_same_run(earlier: Segment, later: Segment, rules: SegmentRules) -> bool:
     """Whether no pause lies between two neighbouring segments."""
     return later.first.at_ms - earlier.last.at_ms < rules.time_gap_ms
 
 
-def overlap(before: Sequence[Event], rules: Rules) -> list[Event]:
+def select_overlap(before: Sequence[Event], rules: SegmentRules) -> list[Event]:
     """The last events of the segment before that are context for the next, in order of time.
 
     Walking back from its last event: within `overlap_ms` of it, and at most `overlap_tokens`.
@@ -110,7 +110,7 @@ def overlap(before: Sequence[Event], rules: Rules) -> list[Event]:
     return chosen[::-1]
 
 
-def _belongs(segment: Segment, at_ms: Millis, tokens: int, rules: Rules) -> bool:
+def _belongs(segment: Segment, at_ms: Millis, tokens: int, rules: SegmentRules) -> bool:
     if segment.ended or at_ms - segment.last.at_ms >= rules.time_gap_ms:
         return False
     return segment.tokens + tokens <= rules.max_tokens

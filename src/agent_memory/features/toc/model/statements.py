@@ -8,8 +8,8 @@ from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.features.toc.model import cues
 from agent_memory.features.toc.model.summaries import Support, Utterance
 from agent_memory.kernel.text import phrases, sentences
-from agent_memory.kernel.text.phrases import Words
-from agent_memory.kernel.text.sentences import Kind, Span
+from agent_memory.kernel.text.phrases import SentenceWords
+from agent_memory.kernel.text.sentences import SentenceKind, TextSpan
 
 MAX_CHARS = 40_000  # of a conversation that are read: of a longer one, the start and the end
 MAX_STATEMENTS = 600
@@ -21,7 +21,7 @@ _ROLES = {
     EventRole.SYSTEM: 0.4,
     EventRole.TOOL: 0.12,
 }
-_KINDS = {Kind.PROSE: 1.0, Kind.HEADING: 0.45, Kind.FAULT: 5.0}
+_KINDS = {SentenceKind.PROSE: 1.0, SentenceKind.HEADING: 0.45, SentenceKind.FAULT: 5.0}
 _LEAST_CHARS = 40  # an utterance counts as this long at least, so that their number is bounded too
 _FAULTS = 3  # lines of a tool's output that count
 _QUESTION, _INTRODUCTION, _ASIDE, _PIECE = 0.6, 0.4, 0.6, 0.8
@@ -38,9 +38,9 @@ _CONTROL = re.compile(
 @dataclass(slots=True)
 class Statement:
     source: Utterance
-    span: Span
+    span: TextSpan
     text: str  # on one line
-    words: Words
+    words: SentenceWords
     emphasis: float
     factor: float  # the emphasis, who says it and how
     place: int = 0
@@ -58,9 +58,9 @@ def read(spoken: Sequence[Utterance]) -> list[Statement]:
     for one in _affordable(spoken):
         last = None
         for span in _spans(one):
-            text = shown(one.text[span.start : span.end])
+            text = clean_excerpt(one.text[span.start : span.end])
             if text and text not in found:
-                words = phrases.words(text)
+                words = phrases.split_words(text)
                 if words.stems:
                     found[text] = last = _statement(one, span, text, words, last)
     kept = list(found.values())
@@ -86,14 +86,14 @@ def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
     return [*spoken[:first], *spoken[last:]]
 
 
-def _spans(one: Utterance) -> list[Span]:
+def _spans(one: Utterance) -> list[TextSpan]:
     output = one.role is EventRole.TOOL or one.type is EventType.TOOL_RESULT
     if output and len(one.text) > SHORT_OUTPUT:
-        return sentences.faults(one.text, _FAULTS)
-    return sentences.spans(one.text)
+        return sentences.find_faults(one.text, _FAULTS)
+    return sentences.find_sentences(one.text)
 
 
-def shown(excerpt: str) -> str:
+def clean_excerpt(excerpt: str) -> str:
     """An excerpt on one line, without emphasis marks and terminal colours."""
     if not excerpt.isprintable() or "  " in excerpt:
         excerpt = " ".join(_CONTROL.sub("", excerpt).split())
@@ -101,9 +101,9 @@ def shown(excerpt: str) -> str:
 
 
 def _statement(
-    source: Utterance, span: Span, text: str, words: Words, before: Statement | None
+    source: Utterance, span: TextSpan, text: str, words: SentenceWords, before: Statement | None
 ) -> Statement:
-    emphasis = cues.emphasis(text, words.plain)
+    emphasis = cues.score_emphasis(text, words.plain)
     if before and before.words.size <= 3:  # "Found it." is about what comes next
         emphasis = max(emphasis, before.emphasis)
     factor = _ROLES[source.role] * _KINDS[span.kind] * emphasis
@@ -121,11 +121,11 @@ def _statement(
     return Statement(source, span, text, words, emphasis, factor)
 
 
-def _telling(words: Words) -> int:
+def _telling(words: SentenceWords) -> int:
     return len([weight for weight in words.stems.values() if weight >= phrases.TELLING])
 
 
-def support(source: Utterance, span: Span) -> Support:
+def build_support(source: Utterance, span: TextSpan) -> Support:
     return Support(
         event_id=source.event_id, at_ms=source.at_ms, excerpt=source.text[span.start : span.end]
     )

@@ -66,7 +66,7 @@ class ChildBullet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Child:
+class ChildSummary:
     """A child node, as its parent sees it."""
 
     title: str

@@ -7,7 +7,7 @@ from typing import NewType
 from agent_memory.features.toc.model import periods
 from agent_memory.features.toc.model.periods import Level, NodeId, Period
 from agent_memory.features.toc.model.segments import Segment
-from agent_memory.features.toc.model.summaries import Child, ChildBullet, Digest, Summary
+from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary, Digest, Summary
 from agent_memory.kernel import ulids
 from agent_memory.kernel.ids import EventId, Millis
 
@@ -63,14 +63,14 @@ class TocNode:
         return frozenset(grip for bullet in self.bullets for grip in bullet.grip_ids)
 
 
-def segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, list[Grip]]:
+def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, list[Grip]]:
     """The node of a segment, and the grips that its bullets hold."""
     grips: dict[GripId, Grip] = {}
     bullets: list[Bullet] = []
     for point in summary.points:
         held: list[GripId] = []
         for support in point.support:
-            ulid = ulids.derived(support.at_ms, support.event_id, support.excerpt)
+            ulid = ulids.derive_ulid(support.at_ms, support.event_id, support.excerpt)
             grip_id = GripId(f"grip:{support.at_ms:013}:{ulid}")
             held.append(grip_id)
             grips[grip_id] = Grip(
@@ -99,7 +99,7 @@ def segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, list[Grip
     return node, list(grips.values())
 
 
-def period_node(period: Period, children: Sequence[TocNode], digest: Digest) -> TocNode:
+def build_period_node(period: Period, children: Sequence[TocNode], digest: Digest) -> TocNode:
     return TocNode(
         node_id=period.node_id,
         level=period.level,
@@ -120,9 +120,9 @@ def period_node(period: Period, children: Sequence[TocNode], digest: Digest) -> 
     )
 
 
-def as_child(node: TocNode) -> Child:
+def to_child(node: TocNode) -> ChildSummary:
     """What a parent's summary is made from."""
-    return Child(
+    return ChildSummary(
         title=node.title,
         text=node.summary,
         bullets=tuple(
@@ -134,7 +134,7 @@ def as_child(node: TocNode) -> Child:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class NodeWrite:
     """A node to be stored. `kept`: this version stays readable when a later one replaces it."""
 
     node: TocNode
@@ -142,10 +142,10 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TocChange:
     """What one step does to the table of contents, all of it or nothing."""
 
-    nodes: tuple[Written, ...] = ()
+    nodes: tuple[NodeWrite, ...] = ()
     gone: tuple[NodeId, ...] = ()  # leave the table; their kept versions stay
     grips: tuple[Grip, ...] = ()
     stale_grips: tuple[GripId, ...] = ()  # removed once no node can refer to them

@@ -39,11 +39,11 @@ class Expansion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class TocBranch:
     """A node with what hangs under it."""
 
     node: TocNode
-    branches: tuple["Branch", ...] = field(default=())
+    branches: tuple["TocBranch", ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +53,25 @@ class Contents:
 
     def roots(self) -> list[TocNode]:
         """The years, newest first."""
-        names = self.toc.below("toc:year:", after=None, limit=_YEARS)
-        return [node for node in self.toc.nodes(names[::-1]) if node is not None]
+        names = self.toc.list_ids("toc:year:", after=None, limit=_YEARS)
+        return [node for node in self.toc.get_nodes(names[::-1]) if node is not None]
 
     def node(self, node_id: str) -> TocNode | None:
         """A node by its id, in either spelling; None if there is none."""
-        name = periods.canonical(_required("node_id", node_id))
-        return None if name is None else self.toc.nodes([name])[0]
+        name = periods.canonicalize(_require("node_id", node_id))
+        return None if name is None else self.toc.get_nodes([name])[0]
 
     def version(self, node_id: str, version: int) -> TocNode | None:
-        name = periods.canonical(_required("node_id", node_id))
-        return None if name is None else self.toc.version(name, version)
+        name = periods.canonicalize(_require("node_id", node_id))
+        return None if name is None else self.toc.get_version(name, version)
 
     def history(self, node_id: str) -> list[TocNode]:
         """The present version and those that were kept, newest first."""
-        name = periods.canonical(_required("node_id", node_id))
+        name = periods.canonicalize(_require("node_id", node_id))
         if name is None:
             return []
-        kept = self.toc.history(name, limit=_HISTORY)
-        (present,) = self.toc.nodes([name])
+        kept = self.toc.list_versions(name, limit=_HISTORY)
+        (present,) = self.toc.get_nodes([name])
         if present is None or (kept and kept[0].version == present.version):
             return kept
         return [present, *kept]
@@ -80,12 +80,12 @@ class Contents:
         for name, number in (("limit", limit), ("offset", offset)):
             if number < 0:
                 raise InvalidInput(f"{name} is {number}; it must not be negative")
-        parent = self.node(_required("parent_id", parent_id))
+        parent = self.node(_require("parent_id", parent_id))
         if parent is None:
             return Children(nodes=())
         size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
         names = parent.child_ids[offset : offset + size]
-        found = [node for node in self.toc.nodes(names) if node is not None]
+        found = [node for node in self.toc.get_nodes(names) if node is not None]
         end = offset + size
         return Children(nodes=tuple(found), next=end if end < len(parent.child_ids) else None)
 
@@ -93,7 +93,7 @@ class Contents:
         self, grip_id: str, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
         """The conversation around a grip. None is the default number of events, 0 is none."""
-        (grip,) = self.toc.grips([_required("grip_id", grip_id)])
+        (grip,) = self.toc.get_grips([_require("grip_id", grip_id)])
         around = [
             _context(name, n) for name, n in (("events_before", before), ("events_after", after))
         ]
@@ -109,7 +109,7 @@ class Contents:
             after=self._near(last, around[1]),
         )
 
-    def tree(self, start: date | None = None, end: date | None = None) -> list[Branch]:
+    def tree(self, start: date | None = None, end: date | None = None) -> list[TocBranch]:
         """The whole table, or the part of it that has days from `start` to `end`."""
         if start is not None and end is not None and start > end:
             raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
@@ -117,27 +117,29 @@ class Contents:
 
     def _branches(
         self, nodes: Iterable[TocNode | None], start: date | None, end: date | None
-    ) -> Iterator[Branch]:
+    ) -> Iterator[TocBranch]:
         """Chosen by their days: those of a week may lie outside the week's month and year."""
         for node in nodes:
             if node is None:
                 continue
             if node.level is not Level.DAY:
-                below = tuple(self._branches(self.toc.nodes(node.child_ids), start, end))
+                below = tuple(self._branches(self.toc.get_nodes(node.child_ids), start, end))
                 if below:
-                    yield Branch(node=node, branches=below)
+                    yield TocBranch(node=node, branches=below)
             elif _meets(node, start, end):
-                segments = self.toc.nodes(node.child_ids)
-                yield Branch(
+                segments = self.toc.get_nodes(node.child_ids)
+                yield TocBranch(
                     node=node,
-                    branches=tuple(Branch(node=each) for each in segments if each is not None),
+                    branches=tuple(TocBranch(node=each) for each in segments if each is not None),
                 )
 
     def _near(self, event: Event, count: int, *, reverse: bool = False) -> tuple[Event, ...]:
         if not count:
             return ()
         at = event.position
-        return self.log.of_session(event.session_id, after=at, limit=count, reverse=reverse).events
+        return self.log.list_session(
+            event.session_id, after=at, limit=count, reverse=reverse
+        ).events
 
     def _between(self, first: Event, last: Event) -> tuple[Event, ...]:
         events = [first]
@@ -160,7 +162,7 @@ def _context(name: str, given: int | None) -> int:
     return min(given, MAX_CONTEXT)
 
 
-def _required(name: str, value: str) -> str:
+def _require(name: str, value: str) -> str:
     if not value:
         raise InvalidInput(f"{name} is required and must not be empty")
     return value

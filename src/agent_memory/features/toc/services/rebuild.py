@@ -16,7 +16,7 @@ _PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class RebuildResult:
     """What a rebuild has done, or would do."""
 
     sessions: int
@@ -31,7 +31,7 @@ class Rebuild:
     segmenting: Segmenting
     rollup: Rollup
     writer: TocWriter
-    turn: threading.Lock
+    toc_lock: threading.Lock
 
     def sessions(self, since: date | None) -> list[SessionId]:
         """Those with events from this day on."""
@@ -42,13 +42,13 @@ class Rebuild:
 
     def run(
         self, sessions: list[SessionId], *, dry_run: bool, done: Callable[[int], None]
-    ) -> Rebuilt:
+    ) -> RebuildResult:
         """Cut and summarize these sessions anew, then roll up what changed."""
         written = removed = 0
         for number, session_id in enumerate(sessions, 1):
-            with self.turn:
+            with self.toc_lock:
                 began = self.segmenting.clock.now()
-                change = self.segmenting.rebuild(session_id)
+                change = self.segmenting.plan_rebuild(session_id)
                 if not dry_run:
                     self.writer.commit(change)
             written += sum(each.node.created_ms >= began for each in change.nodes)
@@ -56,9 +56,9 @@ class Rebuild:
             done(number)
         rolled_up = 0
         if not dry_run:
-            with self.turn:
+            with self.toc_lock:
                 rolled_up = self.rollup.run(lambda _: done(len(sessions)))
-        return Rebuilt(
+        return RebuildResult(
             sessions=len(sessions), written=written, removed=removed, rolled_up=rolled_up
         )
 
@@ -66,7 +66,7 @@ class Rebuild:
         start = Millis(0) if since is None else Period(level=Level.DAY, first=since).start_ms
         after: Position | None = None
         while True:
-            page = self.log.between(start, Millis(MAX_MILLIS), after=after, limit=_PAGE)
+            page = self.log.list_between(start, Millis(MAX_MILLIS), after=after, limit=_PAGE)
             yield from (event.session_id for event in page.events)
             if page.next is None:
                 return

@@ -9,9 +9,9 @@ from agent_memory.features.log.model.outbox import EventChanged
 from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.toc.model import periods, segments, toc
 from agent_memory.features.toc.model.periods import NodeId
-from agent_memory.features.toc.model.segments import Rules, Segment
+from agent_memory.features.toc.model.segments import Segment, SegmentRules
 from agent_memory.features.toc.model.summaries import Dialogue, Summary, Utterance
-from agent_memory.features.toc.model.toc import Change, Grip, GripId, TocNode, Written
+from agent_memory.features.toc.model.toc import Grip, GripId, NodeWrite, TocChange, TocNode
 from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import Clock
@@ -40,7 +40,7 @@ class Segmenting:
     drafter: Summarizer  # for segments that still grow
     summarizer: Summarizer  # for those that are closed
     clock: Clock
-    rules: Rules
+    rules: SegmentRules
 
     def step(self) -> int:
         """Take in the next entries of the outbox. How many there were."""
@@ -49,7 +49,7 @@ class Segmenting:
             return 0
         by_session: dict[SessionId, list[Event]] = defaultdict(list)
         new = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
-        for event in self.log.at(new):
+        for event in self.log.get_at(new):
             by_session[event.session_id].append(event)
         cuts = [self._cut(session, events) for session, events in by_session.items()]
         change = self._change(
@@ -61,37 +61,39 @@ class Segmenting:
 
     def seal(self) -> int:
         """Close the open segments whose conversation has paused. How many."""
-        paused = [each for each in self.writer.open_segments(limit=_OPEN) if self._paused(each)]
+        paused = [
+            each for each in self.writer.list_open_segments(limit=_OPEN) if self._is_paused(each)
+        ]
         if paused:
             self.writer.commit(self._change(touched=paused, lost=[]))
         return len(paused)
 
     def retry(self, limit: int) -> int:
         """Summarize anew what the summarizer has failed at. How many."""
-        waiting = self.writer.unfinished_segments(limit=limit)
+        waiting = self.writer.list_unfinished_segments(limit=limit)
         if waiting:
             self.writer.commit(self._change(touched=waiting, lost=[]))
         return len(waiting)
 
-    def rebuild(self, session_id: SessionId) -> Change:
+    def plan_rebuild(self, session_id: SessionId) -> TocChange:
         """What cutting all of a session anew would change; nothing is written."""
         wanted = segments.cut(self._events(session_id, None), self.rules)
         firsts = {each.first for each in wanted}
-        stored = self._stored(session_id, _BEGINNING)
+        stored = self._read_stored(session_id, _BEGINNING)
         return self._change(wanted, [each for each in stored if each.first not in firsts])
 
-    def without(self, session_id: SessionId, gone: Sequence[Position]) -> Change:
+    def plan_removal(self, session_id: SessionId, gone: Sequence[Position]) -> TocChange:
         """What is to change where these events have been; they are removed already."""
         first = min(gone, key=lambda at: at.order)
         last = max(gone, key=lambda at: at.order)
-        before = self.reader.segments(session_id, first, limit=1, reverse=True)
+        before = self.reader.list_segments(session_id, first, limit=1, reverse=True)
         start = self._run_start(session_id, first, before[0] if before else None)
         events = self._run(session_id, start, last)
         end = max([last.order, *(event.position.order for event in events[-1:])])
         wanted = {each.first: each for each in segments.cut(events, self.rules)}
         stored: dict[Position, Segment] = {}
         following: list[Segment] = []
-        for each in self._stored(session_id, start):
+        for each in self._read_stored(session_id, start):
             if each.first.order > end:
                 following = [each]
                 break
@@ -109,26 +111,26 @@ class Segmenting:
     def _cut(self, session_id: SessionId, new: list[Event]) -> _Cut:
         new.sort(key=lambda event: (event.at_ms, event.event_id.encode()))
         first = new[0].position
-        before = self.reader.segments(session_id, first, limit=1, reverse=True)
+        before = self.reader.list_segments(session_id, first, limit=1, reverse=True)
         last = before[0] if before else None
-        later = self.reader.segments(session_id, first, limit=1)
+        later = self.reader.list_segments(session_id, first, limit=1)
         if not later and (last is None or last.last.order < first.order):
-            return self._continued(last, new)
+            return self._extend_last(last, new)
         start = self._run_start(session_id, first, last)
         events = self._run(session_id, start, new[-1].position)
         touched, lost = self._diff(session_id, events, start)
         if events and (touched or lost):
             # The next run's first segment has its context here.
             after = events[-1].position.next
-            touched += self.reader.segments(session_id, after, limit=1)
+            touched += self.reader.list_segments(session_id, after, limit=1)
         return _Cut(touched={each.first: each for each in touched}, lost=lost)
 
-    def _continued(self, last: Segment | None, new: Sequence[Event]) -> _Cut:
+    def _extend_last(self, last: Segment | None, new: Sequence[Event]) -> _Cut:
         """In order, as most events come: the last segment grows, or is followed by others."""
         cut = _Cut()
         current = last
         for event in new:
-            current = segments.grown(current, event, self.rules)
+            current = segments.add_event(current, event, self.rules)
             if last is not None and current.first != last.first:
                 cut.touched.setdefault(last.first, last)  # it is closed now
             cut.touched[current.first] = current
@@ -139,8 +141,8 @@ class Segmenting:
         if last is None or at.at_ms - last.last.at_ms >= self.rules.time_gap_ms:
             return at
         while True:
-            earlier = self.reader.segments(session_id, last.first, limit=2, reverse=True)
-            if len(earlier) < 2 or not segments.same_run(earlier[1], last, self.rules):
+            earlier = self.reader.list_segments(session_id, last.first, limit=2, reverse=True)
+            if len(earlier) < 2 or not segments.is_same_run(earlier[1], last, self.rules):
                 return last.first
             last = earlier[1]
 
@@ -158,10 +160,10 @@ class Segmenting:
     ) -> Iterator[Event]:
         """A session's events from `start` on, that one included, read `page` at a time."""
         if start is not None:
-            yield from self.log.at([start])
+            yield from self.log.get_at([start])
         after = start
         while True:
-            found = self.log.of_session(session_id, after=after, limit=page)
+            found = self.log.list_session(session_id, after=after, limit=page)
             yield from found.events
             if found.next is None:
                 return
@@ -173,7 +175,7 @@ class Segmenting:
         """Segments that are new, changed, or follow a changed one; and those that are no more."""
         wanted = segments.cut(events, self.rules)
         stored: dict[Position, Segment] = {}
-        for each in self._stored(session_id, start):
+        for each in self._read_stored(session_id, start):
             if events and each.first.order > events[-1].position.order:
                 break
             stored[each.first] = each
@@ -186,45 +188,51 @@ class Segmenting:
                 touched.append(each)
         return touched, list(stored.values())
 
-    def _stored(self, session_id: SessionId, start: Position) -> Iterator[Segment]:
+    def _read_stored(self, session_id: SessionId, start: Position) -> Iterator[Segment]:
         while True:
-            found = self.reader.segments(session_id, start, limit=_PAGE)
+            found = self.reader.list_segments(session_id, start, limit=_PAGE)
             yield from found
             if len(found) < _PAGE:
                 return
             start = found[-1].first.next
 
-    def _change(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> Change:
+    def _change(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> TocChange:
         """The nodes and grips of touched segments, as far as they differ from what is stored."""
-        followed = self._followed(touched, lost)
-        closed = {each for each in touched if each in followed or each.ended or self._paused(each)}
+        followed = self._find_followed(touched, lost)
+        closed = {
+            each for each in touched if each in followed or each.ended or self._is_paused(each)
+        }
         summaries = self._summaries(touched, lost, closed)
-        present = self.reader.nodes([each.node_id for each in touched])
-        nodes: list[Written] = []
+        present = self.reader.get_nodes([each.node_id for each in touched])
+        nodes: list[NodeWrite] = []
         grips: list[Grip] = []
         stale: set[GripId] = set()
         dirty: set[NodeId] = set()
         now = self.clock.now()
         for segment, summary, old in zip(touched, summaries, present, strict=True):
-            node, held = toc.segment_node(segment, summary)
+            node, held = toc.build_segment_node(segment, summary)
             if node.same_content(old) and old is not None:
                 if segment in closed:
-                    nodes.append(Written(node=old, kept=True))
+                    nodes.append(NodeWrite(node=old, kept=True))
                 continue
             version = self._last_version(node.node_id, old) + 1
             nodes.append(
-                Written(node=replace(node, version=version, created_ms=now), kept=segment in closed)
+                NodeWrite(
+                    node=replace(node, version=version, created_ms=now), kept=segment in closed
+                )
             )
             grips += held
             if old is not None and not self._is_kept(old):
                 stale |= old.grip_ids() - node.grip_ids()
-            dirty.add(periods.day_of(segment.first.at_ms).node_id)
-        for segment, old in zip(lost, self.reader.nodes([s.node_id for s in lost]), strict=True):
-            dirty.add(periods.day_of(segment.first.at_ms).node_id)
+            dirty.add(periods.find_day(segment.first.at_ms).node_id)
+        for segment, old in zip(
+            lost, self.reader.get_nodes([s.node_id for s in lost]), strict=True
+        ):
+            dirty.add(periods.find_day(segment.first.at_ms).node_id)
             if old is not None:
-                nodes.append(Written(node=old, kept=True))  # it leaves, its history stays
+                nodes.append(NodeWrite(node=old, kept=True))  # it leaves, its history stays
         fresh = {grip.grip_id for grip in grips}
-        return Change(
+        return TocChange(
             nodes=tuple(nodes),
             gone=tuple(each.node_id for each in lost),
             grips=tuple(grips),
@@ -254,28 +262,30 @@ class Segmenting:
                 found.update(zip(positions, written, strict=True))
         return [found[position] for position in range(len(touched))]
 
-    def _followed(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> set[Segment]:
+    def _find_followed(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> set[Segment]:
         """Those after which their session has another segment."""
         ends: dict[SessionId, tuple[int, bytes]] = {}
         for each in touched:
             ends[each.session_id] = max(ends.get(each.session_id, (0, b"")), each.first.order)
         for session_id, end in ends.items():
             start = Position(at_ms=Millis(end[0]), event_id=EventId(end[1].decode()))
-            later = self.reader.segments(session_id, start.next, limit=len(lost) + 1)
+            later = self.reader.list_segments(session_id, start.next, limit=len(lost) + 1)
             if any(each not in lost for each in later):
                 ends[session_id] = (MAX_MILLIS + 1, b"")
         return {each for each in touched if each.first.order < ends[each.session_id]}
 
     def _is_kept(self, node: TocNode) -> bool:
         """Whether this version stays readable, and its grips with it."""
-        kept = self.reader.history(node.node_id, limit=1)
+        kept = self.reader.list_versions(node.node_id, limit=1)
         return bool(kept) and kept[0].version == node.version
 
     def _last_version(self, node_id: NodeId, old: TocNode | None) -> int:
         """0 for a new node; one that has come back goes on where its history ends."""
         if old is not None:
             return old.version
-        return max((kept.version for kept in self.reader.history(node_id, limit=1)), default=0)
+        return max(
+            (kept.version for kept in self.reader.list_versions(node_id, limit=1)), default=0
+        )
 
     def _predecessors(
         self, touched: Sequence[Segment], lost: Sequence[Segment]
@@ -285,7 +295,7 @@ class Segmenting:
         found: dict[Segment, Segment] = {}
         ordered = sorted(touched, key=lambda each: (each.session_id, each.first.order))
         for number, segment in enumerate(ordered):
-            stored = self.reader.segments(
+            stored = self.reader.list_segments(
                 segment.session_id, segment.first, limit=len(lost) + 2, reverse=True
             )
             earlier = [
@@ -310,12 +320,14 @@ class Segmenting:
         said = [] if before is None else self._end_of(before)
         return Dialogue(
             utterances=tuple(self._utterance(event) for event in events),
-            overlap=tuple(self._utterance(event) for event in segments.overlap(said, self.rules)),
+            overlap=tuple(
+                self._utterance(event) for event in segments.select_overlap(said, self.rules)
+            ),
         )
 
     def _end_of(self, segment: Segment) -> list[Event]:
         """The last events of a segment, as many as an overlap can have."""
-        found = self.log.of_session(
+        found = self.log.list_session(
             segment.session_id, after=segment.last.next, limit=_OVERLAP, reverse=True
         )
         inside = [e for e in found.events if e.position.order >= segment.first.order]
@@ -335,5 +347,5 @@ class Segmenting:
     def _gap(self, earlier: Event, later: Event) -> bool:
         return later.at_ms - earlier.at_ms >= self.rules.time_gap_ms
 
-    def _paused(self, segment: Segment) -> bool:
+    def _is_paused(self, segment: Segment) -> bool:
         return self.clock.now() - segment.last.at_ms >= self.rules.time_gap_ms

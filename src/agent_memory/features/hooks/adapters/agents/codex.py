@@ -9,11 +9,11 @@ from agent_memory.features.hooks.adapters.agents.json_text import Json
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
-    Edited,
-    Ours,
-    Scope,
-    Seat,
-    Wanted,
+    DesiredConfig,
+    EditedConfig,
+    InstalledEntries,
+    InstallScope,
+    InstallTarget,
 )
 
 EVENTS = (
@@ -31,29 +31,29 @@ OWN_TIMEOUT = ("SessionEnd",)  # so short that it is better left to the agent
 SWITCHES = ("hooks", "codex_hooks")  # the second is its earlier name
 
 
-class Codex:
+class CodexInstaller:
     agent = Agent.CODEX
     title = "Codex"
 
-    def folder(self, seat: Seat, /) -> str:
-        return seat.moved("CODEX_HOME") or str(PurePath(seat.home) / ".codex")
+    def get_folder(self, seat: InstallTarget, /) -> str:
+        return seat.read_override("CODEX_HOME") or str(PurePath(seat.home) / ".codex")
 
-    def files(self, seat: Seat, /) -> tuple[ConfigFile, ...]:
-        folder = PurePath(self.folder(seat))
-        if seat.scope is Scope.PROJECT:
+    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        folder = PurePath(self.get_folder(seat))
+        if seat.scope is InstallScope.PROJECT:
             folder = PurePath(seat.root) / ".codex"
         return (
             ConfigFile(path=str(folder / "hooks.json"), hooks=True),
             ConfigFile(path=str(folder / "config.toml"), servers=True),
         )
 
-    def shared(self, _seat: Seat, /) -> tuple[ConfigFile, ...]:
+    def list_shared_files(self, _seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
         return ()
 
-    def edited(self, file: ConfigFile, text: str, wanted: Wanted, /) -> Edited:
+    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
         if file.servers:
-            return toml_config.edited(text, wanted.server)
-        return json_config.edited(
+            return toml_config.edit_config(text, wanted.server)
+        return json_config.edit_config(
             file,
             text,
             hooks={event: _entry(event, wanted.hook) for event in EVENTS if wanted.hook},
@@ -61,19 +61,19 @@ class Codex:
             lists=HookLists(),
         )
 
-    def ours(self, file: ConfigFile, text: str, /) -> Ours:
+    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
         if not file.servers:
-            return json_config.ours(file, text, HookLists())
+            return json_config.find_entries(file, text, HookLists())
         settings = toml_config.read(text)
         features = settings.get("features")
         switched = features if isinstance(features, dict) else {}
         off = next((name for name in SWITCHES if switched.get(name) is False), "")
-        return Ours(
-            servers=toml_config.found(settings), off=f"features.{off} = false" if off else ""
+        return InstalledEntries(
+            servers=toml_config.find_servers(settings), off=f"features.{off} = false" if off else ""
         )
 
-    def advice(self, seat: Seat, /) -> str:
-        trust = " in a project that it trusts" if seat.scope is Scope.PROJECT else ""
+    def get_advice(self, seat: InstallTarget, /) -> str:
+        trust = " in a project that it trusts" if seat.scope is InstallScope.PROJECT else ""
         return (
             f"Start a new session of Codex{trust}, enter /hooks and trust them:"
             " it runs no hook before that."

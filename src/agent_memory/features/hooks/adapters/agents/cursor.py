@@ -8,11 +8,11 @@ from agent_memory.features.hooks.adapters.agents.json_config import TIMEOUT_SECO
 from agent_memory.features.hooks.model.installations import (
     Agent,
     ConfigFile,
-    Edited,
-    Ours,
-    Scope,
-    Seat,
-    Wanted,
+    DesiredConfig,
+    EditedConfig,
+    InstalledEntries,
+    InstallScope,
+    InstallTarget,
 )
 
 EVENTS = (
@@ -27,27 +27,27 @@ VERSION = {"version": 1}
 _LISTS = HookLists(grouped=False)
 
 
-class Cursor:
+class CursorInstaller:
     agent = Agent.CURSOR
     title = "Cursor"
 
-    def folder(self, seat: Seat, /) -> str:
+    def get_folder(self, seat: InstallTarget, /) -> str:
         return str(PurePath(seat.home) / ".cursor")
 
-    def files(self, seat: Seat, /) -> tuple[ConfigFile, ...]:
-        base = seat.root if seat.scope is Scope.PROJECT else seat.home
+    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        base = seat.root if seat.scope is InstallScope.PROJECT else seat.home
         folder = PurePath(base) / ".cursor"
         return (
             ConfigFile(path=str(folder / "hooks.json"), hooks=True),
             ConfigFile(path=str(folder / "mcp.json"), servers=True),
         )
 
-    def shared(self, _seat: Seat, /) -> tuple[ConfigFile, ...]:
+    def list_shared_files(self, _seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
         return ()
 
-    def edited(self, file: ConfigFile, text: str, wanted: Wanted, /) -> Edited:
+    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
         entry = {"command": wanted.hook, "timeout": TIMEOUT_SECONDS}
-        return json_config.edited(
+        return json_config.edit_config(
             file,
             text,
             hooks={event: entry for event in EVENTS if wanted.hook},
@@ -56,8 +56,8 @@ class Cursor:
             own=VERSION if file.hooks else None,
         )
 
-    def ours(self, file: ConfigFile, text: str, /) -> Ours:
-        return json_config.ours(file, text, _LISTS)
+    def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
+        return json_config.find_entries(file, text, _LISTS)
 
-    def advice(self, _seat: Seat, /) -> str:
+    def get_advice(self, _seat: InstallTarget, /) -> str:
         return "Start a new chat in Cursor; its settings list them under Hooks."

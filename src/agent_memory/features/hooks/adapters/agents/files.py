@@ -4,9 +4,9 @@ import os
 import stat
 from pathlib import Path
 
-from agent_memory.features.hooks.model.installations import Change
+from agent_memory.features.hooks.model.installations import ConfigChange
 from agent_memory.kernel.errors import ConfigError
-from agent_memory.platform.durable import write_whole
+from agent_memory.platform.durable import write_atomic
 
 LIMIT = 8 << 20
 _GIT = ".git"
@@ -22,7 +22,7 @@ class DiskFiles:
         except UnicodeDecodeError as exc:
             raise ConfigError(f"{path} is not UTF-8 text") from exc
 
-    def apply(self, change: Change, /) -> None:
+    def apply(self, change: ConfigChange, /) -> None:
         path = Path(change.path)
         if self.read(change.path) != change.before:
             raise ConfigError(f"{path} was changed by somebody else just now; please try again")
@@ -43,7 +43,7 @@ class DiskFiles:
     def is_folder(self, path: str, /) -> bool:
         return os.path.isdir(path)  # noqa: PTH112  # never raises
 
-    def root(self, folder: str, /) -> str:
+    def find_root(self, folder: str, /) -> str:
         path = Path(folder)
         for each in (path, *path.parents):
             try:
@@ -82,4 +82,4 @@ def _replace(path: Path, text: str) -> None:
         mode = stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:
         mode = 0o600
-    write_whole(target, raw, mode=mode)
+    write_atomic(target, raw, mode=mode)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_memory.features.hooks.adapters.agents.json_text import Branch, Json, Piece
-from agent_memory.features.hooks.model.installations import runs_us
+from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer, Piece
+from agent_memory.features.hooks.model.installations import is_our_command
 from agent_memory.kernel.errors import ConfigError
 
 HOOKS = "hooks"
@@ -16,7 +16,7 @@ class HookLists:
 
     grouped: bool = True
 
-    def settle(self, root: Branch, wanted: Mapping[str, Json]) -> None:
+    def reconcile(self, root: JsonContainer, wanted: Mapping[str, Json]) -> None:
         """Our entries become those wanted, one for each event; nobody else's is touched."""
         piece = root.get(HOOKS)
         if piece is None:
@@ -27,14 +27,14 @@ class HookLists:
             raise ConfigError(f"{HOOKS!r} is not an object")
         events = root.open(piece)
         for event in [each.key for each in events.pieces]:
-            self._settle_event(events, event, wanted.get(event))
+            self._reconcile_event(events, event, wanted.get(event))
         for event, entry in wanted.items():
             if events.get(event) is None:
                 events.append([entry], event)
         if not events.pieces and piece.raw != piece.text:
             root.remove(piece)
 
-    def found(self, root: Branch) -> tuple[str, ...]:
+    def find_commands(self, root: JsonContainer) -> tuple[str, ...]:
         """The commands of ours, one for each entry."""
         piece = root.get(HOOKS)
         if piece is None or not isinstance(piece.value, dict):
@@ -45,10 +45,10 @@ class HookLists:
             if isinstance(entries, list)
             for entry in entries
             for handler in self._handlers(entry)
-            if (command := _our_command(handler)) is not None
+            if (command := _match_command(handler)) is not None
         )
 
-    def _settle_event(self, events: Branch, event: str, wanted: Json | None) -> None:
+    def _reconcile_event(self, events: JsonContainer, event: str, wanted: Json | None) -> None:
         piece = events.get(event)
         if piece is None:
             return
@@ -60,7 +60,7 @@ class HookLists:
         settled = False
         for entry in list(entries.pieces):
             handlers = self._handlers(entry.value)
-            own = [_our_command(handler) is not None for handler in handlers]
+            own = [_match_command(handler) is not None for handler in handlers]
             if not any(own):
                 continue
             if not all(own):
@@ -82,7 +82,7 @@ class HookLists:
         handlers = entry.get(HOOKS) if isinstance(entry, dict) else None
         return handlers if isinstance(handlers, list) else []
 
-    def _take_out(self, entries: Branch, entry: Piece) -> None:
+    def _take_out(self, entries: JsonContainer, entry: Piece) -> None:
         """Ours, from a group that also has handlers of somebody else."""
         group = entries.open(entry)
         piece = group.get(HOOKS)
@@ -90,17 +90,17 @@ class HookLists:
             return
         handlers = group.open(piece)
         for handler in list(handlers.pieces):
-            if _our_command(handler.value) is not None:
+            if _match_command(handler.value) is not None:
                 handlers.remove(handler)
 
 
-def _our_command(handler: Json) -> str | None:
+def _match_command(handler: Json) -> str | None:
     if not isinstance(handler, dict):
         return None
     command, args = handler.get("command"), handler.get("args")
     if not isinstance(command, str):
         return None
     words = [each for each in args if isinstance(each, str)] if isinstance(args, list) else None
-    if not runs_us(command, words):
+    if not is_our_command(command, words):
         return None
     return command if words is None else " ".join((command, *words))

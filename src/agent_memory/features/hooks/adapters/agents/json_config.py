@@ -4,14 +4,19 @@ from collections.abc import Mapping
 
 from agent_memory.features.hooks.adapters.agents import server_tables
 from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_text import Document, Json
-from agent_memory.features.hooks.model.installations import ConfigFile, Edited, Ours, Server
+from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonDocument
+from agent_memory.features.hooks.model.installations import (
+    ConfigFile,
+    EditedConfig,
+    InstalledEntries,
+    McpServer,
+)
 
 TIMEOUT_SECONDS = 10
 ALL_TOOLS = "*"
 
 
-def edited(
+def edit_config(
     file: ConfigFile,
     text: str,
     *,
@@ -19,9 +24,9 @@ def edited(
     server: Json | None,
     lists: HookLists,
     own: Mapping[str, Json] | None = None,
-) -> Edited:
+) -> EditedConfig:
     """`own` are keys that a file must have to be read at all, and that alone say nothing."""
-    document = Document(text)
+    document = JsonDocument(text)
     own = own or {}
     before = document.text
     if file.hooks:
@@ -29,19 +34,23 @@ def edited(
             for key, value in own.items():
                 if document.root.get(key) is None:
                     document.root.append(value, key)
-        lists.settle(document.root, hooks)
+        lists.reconcile(document.root, hooks)
     if file.servers:
-        server_tables.settle(document.root, server)
+        server_tables.reconcile(document.root, server)
     if document.text == before:
-        return Edited(text=text)
-    return Edited(text=document.text, bare=all(each.key in own for each in document.root.pieces))
+        return EditedConfig(text=text)
+    return EditedConfig(
+        text=document.text, bare=all(each.key in own for each in document.root.pieces)
+    )
 
 
-def ours(file: ConfigFile, text: str, lists: HookLists, *, off: str = "") -> Ours:
-    root = Document(text).root
-    return Ours(
-        hooks=lists.found(root) if file.hooks else (),
-        servers=server_tables.found(root) if file.servers else (),
+def find_entries(
+    file: ConfigFile, text: str, lists: HookLists, *, off: str = ""
+) -> InstalledEntries:
+    root = JsonDocument(text).root
+    return InstalledEntries(
+        hooks=lists.find_commands(root) if file.hooks else (),
+        servers=server_tables.find_servers(root) if file.servers else (),
         off=off,
     )
 
@@ -51,5 +60,5 @@ def group(handler: Json, *, tools: bool) -> Json:
     return {"matcher": ALL_TOOLS, "hooks": [handler]} if tools else {"hooks": [handler]}
 
 
-def stdio(server: Server | None) -> Json | None:
+def stdio(server: McpServer | None) -> Json | None:
     return None if server is None else {"command": server.command, "args": list(server.args)}

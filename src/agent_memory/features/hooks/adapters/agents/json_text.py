@@ -28,7 +28,7 @@ class Style:
     unit: str | None
     spaced: bool  # a space after colons and commas
 
-    def rendered(self, value: Json, indent: str | None) -> str:
+    def render(self, value: Json, indent: str | None) -> str:
         if indent is None:
             separators = (", ", ": ") if self.spaced else (",", ":")
             return json.dumps(value, ensure_ascii=False, separators=separators)
@@ -49,7 +49,7 @@ class Piece:
     key: str
     raw: str
     tail: str
-    inside: "Branch | None" = None
+    inside: "JsonContainer | None" = None
 
     @property
     def text(self) -> str:
@@ -60,7 +60,7 @@ class Piece:
         return json.loads(self.text)
 
 
-class Branch:
+class JsonContainer:
     """An object or list that is looked into."""
 
     def __init__(self, text: str, style: Style, indent: str | None) -> None:
@@ -83,15 +83,15 @@ class Branch:
             raise ConfigError(f"the key {key!r} is there twice")
         return found[0] if found else None
 
-    def open(self, piece: Piece) -> "Branch":
+    def open(self, piece: Piece) -> "JsonContainer":
         if piece.inside is None:
-            piece.inside = Branch(piece.raw, self._style, self._indent_of(piece))
+            piece.inside = JsonContainer(piece.raw, self._style, self._indent_of(piece))
         return piece.inside
 
     def put(self, piece: Piece, value: Json) -> None:
         piece.inside = None
         one_line = "\n" not in piece.lead and "\n" not in piece.raw
-        piece.raw = self._style.rendered(value, None if one_line else self._indent_of(piece) or "")
+        piece.raw = self._style.render(value, None if one_line else self._indent_of(piece) or "")
 
     def append(self, value: Json, key: str | None = None) -> None:
         """Behind the last, laid out as that is."""
@@ -117,7 +117,7 @@ class Branch:
             raw="",
             tail=tail,
         )
-        piece.raw = style.rendered(value, self._indent_of(piece) if "\n" in lead else None)
+        piece.raw = style.render(value, self._indent_of(piece) if "\n" in lead else None)
         self.pieces.append(piece)
 
     def remove(self, piece: Piece) -> None:
@@ -163,7 +163,7 @@ class Branch:
             at = after + 1
 
 
-class Document:
+class JsonDocument:
     """A file that holds one object. Raises ConfigError where it does not."""
 
     def __init__(self, text: str) -> None:
@@ -175,15 +175,15 @@ class Document:
         self._before, self._after = mark + text[:start], text[end:]
         whole = text[start:end]
         newline = "\r\n" if "\r\n" in text else "\n"
-        plain = Branch(whole, Style(newline=newline, unit=INDENT, spaced=True), "")
-        self.root = Branch(whole, _style(plain, newline), "")
+        plain = JsonContainer(whole, Style(newline=newline, unit=INDENT, spaced=True), "")
+        self.root = JsonContainer(whole, _style(plain, newline), "")
 
     @property
     def text(self) -> str:
         return self._before + self.root.text + self._after
 
 
-def _style(root: Branch, newline: str) -> Style:
+def _style(root: JsonContainer, newline: str) -> Style:
     if not root.pieces:
         return Style(newline=newline, unit=INDENT, spaced=True)
     spaced = root.pieces[0].head.endswith((" ", "\t"))

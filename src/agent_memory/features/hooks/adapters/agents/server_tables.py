@@ -1,7 +1,7 @@
 """MCP servers in JSON: an object of servers by name."""
 
-from agent_memory.features.hooks.adapters.agents.json_text import Branch, Json
-from agent_memory.features.hooks.model.installations import SERVE, Server, runs_us
+from agent_memory.features.hooks.adapters.agents.json_text import Json, JsonContainer
+from agent_memory.features.hooks.model.installations import SERVE, McpServer, is_our_command
 from agent_memory.kernel.errors import ConfigError
 
 SERVERS = "mcpServers"
@@ -9,7 +9,7 @@ SERVERS = "mcpServers"
 NAMES = ("memory", "agent-memory")
 
 
-def settle(root: Branch, wanted: Json | None) -> None:
+def reconcile(root: JsonContainer, wanted: Json | None) -> None:
     """Our entry becomes what is wanted; what its owner has added to it stays. None removes it."""
     piece = root.get(SERVERS)
     if piece is None:
@@ -19,7 +19,7 @@ def settle(root: Branch, wanted: Json | None) -> None:
     if not isinstance(piece.value, dict):
         raise ConfigError(f"{SERVERS!r} is not an object")
     servers = root.open(piece)
-    own = [each for each in servers.pieces if our_server(each.value) is not None]
+    own = [each for each in servers.pieces if match_server(each.value) is not None]
     if wanted is None:
         for each in own:
             servers.remove(each)
@@ -40,22 +40,26 @@ def settle(root: Branch, wanted: Json | None) -> None:
             entry.put(present, value)
 
 
-def found(root: Branch) -> tuple[Server, ...]:
+def find_servers(root: JsonContainer) -> tuple[McpServer, ...]:
     piece = root.get(SERVERS)
     if piece is None or not isinstance(piece.value, dict):
         return ()
-    servers = (our_server(each) for each in piece.value.values())
+    servers = (match_server(each) for each in piece.value.values())
     return tuple(each for each in servers if each is not None)
 
 
-def our_server(entry: Json) -> Server | None:
+def match_server(entry: Json) -> McpServer | None:
     if not isinstance(entry, dict):
         return None
     command, args = entry.get("command"), entry.get("args", [])
     if not isinstance(command, str) or not isinstance(args, list):
         return None
     words = tuple(each for each in args if isinstance(each, str))
-    return Server(command=command, args=words) if runs_us(command, words, verb=SERVE) else None
+    return (
+        McpServer(command=command, args=words)
+        if is_our_command(command, words, verb=SERVE)
+        else None
+    )
 
 
 def free_name(taken: list[str]) -> str:

@@ -6,8 +6,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from agent_memory.features.hooks.adapters.agents.server_tables import free_name, our_server
-from agent_memory.features.hooks.model.installations import Edited, Server
+from agent_memory.features.hooks.adapters.agents.server_tables import free_name, match_server
+from agent_memory.features.hooks.model.installations import EditedConfig, McpServer
 from agent_memory.kernel.errors import ConfigError
 
 SERVERS = "mcp_servers"
@@ -25,34 +25,34 @@ def read(text: str) -> dict[str, Any]:
         raise ConfigError(f"it cannot be read: {exc}") from exc
 
 
-def found(settings: dict[str, Any]) -> tuple[Server, ...]:
+def find_servers(settings: dict[str, Any]) -> tuple[McpServer, ...]:
     servers = settings.get(SERVERS)
     if not isinstance(servers, dict):
         return ()
-    own = (our_server(each) for each in servers.values())
+    own = (match_server(each) for each in servers.values())
     return tuple(each for each in own if each is not None)
 
 
-def edited(text: str, wanted: Server | None) -> Edited:
+def edit_config(text: str, wanted: McpServer | None) -> EditedConfig:
     before = read(text)
     after = copy.deepcopy(before)
-    _settle(after, wanted)
+    _reconcile(after, wanted)
     if after == before:
-        return Edited(text=text)
+        return EditedConfig(text=text)
     # A draft is trusted only when it reads as it should: tables may be written in many ways.
     for draft in _drafts(text, before, after):
         if _reads_as(draft, after):
-            return Edited(text=draft, bare=not draft.strip())
+            return EditedConfig(text=draft, bare=not draft.strip())
     raise ConfigError(
         f"our entry in {SERVERS} cannot be changed without more; please do it by hand"
     )
 
 
-def _settle(settings: dict[str, Any], wanted: Server | None) -> None:
+def _reconcile(settings: dict[str, Any], wanted: McpServer | None) -> None:
     servers = settings.get(SERVERS, {})
     if not isinstance(servers, dict):
         raise ConfigError(f"{SERVERS!r} is not a table")
-    own = [name for name, entry in servers.items() if our_server(entry) is not None]
+    own = [name for name, entry in servers.items() if match_server(entry) is not None]
     kept = [] if wanted is None else own[:1]
     for name in own:
         if name not in kept:
@@ -87,7 +87,7 @@ def _drafts(text: str, before: dict[str, Any], after: dict[str, Any]) -> Iterato
     for name in present:
         if name not in wanted:
             for start, end in _tables(text, name):
-                yield _joined(text[:start], text[end:])
+                yield _join(text[:start], text[end:])
     try:
         document = tomlkit.parse(text)
         servers: Any = document[SERVERS]
@@ -141,7 +141,7 @@ def _tables(text: str, name: str) -> Iterator[tuple[int, int]]:
         yield found.start(), end
 
 
-def _joined(head: str, rest: str) -> str:
+def _join(head: str, rest: str) -> str:
     """Without the one line break by which the table was set off."""
     if not rest:
         return head.removesuffix("\n").removesuffix("\r")

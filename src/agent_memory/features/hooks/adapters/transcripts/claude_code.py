@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -29,17 +29,17 @@ _MAX_REMEMBERED = 200
 
 
 @dataclass(slots=True)
-class ClaudeCode:
+class ClaudeCodeTranscript:
     name: str  # of the file
     at_ms: int | None = None
     began: dict[str, int] = field(default_factory=dict)  # when a session did
     started: set[str] = field(default_factory=set)
-    uses: tool_use.Uses = field(default_factory=tool_use.Uses)
+    uses: tool_use.PendingToolUses = field(default_factory=tool_use.PendingToolUses)
     prompt: str = ""
-    told: dict[str, int] = field(default_factory=dict)  # how often an id was met
+    id_counts: dict[str, int] = field(default_factory=dict)  # how often an id was met
 
-    def take(self, line: Fields, number: int, /) -> list[Recorded] | None:
-        self.at_ms = transcripts.millis(line.value("timestamp")) or self.at_ms
+    def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
+        self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
         whole, uuid = _origin(line)
         if self.at_ms is not None and whole:
             if len(self.began) > _MAX_REMEMBERED:
@@ -51,14 +51,16 @@ class ClaudeCode:
         message = line.fields("message")
         about = _about(line)
         inner = line.true("isSidechain")
-        session = transcripts.session_of(
+        session = transcripts.build_session_id(
             whole, (line.text("agentId") or "sidechain") if inner else ""
         )
         blocks = message.blocks("content")
         if line.text("type") == "assistant":
-            found = self._answer(uuid, message, blocks)
+            found = self._parse_answer(uuid, message, blocks)
         else:
-            found = self._results(line, uuid, blocks) or self._prompt(line, uuid, blocks)
+            found = self._parse_results(line, uuid, blocks) or self._parse_prompt(
+                line, uuid, blocks
+            )
         if not found:
             return None if found is None else []
         if not whole:
@@ -67,13 +69,13 @@ class ClaudeCode:
             raise InvalidInput("no timestamp")
         first = self._start(session, inner, self.began[whole], about, number)
         return first + [
-            Recorded(
-                event_id=transcripts.event_id(session, each.kind, each.given),
+            TranscriptEntry(
+                event_id=transcripts.build_event_id(session, each.kind, each.given),
                 session=session,
                 at_ms=self.at_ms,
                 type=each.type,
                 role=each.role,
-                text=transcripts.fitting(each.text),
+                text=transcripts.fit_text(each.text),
                 metadata={**about, **each.metadata},
                 line=number,
             )
@@ -82,14 +84,14 @@ class ClaudeCode:
 
     def _start(
         self, session: str, inner: bool, at_ms: int, about: Mapping[str, str], number: int
-    ) -> list[Recorded]:
+    ) -> list[TranscriptEntry]:
         if session in self.started:
             return []
         self.started.add(session)
-        kind = Kind.SUBAGENT_START if inner else Kind.SESSION_START
+        kind = RecordKind.SUBAGENT_START if inner else RecordKind.SESSION_START
         return [
-            Recorded(
-                event_id=transcripts.event_id(session, kind, ""),
+            TranscriptEntry(
+                event_id=transcripts.build_event_id(session, kind, ""),
                 session=session,
                 at_ms=at_ms,
                 type=EventType.SUBAGENT_START if inner else EventType.SESSION_START,
@@ -99,22 +101,24 @@ class ClaudeCode:
             )
         ]
 
-    def _answer(
+    def _parse_answer(
         self, uuid: str, message: Fields, blocks: list[Fields]
-    ) -> "list[_Happening] | None":
+    ) -> "list[_ParsedEvent] | None":
         called = [each for each in blocks if each.text("type") == "tool_use"]
         for each in called:
-            self.uses.begin(each.text("id"), tool_use.use(each.text("name"), each.fields("input")))
-        text = transcripts.own_words(_said(blocks), _REMINDERS)
+            self.uses.begin(
+                each.text("id"), tool_use.parse_use(each.text("name"), each.fields("input"))
+            )
+        text = transcripts.strip_injected(_join_texts(blocks), _REMINDERS)
         if not text:
             return [] if called else None
         # A message comes in several lines, which may not all be there yet: so each with words is
         # told by itself. Hardly any message has two.
-        given = self._unique(message.text("id"), uuid, text)
+        given = self._make_unique(message.text("id"), uuid, text)
         model = message.text("model")
         return [
-            _Happening(
-                Kind.ANSWER,
+            _ParsedEvent(
+                RecordKind.ANSWER,
                 given,
                 EventType.ASSISTANT_MESSAGE,
                 EventRole.ASSISTANT,
@@ -123,29 +127,31 @@ class ClaudeCode:
             )
         ]
 
-    def _results(self, line: Fields, uuid: str, blocks: list[Fields]) -> "list[_Happening]":
+    def _parse_results(self, line: Fields, uuid: str, blocks: list[Fields]) -> "list[_ParsedEvent]":
         results = [each for each in blocks if each.text("type") == "tool_result"]
         found = []
         for each in results:
             call = each.text("tool_use_id")
             use = self.uses.end(call)
-            content = tool_use.result(each.value("content"))
+            content = tool_use.render_result(each.value("content"))
             if not content and len(results) == 1:
-                content = tool_use.result(line.value("toolUseResult"))
+                content = tool_use.render_result(line.value("toolUseResult"))
             found.append(
-                _Happening(
-                    Kind.TOOL,
-                    call or self._unique("", uuid, content),
+                _ParsedEvent(
+                    RecordKind.TOOL,
+                    call or self._make_unique("", uuid, content),
                     EventType.TOOL_RESULT,
                     EventRole.TOOL,
-                    transcripts.own_words(use.told(content), _REMINDERS),
+                    transcripts.strip_injected(use.render_text(content), _REMINDERS),
                     {**use.metadata(), **({"error": "true"} if each.true("is_error") else {})},
                 )
             )
         return found
 
-    def _prompt(self, line: Fields, uuid: str, blocks: list[Fields]) -> "list[_Happening] | None":
-        text = _typed(transcripts.own_words(_said(blocks), _REMINDERS))
+    def _parse_prompt(
+        self, line: Fields, uuid: str, blocks: list[Fields]
+    ) -> "list[_ParsedEvent] | None":
+        text = _extract_typed(transcripts.strip_injected(_join_texts(blocks), _REMINDERS))
         if not text:
             return None
         given = line.text("promptId")
@@ -153,9 +159,9 @@ class ClaudeCode:
             given = ""
         self.prompt = given or self.prompt
         return [
-            _Happening(
-                Kind.PROMPT,
-                self._unique(given, uuid, text),
+            _ParsedEvent(
+                RecordKind.PROMPT,
+                self._make_unique(given, uuid, text),
                 EventType.USER_MESSAGE,
                 EventRole.USER,
                 text,
@@ -163,19 +169,19 @@ class ClaudeCode:
             )
         ]
 
-    def _unique(self, given: str, uuid: str, text: str) -> str:
+    def _make_unique(self, given: str, uuid: str, text: str) -> str:
         """The given id, with a number where it was met before; else another that stays the same."""
         name = given or uuid or transcripts.fingerprint(str(self.at_ms), text)
-        count = self.told.pop(name, 0) + 1
-        self.told[name] = count
-        if len(self.told) > _MAX_REMEMBERED:
-            del self.told[next(iter(self.told))]
+        count = self.id_counts.pop(name, 0) + 1
+        self.id_counts[name] = count
+        if len(self.id_counts) > _MAX_REMEMBERED:
+            del self.id_counts[next(iter(self.id_counts))]
         return name if count == 1 else f"{name}#{count}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Happening:
-    kind: Kind
+class _ParsedEvent:
+    kind: RecordKind
     given: str
     type: EventType
     role: EventRole
@@ -201,16 +207,16 @@ def _origin(line: Fields) -> tuple[str, str]:
 
 def _about(line: Fields) -> dict[str, str]:
     found = {"agent": AGENT, "cwd": line.text("cwd"), "branch": line.text("gitBranch")}
-    return {name: transcripts.fitting(value)[:4_000] for name, value in found.items() if value}
+    return {name: transcripts.fit_text(value)[:4_000] for name, value in found.items() if value}
 
 
-def _said(blocks: list[Fields]) -> str:
+def _join_texts(blocks: list[Fields]) -> str:
     return "\n".join(
         each.text("text") for each in blocks if each.text("type") == "text" and each.text("text")
     )
 
 
-def _typed(text: str) -> str:
+def _extract_typed(text: str) -> str:
     """What the user has typed; nothing where it was not the user, or a bare command."""
     if command := _COMMAND.search(text):
         arguments = _ARGUMENTS.search(text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -30,7 +30,7 @@ _MAX_REMEMBERED = 200
 
 
 @dataclass(slots=True)
-class Codex:
+class CodexTranscript:
     name: str  # of the file, which ends with the session's id
     session: str = ""
     began_ms: int | None = None
@@ -40,20 +40,20 @@ class Codex:
     prompted: bool = False  # whether the turn's prompt has come
     about: dict[str, str] = field(default_factory=dict)
     model: str = ""
-    uses: tool_use.Uses = field(default_factory=tool_use.Uses)
-    told: dict[str, int] = field(default_factory=dict)
+    uses: tool_use.PendingToolUses = field(default_factory=tool_use.PendingToolUses)
+    id_counts: dict[str, int] = field(default_factory=dict)
 
-    def take(self, line: Fields, number: int, /) -> list[Recorded] | None:
-        self.at_ms = transcripts.millis(line.value("timestamp")) or self.at_ms
+    def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
+        self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
         self.began_ms = self.began_ms or self.at_ms
         kind, item = line.text("type"), line.fields("payload")
         if "payload" not in line:
             kind = "session_meta" if not kind and "id" in line else "response_item"
             item = line
         if kind == "session_meta":
-            return self._met(item)
+            return self._parse_session_meta(item)
         if kind in ("turn_context", "event_msg"):
-            return self._turned(kind, item)
+            return self._parse_turn(kind, item)
         if kind != "response_item":
             return None
         what = item.text("type")
@@ -61,53 +61,55 @@ class Codex:
             self.uses.begin(item.text("call_id", "id"), _use(item))
             return []
         if what in _RESULTS:
-            return self._recorded(number, *self._result(item))
+            return self._record(number, *self._parse_result(item))
         if what == "message" and item.text("role") in ("user", "assistant"):
-            return self._message(item, number)
+            return self._parse_message(item, number)
         return None
 
-    def _met(self, item: Fields) -> list[Recorded]:
+    def _parse_session_meta(self, item: Fields) -> list[TranscriptEntry]:
         """Only the first counts: a fork repeats the lines of the session that it goes on from."""
         if not self.session:
             self.session = item.text("id")
             branch = item.fields("git").text("branch")
-            self.about = _fitting(agent=AGENT, cwd=item.text("cwd"), branch=branch)
+            self.about = _build_metadata(agent=AGENT, cwd=item.text("cwd"), branch=branch)
         return []
 
-    def _turned(self, kind: str, item: Fields) -> list[Recorded] | None:
+    def _parse_turn(self, kind: str, item: Fields) -> list[TranscriptEntry] | None:
         turn = item.text("turn_id")
         if turn and turn != self.turn:
             self.turn, self.prompted = turn, False
         if kind == "event_msg":
             return None  # what it says, another line says too
         self.model = item.text("model") or self.model
-        self.about |= _fitting(cwd=item.text("cwd"))
+        self.about |= _build_metadata(cwd=item.text("cwd"))
         return []
 
-    def _message(self, item: Fields, number: int) -> list[Recorded] | None:
+    def _parse_message(self, item: Fields, number: int) -> list[TranscriptEntry] | None:
         parts = (each.text("text") for each in item.blocks("content"))
-        text = transcripts.own_words("\n".join(filter(None, parts)))
+        text = transcripts.strip_injected("\n".join(filter(None, parts)))
         if not text:
             return None
         if item.text("role") == "assistant":
-            given = self._unique(item.text("id"), text)
-            return self._recorded(number, Kind.ANSWER, given, text, _fitting(model=self.model))
+            given = self._make_unique(item.text("id"), text)
+            return self._record(
+                number, RecordKind.ANSWER, given, text, _build_metadata(model=self.model)
+            )
         if text.startswith(_NOT_SAID):
             return None
-        given = self._unique(item.text("id"), text)
+        given = self._make_unique(item.text("id"), text)
         if self.turn and not self.prompted:
             given, self.prompted = self.turn, True
-        return self._recorded(number, Kind.PROMPT, given, text, {})
+        return self._record(number, RecordKind.PROMPT, given, text, {})
 
-    def _result(self, item: Fields) -> tuple[Kind, str, str, Mapping[str, str]]:
+    def _parse_result(self, item: Fields) -> tuple[RecordKind, str, str, Mapping[str, str]]:
         call = item.text("call_id")
         use = self.uses.end(call)
-        text = use.told(_output(item.value("output")))
-        return Kind.TOOL, call or self._unique("", text), text, use.metadata()
+        text = use.render_text(_output(item.value("output")))
+        return RecordKind.TOOL, call or self._make_unique("", text), text, use.metadata()
 
-    def _recorded(
-        self, number: int, kind: Kind, given: str, text: str, more: Mapping[str, str]
-    ) -> list[Recorded]:
+    def _record(
+        self, number: int, kind: RecordKind, given: str, text: str, more: Mapping[str, str]
+    ) -> list[TranscriptEntry]:
         session = self.session
         if not session and (named := _SESSION.search(self.name)):
             session = named[0]
@@ -120,8 +122,8 @@ class Codex:
         if not self.started:
             self.started = True
             found.append(
-                Recorded(
-                    event_id=transcripts.event_id(session, Kind.SESSION_START, ""),
+                TranscriptEntry(
+                    event_id=transcripts.build_event_id(session, RecordKind.SESSION_START, ""),
                     session=session,
                     at_ms=self.began_ms or 0,
                     type=EventType.SESSION_START,
@@ -133,41 +135,41 @@ class Codex:
         event_type, role = _RECORDED[kind]
         return [
             *found,
-            Recorded(
-                event_id=transcripts.event_id(session, kind, given),
+            TranscriptEntry(
+                event_id=transcripts.build_event_id(session, kind, given),
                 session=session,
                 at_ms=self.at_ms,
                 type=event_type,
                 role=role,
-                text=transcripts.fitting(text),
+                text=transcripts.fit_text(text),
                 metadata={**about, **more},
                 line=number,
             ),
         ]
 
-    def _unique(self, given: str, text: str) -> str:
+    def _make_unique(self, given: str, text: str) -> str:
         name = given or transcripts.fingerprint(str(self.at_ms), text)
-        count = self.told.pop(name, 0) + 1
-        self.told[name] = count
-        if len(self.told) > _MAX_REMEMBERED:
-            del self.told[next(iter(self.told))]
+        count = self.id_counts.pop(name, 0) + 1
+        self.id_counts[name] = count
+        if len(self.id_counts) > _MAX_REMEMBERED:
+            del self.id_counts[next(iter(self.id_counts))]
         return name if count == 1 else f"{name}#{count}"
 
 
 _RECORDED = {
-    Kind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
-    Kind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
-    Kind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
+    RecordKind.PROMPT: (EventType.USER_MESSAGE, EventRole.USER),
+    RecordKind.ANSWER: (EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT),
+    RecordKind.TOOL: (EventType.TOOL_RESULT, EventRole.TOOL),
 }
 
 
-def _use(item: Fields) -> tool_use.Use:
+def _use(item: Fields) -> tool_use.ToolUse:
     if item.text("type") == "custom_tool_call":
         written = item.text("input")
         file = _PATCHED.search(written)
-        return tool_use.Use(
+        return tool_use.ToolUse(
             name=item.text("name"),
-            written=transcripts.cut(transcripts.own_words(written), tool_use.MAX_WRITTEN),
+            written=transcripts.cut(transcripts.strip_injected(written), tool_use.MAX_WRITTEN),
             file=file[1] if file else "",
         )
     given = item.fields("action")
@@ -181,7 +183,7 @@ def _use(item: Fields) -> tool_use.Use:
         words = [str(each) for each in command]
         script = words[2:] if words[1:2] in (["-lc"], ["-c"]) else words
         given = Fields({"command": " ".join(script)})
-    return tool_use.use(item.text("name") or "shell", given)
+    return tool_use.parse_use(item.text("name") or "shell", given)
 
 
 def _output(value: object) -> str:
@@ -193,8 +195,8 @@ def _output(value: object) -> str:
             return value
         if isinstance(parsed, dict) and isinstance(parsed.get("output"), str):
             return str(parsed["output"])
-    return tool_use.result(value)
+    return tool_use.render_result(value)
 
 
-def _fitting(**found: str) -> dict[str, str]:
-    return {name: transcripts.fitting(value)[:4_000] for name, value in found.items() if value}
+def _build_metadata(**found: str) -> dict[str, str]:
+    return {name: transcripts.fit_text(value)[:4_000] for name, value in found.items() if value}

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from agent_memory.features.hooks.model.transcripts import Chunk, Recorded, Refused, Source
+from agent_memory.features.hooks.model.transcripts import (
+    Chunk,
+    RejectedLine,
+    TranscriptEntry,
+    TranscriptSource,
+)
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.platform.ports import Worker
@@ -20,41 +25,51 @@ SUFFIX = ".jsonl"
 SUBAGENTS = "subagents"  # a folder in one that is named as the session
 
 
-class Reader(Protocol):
+class TranscriptParser(Protocol):
     """What one format means. It remembers what later lines need, and travels to the worker and
     back with each piece, so it remembers little."""
 
-    def take(self, line: Fields, number: int, /) -> list[Recorded] | None:
+    def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         """What the line says that happened; None where it is noise. Raises InvalidInput."""
         ...
 
 
 class TranscriptFiles:
-    def __init__(self, worker: Worker, reader: Callable[[str], Reader]) -> None:
+    def __init__(self, worker: Worker, reader: Callable[[str], TranscriptParser]) -> None:
         """`reader` is made anew for each file, from its name without the suffix."""
         self._worker = worker
         self._reader = reader
 
-    def sources(self, place: str, /) -> list[Source]:
+    def list_sources(self, place: str, /) -> list[TranscriptSource]:
         path = Path(place)
         try:
             if stat.S_ISREG(path.stat().st_mode):
-                return [*_regular([path]), *_regular(_below(path.with_suffix("") / SUBAGENTS))]
+                return [
+                    *_to_sources([path]),
+                    *_to_sources(_list_files(path.with_suffix("") / SUBAGENTS)),
+                ]
         except OSError as exc:
             raise InvalidInput(f"cannot read {path}: {exc.strerror}") from exc
         if not path.is_dir():
             raise InvalidInput(f"{path} is neither a file nor a folder")
-        return _regular(_below(path))
+        return _to_sources(_list_files(path))
 
-    def chunks(self, source: Source, /) -> Iterator[Chunk]:
+    def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
         reader, offset, number = self._reader(Path(source.path).stem), 0, 0
         while True:
             try:
                 chunk, reader = self._worker.call(
-                    read, source.path, offset, number, reader, timeout_seconds=SECONDS_PER_CHUNK
+                    read_chunk,
+                    source.path,
+                    offset,
+                    number,
+                    reader,
+                    timeout_seconds=SECONDS_PER_CHUNK,
                 )
             except OSError as exc:
-                yield Chunk(refused=(Refused(line=number, reason=f"cannot read: {exc.strerror}"),))
+                yield Chunk(
+                    refused=(RejectedLine(line=number, reason=f"cannot read: {exc.strerror}"),)
+                )
                 return
             if not chunk.lines:
                 return
@@ -62,10 +77,12 @@ class TranscriptFiles:
             offset, number = offset + chunk.size, number + chunk.lines
 
 
-def read(path: str, offset: int, number: int, reader: Reader) -> tuple[Chunk, Reader]:
+def read_chunk(
+    path: str, offset: int, number: int, reader: TranscriptParser
+) -> tuple[Chunk, TranscriptParser]:
     """The next lines of a file, of which `number` were read, and the reader as it is then."""
-    recorded: list[Recorded] = []
-    refused: list[Refused] = []
+    recorded: list[TranscriptEntry] = []
+    refused: list[RejectedLine] = []
     noise = lines = size = 0
     with Path(path).open("rb") as file:
         file.seek(offset)
@@ -75,11 +92,11 @@ def read(path: str, offset: int, number: int, reader: Reader) -> tuple[Chunk, Re
                 break
             place = number + lines + 1
             if len(data) == MAX_LINE_BYTES and not data.endswith(b"\n"):
-                size += len(data) + _skipped(file.readline)
+                size += len(data) + _skip_line(file.readline)
                 lines += 1
-                refused.append(Refused(line=place, reason="longer than 32 MiB"))
+                refused.append(RejectedLine(line=place, reason="longer than 32 MiB"))
                 continue
-            line = _parsed(data)
+            line = _parse_line(data)
             if line is None and not data.endswith(b"\n"):
                 break  # it is still being written: the next import reads it
             lines += 1
@@ -90,12 +107,12 @@ def read(path: str, offset: int, number: int, reader: Reader) -> tuple[Chunk, Re
                         raise InvalidInput("not a JSON object")
                     found = None
                 else:
-                    found = reader.take(line, place)
+                    found = reader.parse_line(line, place)
             except InvalidInput as exc:
-                refused.append(Refused(line=place, reason=str(exc)))
+                refused.append(RejectedLine(line=place, reason=str(exc)))
                 continue
             except RecursionError:
-                refused.append(Refused(line=place, reason="nested too deeply"))
+                refused.append(RejectedLine(line=place, reason="nested too deeply"))
                 continue
             if found is None:
                 noise += 1
@@ -107,7 +124,7 @@ def read(path: str, offset: int, number: int, reader: Reader) -> tuple[Chunk, Re
     return chunk, reader
 
 
-def _parsed(data: bytes) -> Fields | None:
+def _parse_line(data: bytes) -> Fields | None:
     try:
         found = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -115,7 +132,7 @@ def _parsed(data: bytes) -> Fields | None:
     return Fields(found) if isinstance(found, dict) else None
 
 
-def _skipped(readline: Callable[[int], bytes]) -> int:
+def _skip_line(readline: Callable[[int], bytes]) -> int:
     size = 0
     while data := readline(1 << 20):
         size += len(data)
@@ -124,7 +141,7 @@ def _skipped(readline: Callable[[int], bytes]) -> int:
     return size
 
 
-def _below(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     return [
         Path(parent) / name
         for parent, _, names in os.walk(folder)
@@ -133,7 +150,7 @@ def _below(folder: Path) -> list[Path]:
     ]
 
 
-def _regular(paths: list[Path]) -> list[Source]:
+def _to_sources(paths: list[Path]) -> list[TranscriptSource]:
     """Those that can be read to an end; a session before its subagents."""
     found = []
     for path in sorted(paths, key=lambda each: each.with_suffix("").parts):
@@ -142,5 +159,5 @@ def _regular(paths: list[Path]) -> list[Source]:
         except OSError:
             continue  # removed since it was listed
         if stat.S_ISREG(told.st_mode):
-            found.append(Source(path=str(path), size=told.st_size))
+            found.append(TranscriptSource(path=str(path), size=told.st_size))
     return found

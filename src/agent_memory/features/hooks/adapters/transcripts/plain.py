@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from agent_memory.features.hooks.model import transcripts
-from agent_memory.features.hooks.model.transcripts import Kind, Recorded
+from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
@@ -22,43 +22,45 @@ _TYPES = {
 
 
 @dataclass(slots=True)
-class Plain:
+class PlainTranscript:
     name: str
 
-    def take(self, line: Fields, number: int, /) -> list[Recorded] | None:
+    def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         session = line.text("session_id")
         if not session:
             raise InvalidInput("no session_id")
-        at_ms = transcripts.millis(line.value("timestamp_ms"))
+        at_ms = transcripts.parse_millis(line.value("timestamp_ms"))
         if at_ms is None:
-            at_ms = transcripts.millis(line.value("timestamp"))
+            at_ms = transcripts.parse_millis(line.value("timestamp"))
         if at_ms is None:
             raise InvalidInput("neither timestamp_ms nor timestamp is a time")
-        role = _named(EventRole, "role", line.text("role"))
+        role = _parse_enum(EventRole, "role", line.text("role"))
         said = line.text("event_type")
-        kind = _named(EventType, "event_type", said) if said else _TYPES[role]
-        text = transcripts.own_words(line.text("text"))
+        kind = _parse_enum(EventType, "event_type", said) if said else _TYPES[role]
+        text = transcripts.strip_injected(line.text("text"))
         if not text and kind in _TYPES.values():
             return None
         about = dict(line.fields("metadata").strings())
-        given = line.text("event_id") or transcripts.event_id(
-            session, Kind.OTHER, transcripts.fingerprint(str(at_ms), kind.name, role.name, text)
+        given = line.text("event_id") or transcripts.build_event_id(
+            session,
+            RecordKind.OTHER,
+            transcripts.fingerprint(str(at_ms), kind.name, role.name, text),
         )
         return [
-            Recorded(
+            TranscriptEntry(
                 event_id=given,
                 session=session,
                 at_ms=at_ms,
                 type=kind,
                 role=role,
-                text=transcripts.fitting(text),
+                text=transcripts.fit_text(text),
                 metadata=about,
                 line=number,
             )
         ]
 
 
-def _named(names: type[N], field: str, given: str) -> N:
+def _parse_enum(names: type[N], field: str, given: str) -> N:
     try:
         return names[given.upper()]
     except KeyError as exc:

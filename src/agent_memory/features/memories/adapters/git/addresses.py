@@ -31,7 +31,7 @@ _REACHING = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
+class RemoteUrls:
     """A remote of a repository, by the addresses that its config gives it."""
 
     url: str = ""
@@ -39,12 +39,12 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class GitConfig:
     """What we take from the configuration. `rewrites` are the user's short forms, by what they
     stand for; `ignored` names settings of the repository's own by which remotes would be reached.
     """
 
-    remotes: Mapping[str, Remote] = field(default_factory=dict)
+    remotes: Mapping[str, RemoteUrls] = field(default_factory=dict)
     rewrites: tuple[tuple[str, str], ...] = ()
     ignored: tuple[str, ...] = ()
 
@@ -58,10 +58,10 @@ class Configured:
 
     def origin(self, folder: Path) -> str:
         """The repository that `origin` means, equal for all ways that lead to it."""
-        known = self.remotes.get("origin", Remote())
-        return origins.normalised(self.resolve(known.url), folder) if known.url else ""
+        known = self.remotes.get("origin", RemoteUrls())
+        return origins.normalize_origin(self.resolve(known.url), folder) if known.url else ""
 
-    def ignored_for(self, remote: str) -> list[str]:
+    def list_ignored(self, remote: str) -> list[str]:
         """The ignored settings that may have mattered for this remote."""
         return [
             name
@@ -70,7 +70,7 @@ class Configured:
         ]
 
 
-def read(repository: pygit2.Repository) -> Configured:
+def read_config(repository: pygit2.Repository) -> GitConfig:
     """Read what we need with a library that runs nothing, whatever it reads."""
     urls: dict[tuple[str, str], list[tuple[bool, str]]] = {}
     rewrites: list[tuple[str, str]] = []
@@ -88,13 +88,13 @@ def read(repository: pygit2.Repository) -> Configured:
         elif own and _REACHING.fullmatch(name):
             ignored[name] = None
     remotes = {
-        name: Remote(
+        name: RemoteUrls(
             url=_first(urls[name, "url"]), push_url=_first(urls.get((name, "pushurl"), []))
         )
         for (name, key), values in urls.items()
         if key == "url"
     }
-    return Configured(remotes=remotes, rewrites=tuple(rewrites), ignored=tuple(ignored))
+    return GitConfig(remotes=remotes, rewrites=tuple(rewrites), ignored=tuple(ignored))
 
 
 def _first(values: list[tuple[bool, str]]) -> str:

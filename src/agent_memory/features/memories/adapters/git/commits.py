@@ -9,14 +9,14 @@ from agent_memory.kernel.errors import GitFailed
 NOBODY = ("Agent Memory", "agent-memory@localhost")
 
 
-class Targets:
+class NoteTargets:
     """The commit that a memory's note is on."""
 
     def __init__(self, repository: pygit2.Repository) -> None:
         self._repository = repository
         self._known: dict[str, str] = {}
 
-    def of(self, commit: str) -> str:
+    def resolve(self, commit: str) -> str:
         if commit not in self._known:
             self._known[commit] = commit if is_commit(self._repository, commit) else self._head()
         return self._known[commit]
@@ -50,7 +50,7 @@ def signature(repository: pygit2.Repository) -> pygit2.Signature:
         return pygit2.Signature(*NOBODY)
 
 
-def lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:
+def find_lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:
     """Those that are not there, or that nothing but a reflog leads to."""
     present = {each for each in commits if is_commit(repository, each)}
     # Beyond the edge of a shallow clone everything is missing, and nothing is lost.
@@ -58,7 +58,7 @@ def lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:
     wanted = set(present)
     if wanted:
         walker = repository.walk(None, SortMode.TIME)
-        for start in opening.starts(repository):
+        for start in opening.list_heads(repository):
             walker.push(start)
         for commit in walker:
             wanted.discard(str(commit.id))
@@ -67,7 +67,7 @@ def lost(repository: pygit2.Repository, commits: set[str]) -> set[str]:
     return missing | wanted
 
 
-def shared(repository: pygit2.Repository, namespace: str, commits: set[str]) -> set[str]:
+def find_shared(repository: pygit2.Repository, namespace: str, commits: set[str]) -> set[str]:
     """Those that a remote's notes are on, and that never were here: other clones may have them,
     and two that each move such notes to a commit of their own would do so for ever."""
     missing = {each for each in commits if not is_commit(repository, each)}
@@ -77,5 +77,5 @@ def shared(repository: pygit2.Repository, namespace: str, commits: set[str]) -> 
     for name in refs.tracking(repository, namespace):
         commit = refs.tip(repository, name)
         if commit is not None:
-            found |= {trees.place_of(path).commit for path in trees.leaves(commit.tree).blobs}
+            found |= {trees.parse_path(path).commit for path in trees.leaves(commit.tree).blobs}
     return missing & found

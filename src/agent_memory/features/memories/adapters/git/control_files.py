@@ -34,7 +34,7 @@ def check(folder: Path) -> None:
         folder /= read(pointer).removeprefix("gitdir:").strip()
     elif pointer.is_dir():
         folder = pointer
-    common = named_common_folder(folder)
+    common = read_common_folder(folder)
     for home in dict.fromkeys((folder, common)):
         for name in _SMALL:
             if _check(f"{home}/{name}", MAX_BYTES) and name.startswith("config"):
@@ -61,10 +61,10 @@ def read(path: Path) -> str:
 
 def common_folder(own: Path) -> Path:
     """Where refs and objects are: a worktree has only its HEAD and index of its own."""
-    return named_common_folder(own).resolve()
+    return read_common_folder(own).resolve()
 
 
-def named_common_folder(own: Path) -> Path:
+def read_common_folder(own: Path) -> Path:
     """The same as it is written: to resolve it takes a look at every folder on the way."""
     pointer = own / "commondir"
     return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own

@@ -20,22 +20,22 @@ _OBJECT = 0o444
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Modes:
+class FileModes:
     home: Path
     umask: int
 
     @classmethod
-    def of(cls, home: Path) -> "Modes":
+    def from_home(cls, home: Path) -> "FileModes":
         shown = stat.S_IMODE((home / "objects").stat().st_mode)
         return cls(home=home, umask=~shown & OWNER_ONLY)
 
-    def wrote_objects(self, oids: Iterable[str]) -> None:
+    def fix_objects(self, oids: Iterable[str]) -> None:
         for oid in oids:
-            path = opening.loose(self.home, oid)
+            path = opening.locate_loose(self.home, oid)
             self._open(path.parent, _FOLDER)
             self._open(path, _OBJECT)
 
-    def wrote_ref(self, name: str) -> None:
+    def fix_ref(self, name: str) -> None:
         """Or removed it, and with it its line in the packed ones."""
         for path in (self.home / name, self.home / "logs" / name):
             for folder in path.parents:

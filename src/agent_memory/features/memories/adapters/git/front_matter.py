@@ -34,12 +34,12 @@ def load(text: str, *, folded: bool = False) -> dict[str, object]:
     return values
 
 
-def time(at: Millis) -> str:
+def format_time(at: Millis) -> str:
     then = _EPOCH + at * _MILLISECOND
     return then.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03}Z"
 
 
-def millis(text: str) -> Millis:
+def parse_time(text: str) -> Millis:
     """Of a time in ISO 8601; without a zone it is in UTC. Raises ValueError."""
     then = datetime.fromisoformat(text)
     return Millis(((then if then.tzinfo else then.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)

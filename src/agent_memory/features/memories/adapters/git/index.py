@@ -15,7 +15,7 @@ MAX_INDEXES = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class Index:
+class NoteIndex:
     """Of one notes ref at one commit. `tip` is None where there is no ref yet."""
 
     tip: str | None = None
@@ -31,7 +31,7 @@ class Index:
         self.outlines[path] = outline
         for digest in dict.fromkeys(outline.digests):
             self.places[digest] = (*self.places.get(digest, ()), path)
-        commit, page = trees.place_of(path)
+        commit, page = trees.parse_path(path)
         if page == trees.NOTE:
             # Should git have left a note in two places, one is as good as the other.
             self.notes.setdefault(commit, path)
@@ -44,47 +44,47 @@ class Index:
                 self.places[digest] = rest
             else:
                 self.places.pop(digest, None)
-        commit, page = trees.place_of(path)
+        commit, page = trees.parse_path(path)
         if page == trees.NOTE and self.notes.get(commit) == path:
             del self.notes[commit]
 
     def commits(self) -> set[str]:
-        return {trees.place_of(path).commit for path in self.blobs}
+        return {trees.parse_path(path).commit for path in self.blobs}
 
     def paths_of(self, commits: Iterable[str]) -> list[str]:
         wanted = set(commits)
-        return [path for path in self.blobs if trees.place_of(path).commit in wanted]
+        return [path for path in self.blobs if trees.parse_path(path).commit in wanted]
 
 
-class Indexes:
+class NoteIndexes:
     """Those in use. One notebook of a home at a time has them."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._kept: OrderedDict[tuple[Home, Domain, str], Index] = OrderedDict()
+        self._kept: OrderedDict[tuple[Home, Domain, str], NoteIndex] = OrderedDict()
         self._turns: dict[Home, threading.RLock] = {}
         self._exchanges: dict[Home, threading.Lock] = {}
         self.since = time.time()
 
-    def turn(self, home: Home) -> threading.RLock:
+    def get_write_lock(self, home: Home) -> threading.RLock:
         with self._guard:
             return self._turns.setdefault(home, threading.RLock())
 
-    def exchange(self, home: Home) -> threading.Lock:
+    def get_remote_lock(self, home: Home) -> threading.Lock:
         """Held by who fetches, pushes or prunes: two of them would meet at the copies of the
         remote's refs, or one remove what the other counts on. Whoever writes notes need not wait
         for it. It is taken before the turn."""
         with self._guard:
             return self._exchanges.setdefault(home, threading.Lock())
 
-    def get(self, home: Home, domain: Domain, ref: str) -> Index | None:
+    def get(self, home: Home, domain: Domain, ref: str) -> NoteIndex | None:
         with self._guard:
             found = self._kept.get((home, domain, ref))
             if found is not None:
                 self._kept.move_to_end((home, domain, ref))
             return found
 
-    def keep(self, home: Home, domain: Domain, ref: str, index: Index) -> None:
+    def keep(self, home: Home, domain: Domain, ref: str, index: NoteIndex) -> None:
         with self._guard:
             self._kept[home, domain, ref] = index
             self._kept.move_to_end((home, domain, ref))

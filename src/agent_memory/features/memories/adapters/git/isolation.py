@@ -56,13 +56,13 @@ def _config(home: Path, address: str) -> str:
         lines += ["[extensions]", "partialClone = none"]
         lines += ['[remote "none"]', f"url = {_NOWHERE}", "promisor = true"]
     if address:
-        lines += ['[remote "memories"]', f"url = {_quoted(address)}"]
+        lines += ['[remote "memories"]', f"url = {_quote(address)}"]
     for key, value in SETTINGS:
         section, _, name = key.partition(".")
         lines += [f"[{section}]", f"{name} = {value}"]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -9,7 +9,7 @@ import re
 
 from agent_memory.features.memories.adapters.git import front_matter
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Draft, Status
+from agent_memory.features.memories.model.memories import Draft, MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
 
 MAX_FRONT_CHARS = 64 << 10
@@ -46,7 +46,7 @@ def _is_front(front: str) -> bool:
 def _draft(front: str, body: str) -> Draft | None:
     values = front_matter.load(front, folded=True)
     status = _text(values.get("status"))
-    if status == Status.TOMBSTONE:
+    if status == MemoryStatus.TOMBSTONE:
         return None
     return Draft(
         namespace=_text(values["type"]),
@@ -56,9 +56,11 @@ def _draft(front: str, body: str) -> Draft | None:
         if _text(values.get("spec")) == "null"
         else _line(values.get("spec"), memories.MAX_SPEC_CHARS),
         tags=frozenset(_tags(values.get("tags"))),
-        relates_to=tuple(_related(values.get("relates_to"))),
-        created_ms=front_matter.millis(_text(values["timestamp"])),
-        status=Status(status) if status in (Status.RESOLVED, Status.ARCHIVED) else Status.ACTIVE,
+        relates_to=tuple(_parse_related(values.get("relates_to"))),
+        created_ms=front_matter.parse_time(_text(values["timestamp"])),
+        status=MemoryStatus(status)
+        if status in (MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED)
+        else MemoryStatus.ACTIVE,
     )
 
 
@@ -84,7 +86,7 @@ def _tags(value: object) -> list[str]:
     return [each for each in tags if each][: memories.MAX_TAGS]
 
 
-def _related(value: object) -> list[str]:
+def _parse_related(value: object) -> list[str]:
     """The names that may be given here; those that end in a time are left out."""
     names = (_REFERENCE.fullmatch(each.strip()) for each in _texts(value))
     return [each["name"] for each in names if each][: memories.MAX_RELATED]

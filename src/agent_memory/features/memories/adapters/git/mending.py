@@ -35,7 +35,7 @@ _OID = re.compile(rb"[0-9a-f]{40}", re.ASCII)
 _UNREADABLE = (pygit2.GitError, KeyError, ValueError)
 
 
-def set_torn_aside(home: Path, aside: Path) -> list[str]:
+def quarantine_torn(home: Path, aside: Path) -> list[str]:
     """Move loose objects that are cut short out of a repository: libgit2 reads them for ever, and
     with it the whole process stands still. Their names; they are kept in `aside`."""
     torn = [path for path in _loose(home) if _is_cut_short(path)]
@@ -74,7 +74,7 @@ def _is_cut_short(path: Path) -> bool:
     return size <= MAX_FILE_BYTES and not unpacked.eof
 
 
-def damaged(repository: pygit2.Repository) -> list[str]:
+def find_damaged(repository: pygit2.Repository) -> list[str]:
     """The notes refs that lead to something missing, copies of remotes' notes too. In a partial
     clone objects are missing on purpose: there, none. Nor one that stands behind a link."""
     if "extensions.partialclone" in repository.config:
@@ -88,7 +88,7 @@ def damaged(repository: pygit2.Repository) -> list[str]:
     ]
 
 
-def last_whole(repository: pygit2.Repository, name: str) -> str:
+def find_last_whole(repository: pygit2.Repository, name: str) -> str:
     """The last commit of a ref of which nothing is missing; empty where there is none. Where only
     the history of one is damaged, a new commit with its notes and without a history."""
     for oid in _past(repository, name):
@@ -102,7 +102,7 @@ def last_whole(repository: pygit2.Repository, name: str) -> str:
     return ""
 
 
-def put(repository: pygit2.Repository, name: str, commit: str) -> None:
+def reset_ref(repository: pygit2.Repository, name: str, commit: str) -> None:
     """Have the ref lead to this commit, or remove it."""
     if _is_behind_link(repository, name):
         raise GitFailed(f"{name} in {repository.path} stands behind a link, and is not mended")
@@ -195,7 +195,7 @@ def _get(
 def discard(home: Path, oid: str) -> None:
     """Remove the file of an object that is not whole: as long as there is one, git takes the object
     for written, and does not write it again."""
-    path = opening.loose(home, oid)
+    path = opening.locate_loose(home, oid)
     with contextlib.suppress(OSError):
         if not control_files.is_linked(home, path) and _is_plain(path) and _is_torn(path, oid):
             path.unlink()

@@ -8,10 +8,10 @@ same however much there is.
 from collections.abc import Callable, Iterable, Sequence
 
 from agent_memory.features.memories.adapters.git import records, trees
-from agent_memory.features.memories.adapters.git.index import Index
-from agent_memory.features.memories.adapters.git.records import Foreign, Outline, Part, Record
+from agent_memory.features.memories.adapters.git.index import NoteIndex
+from agent_memory.features.memories.adapters.git.records import Foreign, NoteRecord, Outline, Part
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.kernel.errors import GitFailed
 from agent_memory.kernel.ids import Digest
 
@@ -19,12 +19,12 @@ MAX_RECORDS = 64
 MAX_BYTES = 256 << 10
 
 
-class Edit:
+class NoteEdit:
     """Changes of one notes ref, to be written together or not at all. `load` gives the text of a
     blob, `parse` its parts."""
 
     def __init__(
-        self, index: Index, load: Callable[[str], bytes], parse: Callable[[bytes], list[Part]]
+        self, index: NoteIndex, load: Callable[[str], bytes], parse: Callable[[bytes], list[Part]]
     ) -> None:
         self._index = index
         self._load = load
@@ -42,7 +42,7 @@ class Edit:
     def keep(self, memory: Memory, commit: str) -> None:
         """On this commit, unless it stands somewhere already: then merged with what is there."""
         if not self.merge(memory):
-            self.add(commit, [records.record(memory)])
+            self.add(commit, [records.build_record(memory)])
             self.added += 1
 
     def merge(self, memory: Memory) -> bool:
@@ -52,18 +52,18 @@ class Edit:
             return False
         whole = memory
         for each in self._copies(memory.digest):
-            whole = memories.merged(whole, each)
-        self._leave(memory.digest, whole)
+            whole = memories.merge_copies(whole, each)
+        self._keep_only(memory.digest, whole)
         return True
 
-    def add(self, commit: str, added: Sequence[Record]) -> None:
+    def add(self, commit: str, added: Sequence[NoteRecord]) -> None:
         """To the commit's note; none of them stands anywhere."""
         for each in added:
             path = self._note(commit)
             outline = self._outline(path)
             size = outline.size + len(each.data)
             if outline.count and (outline.count >= MAX_RECORDS or size > MAX_BYTES):
-                self._turn(commit, path)
+                self._turn_page(commit, path)
                 outline = self._outline(path)
             text = self._text(path)
             if text.endswith(b"\n") or not text:
@@ -95,13 +95,13 @@ class Edit:
         largest = [
             text for text in texts if not any(text != it and _holds(it, text) for it in texts)
         ]
-        kept: list[Part] = [each for each in parts if isinstance(each, Record)]
-        kept.extend(_ended(texts[text]) for text in sorted(largest))
+        kept: list[Part] = [each for each in parts if isinstance(each, NoteRecord)]
+        kept.extend(_ensure_newline(texts[text]) for text in sorted(largest))
         self._set(path, kept)
 
-    def take(self, path: str, text: bytes, parts: Sequence[Part]) -> None:
+    def merge_text(self, path: str, text: bytes, parts: Sequence[Part]) -> None:
         """What is new in a text of someone else's, which stands there at this path."""
-        new: dict[Digest, Record] = {}
+        new: dict[Digest, NoteRecord] = {}
         for each in parts:
             if isinstance(each, Foreign) or self.merge(each.memory):
                 continue
@@ -109,19 +109,19 @@ class Edit:
             new[each.memory.digest] = (
                 each
                 if known is None
-                else records.record(memories.merged(known.memory, each.memory))
+                else records.build_record(memories.merge_copies(known.memory, each.memory))
             )
-        if len(new) == len(parts) and self._free(path):
+        if len(new) == len(parts) and self._is_free(path):
             self._put(path, text, records.outline(parts))
             return
-        commit = trees.place_of(path).commit
+        commit = trees.parse_path(path).commit
         self.add(commit, list(new.values()))
         self.add_foreign(commit, [each for each in parts if isinstance(each, Foreign)])
 
-    def hold(self, path: str, blob: str) -> None:
+    def add_sealed(self, path: str, blob: str) -> None:
         """Someone else's text that is not read: at its path, or on a page where that is taken."""
-        commit, page = trees.place_of(path)
-        there = path if self._free(path) else self._next_page(commit)
+        commit, page = trees.parse_path(path)
+        there = path if self._is_free(path) else self._next_page(commit)
         self.held[there] = blob
         self.outlines[there] = records.SEALED
         if page == trees.NOTE and there == path:
@@ -130,10 +130,10 @@ class Edit:
     def drop(self, digest: Digest) -> bool:
         """Remove it, but no tombstone: that says nothing, and keeps the memory from coming back."""
         copies = self._copies(digest)
-        gone = [each for each in copies if each.status is Status.TOMBSTONE]
+        gone = [each for each in copies if each.status is MemoryStatus.TOMBSTONE]
         if len(gone) == len(copies):
             return False
-        self._leave(digest, gone[0] if gone else None)
+        self._keep_only(digest, gone[0] if gone else None)
         return True
 
     def move(self, paths: Iterable[str], commit: str) -> int:
@@ -142,7 +142,7 @@ class Edit:
         for path in paths:
             outline = self._outline(path)
             moved += outline.count
-            page = trees.place_of(path).page
+            page = trees.parse_path(path).page
             if page != trees.NOTE and not outline.foreign and self._only_here(outline):
                 text = self._text(path)
                 self._put(path, None, records.EMPTY)
@@ -152,7 +152,7 @@ class Edit:
             self._set(path, [each for each in parts if isinstance(each, Foreign)])
             for each in parts:
                 # Git may have copied the note itself, to the commit that replaced this one.
-                if isinstance(each, Record) and not self.merge(each.memory):
+                if isinstance(each, NoteRecord) and not self.merge(each.memory):
                     self.add(commit, [each])
         return moved
 
@@ -161,22 +161,22 @@ class Edit:
             len(self._places_of(digest)) == 1 for digest in outline.digests
         )
 
-    def _free(self, path: str) -> bool:
-        commit, page = trees.place_of(path)
+    def _is_free(self, path: str) -> bool:
+        commit, page = trees.parse_path(path)
         if page == trees.NOTE:
             note = self._own_note(commit)
             return not self._outline(note).sealed and not self._text(note)
         taken = (self.texts, self.held, self._index.blobs, self._index.others)
         return not any(path in each for each in taken)
 
-    def _turn(self, commit: str, path: str) -> None:
+    def _turn_page(self, commit: str, path: str) -> None:
         outline, text = self._outline(path), self._text(path)
         if not outline.foreign:
             self._put(path, b"", records.EMPTY)
             self._put(self._next_page(commit), text, outline)
             return
         parts = self._parts_of(path)
-        leaving: list[Part] = [each for each in parts if isinstance(each, Record)]
+        leaving: list[Part] = [each for each in parts if isinstance(each, NoteRecord)]
         self._set(path, [each for each in parts if isinstance(each, Foreign)])
         self._set(self._next_page(commit), leaving)
 
@@ -185,17 +185,17 @@ class Edit:
             each.memory
             for path in self._places_of(digest)
             for each in self._parts_of(path)
-            if isinstance(each, Record) and each.memory.digest == digest
+            if isinstance(each, NoteRecord) and each.memory.digest == digest
         ]
 
-    def _leave(self, digest: Digest, memory: Memory | None) -> None:
+    def _keep_only(self, digest: Digest, memory: Memory | None) -> None:
         """Just this one where there may be copies."""
-        record = None if memory is None else records.record(memory)
+        record = None if memory is None else records.build_record(memory)
         for path in self._places_of(digest):
             self._replace(path, digest, record)
             record = None
 
-    def _replace(self, path: str, digest: Digest, record: Record | None) -> None:
+    def _replace(self, path: str, digest: Digest, record: NoteRecord | None) -> None:
         """Put the record where the first with its digest stands; any others of them go."""
         parts: list[Part] = []
         placed = record is None
@@ -221,7 +221,7 @@ class Edit:
         self._parts.pop(path, None)
         self.texts[path] = text
         self.outlines[path] = outline
-        commit, page = trees.place_of(path)
+        commit, page = trees.parse_path(path)
         if page == trees.NOTE:
             self._notes.setdefault(commit, path)
 
@@ -261,8 +261,8 @@ class Edit:
 
     def _next_page(self, commit: str) -> str:
         """The first that is free: a remote's may have any number."""
-        path = self._page(commit, self._pages.get(commit, 0) + 1, self._free)
-        self._pages[commit] = trees.place_of(path).page
+        path = self._page(commit, self._pages.get(commit, 0) + 1, self._is_free)
+        self._pages[commit] = trees.parse_path(path).page
         return path
 
     def _page(self, commit: str, start: int, suits: Callable[[str], bool]) -> str:
@@ -273,7 +273,7 @@ class Edit:
         raise GitFailed(f"the notes of {commit} have no free page: capture at another commit")
 
 
-def _ended(part: Foreign) -> Foreign:
+def _ensure_newline(part: Foreign) -> Foreign:
     """What follows begins on a line of its own."""
     if part.data.endswith(b"\n"):
         return part

@@ -17,15 +17,15 @@ from agent_memory.features.memories.adapters.git import (
     refs,
     trees,
 )
-from agent_memory.features.memories.adapters.git.file_modes import Modes
-from agent_memory.features.memories.adapters.git.index import Index, Indexes
-from agent_memory.features.memories.adapters.git.note_edits import Edit
-from agent_memory.features.memories.adapters.git.pruning import Pruning
-from agent_memory.features.memories.adapters.git.reading import Reader
+from agent_memory.features.memories.adapters.git.file_modes import FileModes
+from agent_memory.features.memories.adapters.git.index import NoteIndex, NoteIndexes
+from agent_memory.features.memories.adapters.git.note_edits import NoteEdit
+from agent_memory.features.memories.adapters.git.pruning import Pruner
+from agent_memory.features.memories.adapters.git.reading import NoteReader
 from agent_memory.features.memories.adapters.git.remotes import Remotes
 from agent_memory.features.memories.model import memories as memory_rules
 from agent_memory.features.memories.model.memories import Draft, Home, Memory
-from agent_memory.features.memories.model.notes import Problem, Reading
+from agent_memory.features.memories.model.notes import NotebookContents, NoteProblem
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import Domain, MemoryKey
 from agent_memory.platform.ports import Worker
@@ -44,8 +44,8 @@ class GitNotebook:
         home: Home,
         domain: Domain,
         *,
-        modes: Modes,
-        indexes: Indexes,
+        modes: FileModes,
+        indexes: NoteIndexes,
         remotes: Remotes,
         worker: Worker | None = None,
     ) -> None:
@@ -54,24 +54,26 @@ class GitNotebook:
         self._modes = modes
         self._indexes = indexes
         self._remotes = remotes
-        self._reader = Reader(home, domain, worker)
-        self._pruning = Pruning(modes=modes, scratch=remotes.scratch, ended=remotes.closed.is_set)
+        self._reader = NoteReader(home, domain, worker)
+        self._pruning = Pruner(
+            modes=modes, scratch=remotes.scratch, is_cancelled=remotes.closed.is_set
+        )
 
-    def state(self) -> str:
-        with self._opened(alone=False) as repository:
+    def read_state(self) -> str:
+        with self._open_repository(alone=False) as repository:
             present = [(name, str(commit.id)) for name, commit in refs.tips(repository)]
         return hashlib.sha256(repr(present).encode()).hexdigest() if present else ""
 
-    def read(self) -> Reading:
+    def read(self) -> NotebookContents:
         found: dict[MemoryKey, Memory] = {}
-        problems: list[Problem] = []
-        with self._opened(alone=False) as repository:
+        problems: list[NoteProblem] = []
+        with self._open_repository(alone=False) as repository:
             for namespace, commit in refs.tips(repository):
                 blobs = trees.leaves(commit.tree).blobs
                 ref = refs.name_of(namespace)
-                for path in _sealed(repository, blobs):
-                    target = trees.place_of(path).commit
-                    problems.append(Problem(ref=ref, target=target, reason=records.TOO_LONG))
+                for path in _find_sealed(repository, blobs):
+                    target = trees.parse_path(path).commit
+                    problems.append(NoteProblem(ref=ref, target=target, reason=records.TOO_LONG))
                     del blobs[path]
                 texts = (_blob(repository, oid) for oid in blobs.values())
                 read = self._reader.contents(texts, namespace)
@@ -79,19 +81,19 @@ class GitNotebook:
                     for memory in contents.memories:
                         known = found.get(memory.key)
                         found[memory.key] = (
-                            memory if known is None else memory_rules.merged(known, memory)
+                            memory if known is None else memory_rules.merge_copies(known, memory)
                         )
                     problems.extend(
-                        Problem(
+                        NoteProblem(
                             ref=ref,
-                            target=trees.place_of(path).commit,
+                            target=trees.parse_path(path).commit,
                             reason=reason,
                         )
                         for reason in contents.reasons
                     )
         if any(each.reason == records.EARLIER for each in problems) and self._has_all(found):
             problems = [each for each in problems if each.reason != records.EARLIER]
-        return Reading(memories=tuple(found.values()), problems=tuple(problems))
+        return NotebookContents(memories=tuple(found.values()), problems=tuple(problems))
 
     def _has_all(self, found: Container[MemoryKey]) -> bool:
         """Whether all that was written in earlier layouts has been taken over."""
@@ -99,32 +101,32 @@ class GitNotebook:
             MemoryKey(
                 self._domain,
                 each.namespace,
-                memory_rules.digest_of(each.namespace, each.summary, each.content, each.spec),
+                memory_rules.compute_digest(each.namespace, each.summary, each.content, each.spec),
             )
             in found
-            for each in self.earlier()
+            for each in self.read_legacy()
         )
 
-    def keep(self, memories: Sequence[Memory], /) -> None:
+    def write(self, memories: Sequence[Memory], /) -> None:
         by_namespace: dict[str, list[Memory]] = {}
         for memory in memories:
             if memory.domain != self._domain:
                 raise InvalidInput(f"{memory.id} is of {memory.domain}, not of {self._domain}")
             by_namespace.setdefault(memory.namespace, []).append(memory)
-        with self._opened() as repository:
-            targets = commits.Targets(repository)
+        with self._open_repository() as repository:
+            targets = commits.NoteTargets(repository)
             for namespace, group in by_namespace.items():
 
-                def change(edit: Edit, group: list[Memory] = group) -> str:
+                def change(edit: NoteEdit, group: list[Memory] = group) -> str:
                     for memory in group:
-                        edit.keep(memory, targets.of(memory.commit))
+                        edit.keep(memory, targets.resolve(memory.commit))
                     return _message(edit)
 
                 self._change(repository, namespace, change)
 
     def rehome(self) -> int:
         moved = 0
-        with self._opened() as repository:
+        with self._open_repository() as repository:
             head = opening.head_commit(repository)
             if not head:
                 return 0
@@ -132,15 +134,17 @@ class GitNotebook:
                 namespace: self._index(repository, namespace).commits()
                 for namespace, _ in refs.tips(repository)
             }
-            lost = commits.lost(repository, set().union(*annotated.values()))
+            lost = commits.find_lost(repository, set().union(*annotated.values()))
             for namespace, present in annotated.items():
                 gone = present & lost
-                gone -= commits.shared(repository, namespace, gone)
+                gone -= commits.find_shared(repository, namespace, gone)
                 if not gone:
                     continue
                 count = 0
 
-                def change(edit: Edit, gone: set[str] = gone, namespace: str = namespace) -> str:
+                def change(
+                    edit: NoteEdit, gone: set[str] = gone, namespace: str = namespace
+                ) -> str:
                     nonlocal count
                     index = self._index(repository, namespace)
                     count = edit.move(
@@ -152,16 +156,16 @@ class GitNotebook:
                 moved += count
         return moved
 
-    def mend(self) -> int:
-        with self._opened() as repository:
-            return sum(self._mend(repository, name) for name in mending.damaged(repository))
+    def repair(self) -> int:
+        with self._open_repository() as repository:
+            return sum(self._repair(repository, name) for name in mending.find_damaged(repository))
 
-    def _mend(self, repository: pygit2.Repository, name: str) -> bool:
-        commit = mending.last_whole(repository, name)
-        mending.put(repository, name, commit)
-        self._modes.wrote_ref(name)
+    def _repair(self, repository: pygit2.Repository, name: str) -> bool:
+        commit = mending.find_last_whole(repository, name)
+        mending.reset_ref(repository, name, commit)
+        self._modes.fix_ref(name)
         if commit:
-            self._modes.wrote_objects([commit])
+            self._modes.fix_objects([commit])
         log.warning("notes.mended", repository=self._home, ref=name, commit=commit or "removed")
         return True
 
@@ -171,7 +175,7 @@ class GitNotebook:
         changed = 0
         past: set[str] = set()
         # Who fetches meanwhile might count on objects that are about to go.
-        with self._indexes.exchange(self._home), self._opened() as repository:
+        with self._indexes.get_remote_lock(self._home), self._open_repository() as repository:
             for namespace in dict.fromkeys(key.namespace for key in keys):
                 name = refs.name_of(namespace)
                 before = refs.tip(repository, name)
@@ -195,7 +199,7 @@ class GitNotebook:
                 past |= pruning.reachable(repository, [str(each.id) for each in starts] + known)
                 for copy, _ in copies:
                     refs.remove(repository, copy)
-                    self._modes.wrote_ref(copy)
+                    self._modes.fix_ref(copy)
                     changed += 1
                 pruning.drop_reflog(repository, name)
             past -= pruning.reachable(repository, [str(tip.id) for _, tip in refs.tips(repository)])
@@ -204,9 +208,9 @@ class GitNotebook:
                 log.warning("notes.erase_left", repository=self._home, count=len(left))
         return changed
 
-    def earlier(self) -> list[Draft]:
+    def read_legacy(self) -> list[Draft]:
         found: dict[Draft, None] = {}
-        with self._opened(alone=False) as repository:
+        with self._open_repository(alone=False) as repository:
             for namespace in memory_rules.NAMESPACES:
                 ours = refs.name_of(namespace)
                 names = (
@@ -224,14 +228,14 @@ class GitNotebook:
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
         changed = False
-        with self._indexes.exchange(self._home):
-            with self._opened() as repository:
-                place = self._remotes.place(repository, remote, self._modes.umask)
+        with self._indexes.get_remote_lock(self._home):
+            with self._open_repository() as repository:
+                place = self._remotes.resolve(repository, remote, self._modes.umask)
                 for namespace in memory_rules.NAMESPACES:
                     refs.check_links(repository, place.tracking + namespace)
                     refs.release(repository, place.tracking + namespace, self._indexes.since)
             self._remotes.fetch(place, environ)
-        with self._opened() as repository:
+        with self._open_repository() as repository:
             for namespace in memory_rules.NAMESPACES:
                 theirs = refs.tip(repository, place.tracking + namespace)
                 if theirs is not None and self._merge(repository, namespace, theirs):
@@ -239,12 +243,12 @@ class GitNotebook:
         return changed
 
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
-        with self._indexes.exchange(self._home):
+        with self._indexes.get_remote_lock(self._home):
             return self._push(remote, environ)
 
     def _push(self, remote: str, environ: Mapping[str, str]) -> bool | None:
-        with self._opened() as repository:
-            place = self._remotes.place(repository, remote, self._modes.umask)
+        with self._open_repository() as repository:
+            place = self._remotes.resolve(repository, remote, self._modes.umask)
             due = {
                 namespace: str(commit.id)
                 for namespace, commit in refs.tips(repository)
@@ -254,7 +258,7 @@ class GitNotebook:
         if not due:
             return False
         pushed = self._remotes.push(place, due, environ)
-        with self._opened() as repository:
+        with self._open_repository() as repository:
             for namespace in pushed:
                 name = place.tracking + namespace
                 known = refs.tip(repository, name)
@@ -272,15 +276,15 @@ class GitNotebook:
     ) -> bool:
         moved = refs.advance(repository, name, old, new, message, self._indexes.since)
         if moved:
-            self._modes.wrote_ref(name)
+            self._modes.fix_ref(name)
         return moved
 
     @contextlib.contextmanager
-    def _opened(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
+    def _open_repository(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
         """`alone`: nobody else of this process writes meanwhile, or uses what is known of it."""
-        turn = self._indexes.turn(self._home) if alone else contextlib.nullcontext()
+        turn = self._indexes.get_write_lock(self._home) if alone else contextlib.nullcontext()
         with turn:
-            repository = opening.opened(self._home)
+            repository = opening.open_repository(self._home)
             try:
                 yield repository
             except (pygit2.GitError, KeyError, OSError, ValueError) as exc:
@@ -288,25 +292,25 @@ class GitNotebook:
             finally:
                 repository.free()
 
-    def _index(self, repository: pygit2.Repository, namespace: str) -> Index:
+    def _index(self, repository: pygit2.Repository, namespace: str) -> NoteIndex:
         ref = refs.name_of(namespace)
         known = self._indexes.get(self._home, self._domain, ref)
         commit = refs.tip(repository, ref)
         tip = None if commit is None else str(commit.id)
         if known is not None and known.tip == tip:
             return known
-        index = Index(tip=tip)
+        index = NoteIndex(tip=tip)
         if commit is not None:
-            self._fill(repository, index, commit.tree, known or Index(), namespace)
+            self._fill(repository, index, commit.tree, known or NoteIndex(), namespace)
         self._indexes.keep(self._home, self._domain, ref, index)
         return index
 
     def _fill(
         self,
         repository: pygit2.Repository,
-        index: Index,
+        index: NoteIndex,
         tree: pygit2.Tree,
-        known: Index,
+        known: NoteIndex,
         namespace: str,
     ) -> None:
         leaves = trees.leaves(tree)
@@ -320,15 +324,15 @@ class GitNotebook:
         for path, oid in leaves.blobs.items():
             index.put(path, oid, outlines[oid])
 
-    def _edit(self, repository: pygit2.Repository, index: Index, namespace: str) -> Edit:
-        return Edit(
+    def _edit(self, repository: pygit2.Repository, index: NoteIndex, namespace: str) -> NoteEdit:
+        return NoteEdit(
             index,
             lambda oid: _blob(repository, oid),
             lambda text: self._reader.parts_of(text, namespace),
         )
 
     def _change(
-        self, repository: pygit2.Repository, namespace: str, change: Callable[[Edit], str]
+        self, repository: pygit2.Repository, namespace: str, change: Callable[[NoteEdit], str]
     ) -> bool:
         """Change the notes as they are when it is written. Whether they changed."""
         for _ in range(TRIES):
@@ -346,8 +350,8 @@ class GitNotebook:
         self,
         repository: pygit2.Repository,
         namespace: str,
-        index: Index,
-        edit: Edit,
+        index: NoteIndex,
+        edit: NoteEdit,
         parents: list[str],
         message: str,
         others: Mapping[str, trees.Entry] | None = None,
@@ -362,10 +366,10 @@ class GitNotebook:
         changes: dict[str, trees.Change] = {**free}
         for path, blob in blobs.items():
             changes[path] = None if blob is None else (blob, FileMode.BLOB)
-        made = trees.edited(repository, tree, changes)
+        made = trees.write_trees(repository, tree, changes)
         who = commits.signature(repository)
         commit = str(repository.create_commit(None, who, who, message + "\n", made[-1], [*parents]))
-        self._modes.wrote_objects([*filter(None, blobs.values()), *map(str, made), commit])
+        self._modes.fix_objects([*filter(None, blobs.values()), *map(str, made), commit])
         if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit
@@ -423,15 +427,15 @@ class GitNotebook:
         leaves = trees.leaves(theirs.tree)
         known = set(index.blobs.values())
         new = {path: oid for path, oid in leaves.blobs.items() if oid not in known}
-        sealed = set(_sealed(repository, new))
+        sealed = set(_find_sealed(repository, new))
         paths = [path for path in new if path not in sealed]
         texts = [_blob(repository, leaves.blobs[path]) for path in paths]
         for path, text, parts in zip(
             paths, texts, self._reader.parts(texts, namespace), strict=True
         ):
-            edit.take(path, text, parts)
+            edit.merge_text(path, text, parts)
         for path in sorted(sealed):
-            edit.hold(path, leaves.blobs[path])
+            edit.add_sealed(path, leaves.blobs[path])
         others = {name: entry for name, entry in leaves.others.items() if name not in index.others}
         parents = [index.tip, str(theirs.id)]
         return self._write(
@@ -439,7 +443,7 @@ class GitNotebook:
         )
 
 
-def _sealed(repository: pygit2.Repository, blobs: Mapping[str, str]) -> list[str]:
+def _find_sealed(repository: pygit2.Repository, blobs: Mapping[str, str]) -> list[str]:
     return [path for path, oid in blobs.items() if _is_sealed(repository, oid)]
 
 
@@ -462,7 +466,7 @@ def _blob(repository: pygit2.Repository, oid: str) -> bytes:
     return found.data
 
 
-def _message(edit: Edit) -> str:
+def _message(edit: NoteEdit) -> str:
     said = [f"{edit.added} captured"] if edit.added else []
     said += [f"{edit.updated} updated"] if edit.updated else []
     return "memory: " + ", ".join(said)

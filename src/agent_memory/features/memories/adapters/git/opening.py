@@ -14,7 +14,7 @@ from agent_memory.kernel.errors import GitFailed
 _DETACHED = re.compile(r"[0-9a-f]{40}", re.ASCII)
 
 
-def opened(path: str) -> pygit2.Repository:
+def open_repository(path: str) -> pygit2.Repository:
     control_files.check(Path(path))
     try:
         return pygit2.Repository(path, RepositoryOpenFlag.NO_SEARCH)
@@ -27,7 +27,7 @@ def common_folder(repository: pygit2.Repository) -> Path:
     return control_files.common_folder(Path(repository.path))
 
 
-def loose(home: Path, oid: str) -> Path:
+def locate_loose(home: Path, oid: str) -> Path:
     """Where an object is that is in no pack."""
     return home / "objects" / oid[:2] / oid[2:]
 
@@ -44,7 +44,7 @@ def head_commit(repository: pygit2.Repository) -> str:
         ) from exc
 
 
-def starts(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
+def list_heads(repository: pygit2.Repository) -> Iterator[pygit2.Oid]:
     """All commits from which the history is kept: every branch, tag and HEAD, but no notes."""
     for reference in repository.references.iterator():
         if not reference.name.startswith(refs.NOTES):

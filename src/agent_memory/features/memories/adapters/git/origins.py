@@ -12,7 +12,7 @@ _AUTHORITY = re.compile(r"(?:.*@)?(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>.*))?",
 _SCP = re.compile(r"(?:[^/]*@)?(?P<host>\[[^\]/]*\]|[^:/@]+):(?P<path>.*)", re.DOTALL)
 
 
-def normalised(address: str, folder: Path) -> str:
+def normalize_origin(address: str, folder: Path) -> str:
     """`host/path` of a remote, without who asks and how; a local path, relative to `folder`, as it
     is."""
     if found := _URL.fullmatch(address):

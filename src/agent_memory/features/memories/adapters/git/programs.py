@@ -40,7 +40,7 @@ _OTHERS = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class GitResult:
     """How a run ended. `code` is None where it took too long."""
 
     code: int | None
@@ -71,7 +71,7 @@ def version(environ: Mapping[str, str], *, seconds: float) -> str:
     return ended.output.strip()
 
 
-def git(
+def run_git(
     home: Path,
     arguments: Sequence[str],
     environ: Mapping[str, str],
@@ -82,7 +82,7 @@ def git(
     ended: Callable[[], bool] = lambda: False,
     umask: int = -1,
     address: str = "",
-) -> Ended:
+) -> GitResult:
     """Run it on the repository at `home`; relative paths in `arguments` lead nowhere. `scratch` is
     a folder of ours for what it works in, `address` that of the remote it uses."""
     settings = [part for key, value in isolation.SETTINGS for part in ("-c", f"{key}={value}")]
@@ -110,7 +110,7 @@ def _run(
     limit: int = MAX_OUTPUT_BYTES,
     ended: Callable[[], bool] = lambda: False,
     umask: int = -1,
-) -> Ended:
+) -> GitResult:
     program = shutil.which("git", path=variables["PATH"])
     if program is None:
         raise GitFailed("the program git is not found; install it, or add it to PATH")
@@ -134,9 +134,9 @@ def _run(
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             if isinstance(exc, TimeoutError):
-                return Ended(code=None, output="", errors="")
+                return GitResult(code=None, output="", errors="")
             raise
-    return Ended(code=process.returncode, output=output, errors=errors)
+    return GitResult(code=process.returncode, output=output, errors=errors)
 
 
 def _read(

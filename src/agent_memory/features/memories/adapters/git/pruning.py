@@ -15,7 +15,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from agent_memory.features.memories.adapters.git import control_files, opening, programs, refs
-from agent_memory.features.memories.adapters.git.file_modes import Modes
+from agent_memory.features.memories.adapters.git.file_modes import FileModes
 from agent_memory.kernel.errors import GitFailed
 
 SECONDS = 600.0
@@ -67,25 +67,25 @@ def reachable(repository: pygit2.Repository, commits: Iterable[str]) -> set[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruning:
+class Pruner:
     """Of one repository. `ended` says when to give up."""
 
-    modes: Modes
+    modes: FileModes
     scratch: Path
-    ended: Callable[[], bool]
+    is_cancelled: Callable[[], bool]
 
     def prune(self, objects: set[str]) -> set[str]:
         """Remove those of these that nothing leads to; the others that are still there. Whoever
         calls keeps others of this process from writing refs meanwhile."""
         home = self.modes.home
-        if any(not opening.loose(home, each).exists() for each in objects):
+        if any(not opening.locate_loose(home, each).exists() for each in objects):
             self._run("repack", "-A", "-d", "-l", "-q")
         info = home / "objects" / "info"
         if (info / "commit-graph").exists() or (info / "commit-graphs").exists():
             # Else it would name commits that are gone.
             self._run("commit-graph", "write", "--reachable", "--no-progress")
         for oid in objects & self._unreachable():
-            path = opening.loose(home, oid)
+            path = opening.locate_loose(home, oid)
             if control_files.is_linked(home, path):
                 continue  # others may need what is there
             with contextlib.suppress(FileNotFoundError):
@@ -103,27 +103,27 @@ class Pruning:
             if after == before:
                 return {line.partition(" ")[0] for line in listed.splitlines()}
             before = after
-        raise self._failed("prune", "cannot keep up with the refs that change")
+        raise self._build_error("prune", "cannot keep up with the refs that change")
 
     def _run(self, command: str, *options: str) -> str:
         home = self.modes.home
-        ended = programs.git(
+        ended = programs.run_git(
             home,
             [command, *options],
             os.environ,
             scratch=self.scratch,
             seconds=SECONDS,
             limit=MAX_LIST_BYTES,
-            ended=self.ended,
+            ended=self.is_cancelled,
             umask=self.modes.umask,
         )
         if ended.code == 0:
             return ended.output
-        if ended.code is None and self.ended():
-            raise self._failed(command, "was stopped, as we are stopping")
-        raise self._failed(command, _last_words(ended))
+        if ended.code is None and self.is_cancelled():
+            raise self._build_error(command, "was stopped, as we are stopping")
+        raise self._build_error(command, _last_words(ended))
 
-    def _failed(self, command: str, how: str) -> GitFailed:
+    def _build_error(self, command: str, how: str) -> GitFailed:
         return GitFailed(
             f"the notes of {self.modes.home} are rewritten, but what they were is not removed yet:"
             f" git {command} {how}; run there: git gc --prune=now"
@@ -131,7 +131,7 @@ class Pruning:
 
 
 def _refs(home: Path) -> dict[str, str]:
-    repository = opening.opened(str(home))
+    repository = opening.open_repository(str(home))
     try:
         return {each.name: str(each.target) for each in repository.references.iterator()}
     finally:
@@ -140,14 +140,14 @@ def _refs(home: Path) -> dict[str, str]:
 
 def _present(home: Path, objects: set[str]) -> set[str]:
     """Seen by a new handle: one from before may still read packs that are gone."""
-    repository = opening.opened(str(home))
+    repository = opening.open_repository(str(home))
     try:
         return {each for each in objects if each in repository}
     finally:
         repository.free()
 
 
-def _last_words(ended: programs.Ended) -> str:
+def _last_words(ended: programs.GitResult) -> str:
     if ended.code is None:
         return f"took longer than {SECONDS:g} s"
     lines = [line for line in ended.errors.splitlines() if line.strip()]

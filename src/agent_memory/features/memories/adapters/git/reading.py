@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from agent_memory.features.memories.adapters.git import legacy_formats, records, refs
-from agent_memory.features.memories.adapters.git.records import Contents, Foreign, Outline, Part
+from agent_memory.features.memories.adapters.git.records import Foreign, NoteContents, Outline, Part
 from agent_memory.features.memories.model.memories import Draft, Home
 from agent_memory.kernel.errors import GitFailed, WorkerClosed, WorkerFailed
 from agent_memory.kernel.ids import Domain
@@ -20,14 +20,14 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class NoteReader:
     """Of one domain's texts in one repository."""
 
     home: Home
     domain: Domain
     worker: Worker | None
 
-    def contents(self, texts: Iterable[bytes], namespace: str) -> list[Contents]:
+    def contents(self, texts: Iterable[bytes], namespace: str) -> list[NoteContents]:
         return self._read(records.contents, texts, namespace)
 
     def outlines(self, texts: Iterable[bytes], namespace: str) -> list[Outline]:

@@ -14,7 +14,7 @@ import yaml
 from agent_memory.features.log.model.events import MAX_EVENT_ID_CHARS, MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.adapters.git import front_matter
 from agent_memory.features.memories.model import memories
-from agent_memory.features.memories.model.memories import Memory, Status
+from agent_memory.features.memories.model.memories import Memory, MemoryStatus
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import PROJECT, Digest, Domain, Millis
 
@@ -40,7 +40,7 @@ WRONG = "a record with values that no memory can have"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class NoteRecord:
     """A memory and its text as it stands."""
 
     memory: Memory
@@ -55,11 +55,11 @@ class Foreign:
     reason: str
 
 
-Part = Record | Foreign
+Part = NoteRecord | Foreign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class NoteContents:
     """What is said in a text."""
 
     memories: tuple[Memory, ...]
@@ -89,20 +89,20 @@ class _NoRecord(Exception):
     """Here begins no record; why."""
 
 
-def record(memory: Memory) -> Record:
-    return Record(memory=memory, data=render(memory))
+def build_record(memory: Memory) -> NoteRecord:
+    return NoteRecord(memory=memory, data=render(memory))
 
 
 def render(memory: Memory) -> bytes:
     body = memory.content.encode("utf-8")
-    gone = memory.status is Status.TOMBSTONE
+    gone = memory.status is MemoryStatus.TOMBSTONE
     fields: dict[str, str | list[str]] = {
         "id": memory.id,
         "namespace": memory.namespace,
-        "domain": label(memory.domain),
+        "domain": format_domain(memory.domain),
         "summary": memory.summary,
-        "timestamp": front_matter.time(memory.created_ms),
-        "updated_at": front_matter.time(memory.updated_ms),
+        "timestamp": front_matter.format_time(memory.created_ms),
+        "updated_at": front_matter.format_time(memory.updated_ms),
         "spec": memory.spec,
         "tags": sorted(memory.tags),
         "relates_to": list(memory.relates_to),
@@ -123,9 +123,9 @@ def render(memory: Memory) -> bytes:
     return RULE + text.encode("utf-8") + RULE + body + b"\n"
 
 
-def label(domain: Domain) -> str:
+def format_domain(domain: Domain) -> str:
     """The domain as every clone calls it: the name of a project differs between them."""
-    return PROJECT if memories.family(domain) == PROJECT else domain
+    return PROJECT if memories.get_family(domain) == PROJECT else domain
 
 
 def parse(data: bytes, domain: Domain, namespace: str) -> list[Part]:
@@ -159,7 +159,7 @@ def join(parts: Iterable[Part]) -> bytes:
     return b"".join(each.data for each in parts)
 
 
-def contents(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Contents]:
+def contents(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[NoteContents]:
     return [_contents(parse(each, domain, namespace)) for each in texts]
 
 
@@ -169,7 +169,7 @@ def outlines(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[Out
 
 def outline(parts: Iterable[Part]) -> Outline:
     parts = list(parts)
-    kept = [each for each in parts if isinstance(each, Record)]
+    kept = [each for each in parts if isinstance(each, NoteRecord)]
     return Outline(
         digests=tuple(each.memory.digest for each in kept),
         size=sum(len(each.data) for each in kept),
@@ -177,15 +177,15 @@ def outline(parts: Iterable[Part]) -> Outline:
     )
 
 
-def _contents(parts: Iterable[Part]) -> Contents:
+def _contents(parts: Iterable[Part]) -> NoteContents:
     said, reasons = [], []
     for each in parts:
         match each:
-            case Record():
+            case NoteRecord():
                 said.append(each.memory)
             case Foreign(reason=reason) if reason:
                 reasons.append(reason)
-    return Contents(memories=tuple(said), reasons=tuple(reasons))
+    return NoteContents(memories=tuple(said), reasons=tuple(reasons))
 
 
 def _foreign(data: bytes, reason: str) -> Foreign:
@@ -206,7 +206,7 @@ def _rule(data: bytes, start: int) -> int:
 
 def _record_at(
     data: bytes, place: int, domain: Domain, namespace: str, spare: int
-) -> tuple[Record | None, int]:
+) -> tuple[NoteRecord | None, int]:
     """The record that begins here. None where its content is not what it should be, with what it
     cost to see that."""
     begin = place + len(RULE)
@@ -232,7 +232,7 @@ def _record_at(
         raise _NoRecord(WRONG) from exc
     if memory is None:
         return None, int(length)
-    return Record(memory=memory, data=data[place : body_to + 1]), 0
+    return NoteRecord(memory=memory, data=data[place : body_to + 1]), 0
 
 
 class _Front(dict[str, object]):
@@ -266,18 +266,18 @@ def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memo
     """None where it is not what its id says. Raises InvalidInput."""
     name = _ID.fullmatch(front.text("id"))
     try:
-        status = Status(front.text("status"))
+        status = MemoryStatus(front.text("status"))
     except ValueError as exc:
         raise _NoRecord(WRONG) from exc
     if name is None:
         raise _NoRecord(WRONG)
-    if front.text("namespace") != namespace or front.text("domain") != label(domain):
+    if front.text("namespace") != namespace or front.text("domain") != format_domain(domain):
         raise _NoRecord(ELSEWHERE)
     commit = front.text("commit")
     if (commit and not _COMMIT.fullmatch(commit)) or name["namespace"] != namespace:
         raise _NoRecord(WRONG)
     created, updated = _millis(front.text("timestamp")), _millis(front.text("updated_at"))
-    if status is Status.TOMBSTONE:
+    if status is MemoryStatus.TOMBSTONE:
         digest = front.text("digest")
         if content or not _DIGEST.fullmatch(digest) or not digest.startswith(name["hex"]):
             raise _NoRecord(WRONG)
@@ -293,7 +293,7 @@ def _memory(front: _Front, content: str, domain: Domain, namespace: str) -> Memo
             index=int(name["index"]),
         )
     summary, spec = front.text("summary"), front.text("spec")
-    digest = memories.digest_of(namespace, summary, content, spec)
+    digest = memories.compute_digest(namespace, summary, content, spec)
     if not digest.startswith(name["hex"]):
         return None
     return Memory(
@@ -320,6 +320,6 @@ def _millis(text: str) -> Millis:
     if not _TIME.fullmatch(text):
         raise _NoRecord(WRONG)
     try:
-        return front_matter.millis(text)
+        return front_matter.parse_time(text)
     except ValueError as exc:
         raise _NoRecord(WRONG) from exc

@@ -18,7 +18,7 @@ from agent_memory.features.memories.adapters.git import (
     programs,
     refs,
 )
-from agent_memory.features.memories.adapters.git.programs import Ended
+from agent_memory.features.memories.adapters.git.programs import GitResult
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed, InvalidInput, RemoteUnavailable
 
 SECONDS = 120.0
@@ -71,7 +71,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class RemoteAddress:
     """What git is given to reach a remote; `repository` is where it is on this machine, if it is
     here."""
 
@@ -80,7 +80,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ResolvedRemote:
     """A remote as a repository knows it: `tracking` is where copies of its notes stand, `secrets`
     what no message may hold, `ignored` settings of the repository that we do not use."""
 
@@ -89,7 +89,7 @@ class Place:
     url: str
     push_url: str
     folder: Path
-    configured: addresses.Configured
+    configured: addresses.GitConfig
     tracking: str
     secrets: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -108,11 +108,11 @@ class Remotes:
         """End what runs."""
         self.closed.set()
 
-    def place(self, repository: pygit2.Repository, remote: str, umask: int) -> Place:
+    def resolve(self, repository: pygit2.Repository, remote: str, umask: int) -> ResolvedRemote:
         if not remote or remote.startswith("-"):
             raise InvalidInput(f"{remote!r} is no name or address of a remote")
         home = opening.common_folder(repository)
-        configured = addresses.read(repository)
+        configured = addresses.read_config(repository)
         known = configured.remotes
         if remote in known:
             urls = (known[remote].url, known[remote].push_url)
@@ -121,11 +121,11 @@ class Remotes:
         else:
             names = ", ".join(sorted(known)) or "none; add one with git remote add origin ADDRESS"
             raise RemoteUnavailable(
-                f"{home} has no remote {_clean(remote, ())!r}; its remotes: {names}"
+                f"{home} has no remote {_redact(remote, ())!r}; its remotes: {names}"
             )
-        return Place(
+        return ResolvedRemote(
             home=home,
-            name=_clean(remote, ()),
+            name=_redact(remote, ()),
             url=urls[0],
             push_url=urls[1],
             folder=_folder(repository, home),
@@ -137,11 +137,11 @@ class Remotes:
                 for each in dict.fromkeys((url, configured.resolve(url)))
                 for secret in _secrets(each)
             ),
-            ignored=tuple(_clean(name, ()) for name in configured.ignored_for(remote)),
+            ignored=tuple(_redact(name, ()) for name in configured.list_ignored(remote)),
             umask=umask,
         )
 
-    def fetch(self, place: Place, environ: Mapping[str, str]) -> None:
+    def fetch(self, place: ResolvedRemote, environ: Mapping[str, str]) -> None:
         """Copy the remote's notes to where we keep copies of them."""
         ended = self._run(
             place,
@@ -160,10 +160,10 @@ class Remotes:
             refspecs=[f"+{refs.PREFIX}*:{place.tracking}*"],
         )
         if ended.code != 0:
-            raise self._failed(place, ended)
+            raise self._build_error(place, ended)
 
     def push(
-        self, place: Place, commits: Mapping[str, str], environ: Mapping[str, str]
+        self, place: ResolvedRemote, commits: Mapping[str, str], environ: Mapping[str, str]
     ) -> list[str]:
         """The namespaces, of those with these commits, that the remote now has. The others changed
         there meanwhile."""
@@ -192,22 +192,22 @@ class Remotes:
                 rejected.append(name)
             else:
                 raise RemoteUnavailable(
-                    f"the remote {place.name} refuses {name}: {_clean(summary, place.secrets)}"
+                    f"the remote {place.name} refuses {name}: {_redact(summary, place.secrets)}"
                 )
         if ended.code == 0:
             return list(commits)
         if not rejected:
-            raise self._failed(place, ended)
+            raise self._build_error(place, ended)
         return [each for each in pushed if each in commits]
 
     def _run(
         self,
-        place: Place,
-        address: Address,
+        place: ResolvedRemote,
+        address: RemoteAddress,
         environ: Mapping[str, str],
         *arguments: str,
         refspecs: Sequence[str],
-    ) -> Ended:
+    ) -> GitResult:
         if place.ignored:
             log.info("git.config_ignored", repository=str(place.home), settings=place.ignored)
         with contextlib.ExitStack() as stack:
@@ -217,7 +217,7 @@ class Remotes:
                 where = str(
                     stack.enter_context(isolation.isolate(address.repository, self.scratch))
                 )
-            return programs.git(
+            return programs.run_git(
                 place.home,
                 [*arguments, "--", where, *refspecs],
                 environ,
@@ -228,18 +228,18 @@ class Remotes:
                 address="" if _has_password(address.text) else address.text,
             )
 
-    def _failed(self, place: Place, ended: Ended) -> AgentMemoryError:
+    def _build_error(self, place: ResolvedRemote, ended: GitResult) -> AgentMemoryError:
         if ended.code is None:
             return RemoteUnavailable(
                 f"the remote {place.name} gave no answer in {self.seconds:g} s"
             )
         lines = [line.strip() for line in ended.errors.splitlines() if line.strip()]
         told = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
-        words = _clean("; ".join((told or lines)[-2:]), place.secrets)[:MAX_SAID_CHARS]
+        words = _redact("; ".join((told or lines)[-2:]), place.secrets)[:MAX_SAID_CHARS]
         here = "\n".join(line for line in lines if not line.startswith("remote:"))
         if _OURS.search(here):
             return GitFailed(f"git cannot write in {place.home}: {words}")
-        unused = _unused(place)
+        unused = _explain_ignored(place)
         for pattern, meaning in _REASONS:
             if pattern.search(ended.errors):
                 return RemoteUnavailable(
@@ -249,7 +249,7 @@ class Remotes:
         return RemoteUnavailable(f"the remote {place.name} cannot be used: {said}{unused}")
 
 
-def _unused(place: Place) -> str:
+def _explain_ignored(place: ResolvedRemote) -> str:
     """What to do about settings of the repository by which the user reaches the remote."""
     if not place.ignored:
         return ""
@@ -261,41 +261,41 @@ def _unused(place: Place) -> str:
     )[:MAX_UNUSED_CHARS]
 
 
-def _address(place: Place, url: str) -> Address:
+def _address(place: ResolvedRemote, url: str) -> RemoteAddress:
     """Check an address that stands in the config of a repository, and find what it leads to."""
     resolved = place.configured.resolve(url)
     if not addresses.is_address(url) or not addresses.is_address(resolved):
         raise RemoteUnavailable(
             f"the remote {place.name} has an address that is not used:"
-            f" {_clean(url, place.secrets)!r}; use https, ssh, http, git, or a path"
+            f" {_redact(url, place.secrets)!r}; use https, ssh, http, git, or a path"
         )
     path = addresses.local_path(resolved, place.folder)
-    return Address(text=url, repository=None if path is None else _repository(place, path))
+    return RemoteAddress(text=url, repository=None if path is None else _repository(place, path))
 
 
-def _push_address(place: Place) -> Address:
+def _push_address(place: ResolvedRemote) -> RemoteAddress:
     """Check that memories are pushed to where they are fetched from."""
     if not place.push_url:
         return _address(place, place.url)
     wanted, known = (
-        origins.normalised(place.configured.resolve(each), place.folder)
+        origins.normalize_origin(place.configured.resolve(each), place.folder)
         for each in (place.push_url, place.url)
     )
     if wanted != known:
         raise RemoteUnavailable(
             f"the remote {place.name} has another repository as its pushurl,"
-            f" {_clean(place.push_url, place.secrets)}: nothing is pushed there; add it as a remote"
-            " of its own, and name it: memory config set memories.remote NAME"
+            f" {_redact(place.push_url, place.secrets)}: nothing is pushed there; add it as a"
+            " remote of its own, and name it: memory config set memories.remote NAME"
         )
     return _address(place, place.push_url)
 
 
-def _repository(place: Place, path: Path) -> Path:
+def _repository(place: ResolvedRemote, path: Path) -> Path:
     """Where a repository on this machine keeps its objects and refs. Git finds `x.git` for `x`."""
     for each in (path, path.with_name(path.name + ".git")):
         if each.is_dir():
             try:
-                repository = opening.opened(str(each))
+                repository = opening.open_repository(str(each))
             except GitFailed as exc:
                 raise RemoteUnavailable(f"the remote {place.name}: {exc}") from exc
             try:
@@ -304,7 +304,7 @@ def _repository(place: Place, path: Path) -> Path:
                 repository.free()
     raise RemoteUnavailable(
         f"the remote {place.name}: there is no repository at its address,"
-        f" {_clean(str(path), place.secrets)}"
+        f" {_redact(str(path), place.secrets)}"
     )
 
 
@@ -329,7 +329,7 @@ def _secrets(url: str) -> list[str]:
     return sorted(filter(None, parts), key=len, reverse=True)
 
 
-def _clean(text: str, secrets: tuple[str, ...]) -> str:
+def _redact(text: str, secrets: tuple[str, ...]) -> str:
     text = _QUERY.sub(r"\1", _USERINFO.sub("", text))
     for each in secrets:
         if len(each) > 3 and each != "git":

@@ -18,12 +18,12 @@ from agent_memory.features.memories.adapters.git import (
     own,
     remotes,
 )
-from agent_memory.features.memories.adapters.git.file_modes import Modes
-from agent_memory.features.memories.adapters.git.index import Indexes
+from agent_memory.features.memories.adapters.git.file_modes import FileModes
+from agent_memory.features.memories.adapters.git.index import NoteIndexes
 from agent_memory.features.memories.adapters.git.notebook import GitNotebook
 from agent_memory.features.memories.adapters.git.remotes import Remotes
 from agent_memory.features.memories.model.memories import Home
-from agent_memory.features.memories.model.projects import Located
+from agent_memory.features.memories.model.projects import RepositoryInfo
 from agent_memory.kernel.errors import GitFailed, InvalidInput
 from agent_memory.kernel.ids import Domain
 from agent_memory.platform.ports import Worker
@@ -48,7 +48,7 @@ class GitRepositories:
         self._data_folder = data_folder
         self._worker = worker
         self._remotes = Remotes(scratch=data_folder / SCRATCH, seconds=remote_seconds)
-        self._indexes = Indexes()
+        self._indexes = NoteIndexes()
         self._making = threading.Lock()
         self._looked_at: set[Path] = set()
         # Both hold for the whole process. What a capture says is kept must be on disk; and of a
@@ -56,18 +56,18 @@ class GitRepositories:
         pygit2.settings.enable_fsync_gitdir(True)
         pygit2.settings.set_extensions(["partialclone"])
 
-    def locate(self, folder: str, environ: Mapping[str, str], /) -> Located | None:
-        path = _discovered(folder, environ)
+    def locate(self, folder: str, environ: Mapping[str, str], /) -> RepositoryInfo | None:
+        path = _find_repository(folder, environ)
         if path is None:
             return None
-        repository = opening.opened(path)
+        repository = opening.open_repository(path)
         try:
             home = opening.common_folder(repository)
             worktree = _main_worktree(repository, home)
-            return Located(
+            return RepositoryInfo(
                 home=Home(str(home)),
                 name=(worktree or _bare_name(home)).name,
-                origin=addresses.read(repository).origin(worktree or home),
+                origin=addresses.read_config(repository).origin(worktree or home),
                 commit=opening.head_commit(repository),
                 branch=_branch(repository),
             )
@@ -76,7 +76,7 @@ class GitRepositories:
         finally:
             repository.free()
 
-    def private(self, name: str, /) -> Home:
+    def get_private_home(self, name: str, /) -> Home:
         if not _NAME.fullmatch(name) or ".." in name:
             raise InvalidInput(f"{name!r} is no name for a repository")
         return Home(str(self._data_folder.resolve() / name))
@@ -84,13 +84,13 @@ class GitRepositories:
     def exists(self, home: Home, /) -> bool:
         return (Path(home) / "HEAD").exists() and (Path(home) / "objects").is_dir()
 
-    def notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
+    def open_notebook(self, home: Home, domain: Domain, /) -> GitNotebook:
         self._look_at(Path(home))
         if Path(home).is_relative_to(self._data_folder.resolve()):
             self._make(Path(home))
-            shown = Modes(home=Path(home), umask=file_modes.OWNER_ONLY)
+            shown = FileModes(home=Path(home), umask=file_modes.OWNER_ONLY)
         elif self.exists(home):
-            shown = Modes.of(Path(home))
+            shown = FileModes.from_home(Path(home))
         else:
             raise GitFailed(f"there is no repository at {home} any more")
         return GitNotebook(
@@ -117,7 +117,7 @@ class GitRepositories:
             if home in self._looked_at:
                 return
             try:
-                torn = mending.set_torn_aside(home, self._data_folder / TORN)
+                torn = mending.quarantine_torn(home, self._data_folder / TORN)
             except OSError as exc:
                 raise GitFailed(f"the objects of {home} cannot be looked at: {exc}") from exc
             self._looked_at.add(home)
@@ -132,7 +132,7 @@ class GitRepositories:
                 raise GitFailed(f"our own repository {path} cannot be made: {exc}") from exc
 
 
-def _discovered(folder: str, environ: Mapping[str, str]) -> str | None:
+def _find_repository(folder: str, environ: Mapping[str, str]) -> str | None:
     named = environ.get("GIT_DIR", "")
     if named and (Path(folder) / named).is_dir():
         return str(Path(folder) / named)
@@ -164,7 +164,7 @@ def _check_pointer(folder: Path) -> None:
     for each in (folder, *folder.parents):
         pointer = each / ".git"
         if pointer.is_dir():
-            control_files.named_common_folder(pointer)  # the one that is read to find a repository
+            control_files.read_common_folder(pointer)  # the one that is read to find a repository
             return
         if pointer.is_file():
             target = each / control_files.read(pointer).removeprefix("gitdir:").strip()
@@ -181,7 +181,7 @@ def _main_worktree(repository: pygit2.Repository, home: Path) -> Path | None:
     one's."""
     if Path(repository.path).resolve() == home:
         return _worktree(repository)
-    main = opening.opened(str(home))
+    main = opening.open_repository(str(home))
     try:
         return _worktree(main)
     finally:

@@ -23,7 +23,7 @@ _PAGE = re.compile(r"[0-9]{6}", re.ASCII)
 _HEX_CHARS = 40
 
 
-class Place(NamedTuple):
+class NoteLocation(NamedTuple):
     """Whose a path is. Page 0 is the note itself."""
 
     commit: str
@@ -51,12 +51,12 @@ def page_path(commit: str, page: int) -> str:
     return f"{MORE}/{commit}/{page:06}"
 
 
-def place_of(path: str) -> Place:
+def parse_path(path: str) -> NoteLocation:
     first, _, rest = path.partition("/")
     if first == MORE:
         commit, _, page = rest.partition("/")
-        return Place(commit, int(page))
-    return Place(path.replace("/", ""), NOTE)
+        return NoteLocation(commit, int(page))
+    return NoteLocation(path.replace("/", ""), NOTE)
 
 
 def leaves(tree: pygit2.Tree) -> Leaves:
@@ -127,7 +127,7 @@ def _is_commit(name: str) -> bool:
     return len(name) == _HEX_CHARS and _HEX.fullmatch(name) is not None
 
 
-def edited(
+def write_trees(
     repository: pygit2.Repository, tree: pygit2.Tree | None, changes: Mapping[str, Change]
 ) -> list[pygit2.Oid]:
     """The trees with these changes, the whole one last; folders that they empty are gone."""
@@ -144,7 +144,7 @@ def edited(
             builder.remove(first)
     for name, inner in below.items():
         present = tree[name] if tree is not None and name in tree else None
-        made = edited(repository, present if isinstance(present, pygit2.Tree) else None, inner)
+        made = write_trees(repository, present if isinstance(present, pygit2.Tree) else None, inner)
         written += made
         if made[-1] != EMPTY_TREE:
             builder.insert(name, made[-1], FileMode.TREE)

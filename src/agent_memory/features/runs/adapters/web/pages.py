@@ -15,16 +15,16 @@ import httpx
 from agent_memory import __version__
 from agent_memory.features.runs.adapters.web.sockets import (
     CheckedNetwork,
+    Deadline,
     Resolver,
     Route,
-    Watch,
-    direct,
-    looked_up,
+    direct_route,
+    resolve_host,
 )
 from agent_memory.features.runs.model import web
-from agent_memory.features.runs.model.web import Page, Target
-from agent_memory.features.runs.model.workspaces import is_binary, shown
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.model.web import Target, WebPage
+from agent_memory.features.runs.model.workspaces import is_binary, quote_path
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_BYTES = 2 << 20  # as sent, and once more when it is unpacked
@@ -60,8 +60,8 @@ class HttpPages:
         self,
         *,
         private: Sequence[str] = (),
-        resolver: Resolver = looked_up,
-        route: Route = direct,
+        resolver: Resolver = resolve_host,
+        route: Route = direct_route,
         context: Callable[[], ssl.SSLContext] = httpx.create_ssl_context,
     ) -> None:
         self._private = tuple(private)
@@ -71,18 +71,18 @@ class HttpPages:
         self._context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
 
-    def target(self, url: str, /) -> Target:
-        return web.target(url, self._private)
+    def resolve_url(self, url: str, /) -> Target:
+        return web.parse_target(url, self._private)
 
-    def fetch(self, target: Target, /, *, seconds: float, halt: Halt) -> Page:
-        watch = Watch(seconds, halt)
+    def fetch(self, target: Target, /, *, seconds: float, halt: CancelToken) -> WebPage:
+        watch = Deadline(seconds, halt)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                found = self._asked(target, watch)
+                found = self._request(target, watch)
                 halt.check()  # a connection that was cut may look like the end of a page
-                if isinstance(found, Page):
+                if isinstance(found, WebPage):
                     return found
-                target = self._next(target, found)
+                target = self._resolve_redirect(target, found)
         except (httpcore.TimeoutException, TimeoutError) as exc:
             halt.check()
             raise ToolFailed(f"{target.url}: it takes longer than {seconds:g} s") from exc
@@ -93,10 +93,10 @@ class HttpPages:
             watch.close()
         raise ToolFailed(f"{target.url}: more than {MAX_REDIRECTS} redirects")
 
-    def _asked(self, target: Target, watch: Watch) -> Page | str:
+    def _request(self, target: Target, watch: Deadline) -> WebPage | str:
         """The page, or where it is said to be."""
         network = CheckedNetwork(target, watch, self._resolver, self._route)
-        secure = self._secure() if target.scheme == "https" else None
+        secure = self._get_context() if target.scheme == "https" else None
         with (
             httpcore.ConnectionPool(
                 ssl_context=secure, network_backend=network, max_connections=1, retries=0
@@ -110,16 +110,16 @@ class HttpPages:
                 raise ToolFailed(f"{target.url} answers with status {response.status}")
             return _page(target.url, headers, response.iter_stream())
 
-    def _next(self, target: Target, location: str) -> Target:
+    def _resolve_redirect(self, target: Target, location: str) -> Target:
         try:
             url = urljoin(target.url, location)
         except ValueError as exc:
             raise ToolFailed(f"{target.url} redirects to nowhere") from exc
-        following = self.target(url)
+        following = self.resolve_url(url)
         # What was approved was a public page: it has no say in what is private.
         return replace(following, listed=following.listed and target.listed)
 
-    def _secure(self) -> ssl.SSLContext:
+    def _get_context(self) -> ssl.SSLContext:
         with self._lock:
             if self._context is None:  # on first use: it reads hundreds of certificates
                 self._context = self._make_context()
@@ -130,23 +130,25 @@ def _lower(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in headers}
 
 
-def _page(url: str, headers: Mapping[str, str], chunks: Iterable[bytes]) -> Page:
+def _page(url: str, headers: Mapping[str, str], chunks: Iterable[bytes]) -> WebPage:
     message = Message()
     message["content-type"] = headers.get("content-type", "text/plain")[:1_000]
     kind = message.get_content_type()
     if not (kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))):
-        raise ToolFailed(f"{url} is no text, but {shown(kind)}")
+        raise ToolFailed(f"{url} is no text, but {quote_path(kind)}")
     data, whole = _body(url, headers.get("content-encoding", "").strip().lower(), chunks)
     charset = _charset(message.get_content_charset(""), data)
     if not charset.startswith("utf-16") and is_binary(data):
         raise ToolFailed(f"{url} is no text")
-    return Page(url=url, kind=kind, text=data.decode(charset, "replace"), whole=whole)
+    return WebPage(url=url, kind=kind, text=data.decode(charset, "replace"), whole=whole)
 
 
 def _body(url: str, packed: str, chunks: Iterable[bytes]) -> tuple[bytes, bool]:
     """All of it, or the beginning, and whether it is all."""
     if packed not in ("", "identity") and packed not in _PACKED:
-        raise ToolFailed(f"{url} is packed in a way that is not known here: {shown(packed)[:80]}")
+        raise ToolFailed(
+            f"{url} is packed in a way that is not known here: {quote_path(packed)[:80]}"
+        )
     unpacking = zlib.decompressobj(wbits=47) if packed in _PACKED else None
     data = bytearray()
     received = 0
@@ -173,5 +175,5 @@ def _charset(named: str, data: bytes) -> str:
 
 
 def _reason(exc: Exception) -> str:
-    said = shown(str(exc))[:300]
+    said = quote_path(str(exc))[:300]
     return said or "the connection was lost"

@@ -18,7 +18,7 @@ import httpcore
 
 from agent_memory.features.runs.model import web
 from agent_memory.features.runs.model.web import Target
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import Cancelled, ToolFailed
 
 Resolver = Callable[[str, int], Sequence[str]]
@@ -30,24 +30,24 @@ CONNECT_SECONDS = 10.0
 _lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
-def looked_up(host: str, port: int) -> list[str]:
+def resolve_host(host: str, port: int) -> list[str]:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def direct(address: str, port: int) -> Address:
+def direct_route(address: str, port: int) -> Address:
     return address, port
 
 
-class Watch:
+class Deadline:
     """How long it may take in all, and whether it is still wanted."""
 
-    def __init__(self, seconds: float, halt: Halt) -> None:
+    def __init__(self, seconds: float, halt: CancelToken) -> None:
         self._deadline = time.monotonic() + seconds
         self._halt = halt
         self._cut = ExitStack()
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Raises Cancelled and TimeoutError."""
         self._halt.check()
         left = self._deadline - time.monotonic()
@@ -55,14 +55,14 @@ class Watch:
             raise TimeoutError
         return left
 
-    def cutting(self, call: Callable[[], None]) -> None:
+    def on_cancel(self, call: Callable[[], None]) -> None:
         """From now on it is called when nobody wants this any more."""
-        self._cut.enter_context(self._halt.calling(call))
+        self._cut.enter_context(self._halt.on_cancel(call))
 
     def wait(self, event: threading.Event) -> None:
-        with self._halt.calling(event.set):
-            event.wait(self.left())
-        self.left()
+        with self._halt.on_cancel(event.set):
+            event.wait(self.remaining())
+        self.remaining()
 
     def close(self) -> None:
         self._cut.close()
@@ -71,7 +71,7 @@ class Watch:
 class CheckedNetwork(httpcore.NetworkBackend):
     """To one target. Raises ToolFailed where it may not be asked."""
 
-    def __init__(self, target: Target, watch: Watch, resolver: Resolver, route: Route) -> None:
+    def __init__(self, target: Target, watch: Deadline, resolver: Resolver, route: Route) -> None:
         self._target = target
         self._watch = watch
         self._resolver = resolver
@@ -87,7 +87,7 @@ class CheckedNetwork(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         if (host, port) != (self._target.host, self._target.port):
             raise ToolFailed(f"{host}:{port} was not asked for")
-        addresses = self._addresses()
+        addresses = self._resolve()
         if not self._target.listed and not all(map(web.is_public, addresses)):
             raise ToolFailed(
                 f"{host} is on this machine or in a private network: web_fetch asks public ones"
@@ -96,28 +96,28 @@ class CheckedNetwork(httpcore.NetworkBackend):
         failure: OSError | None = None
         for address in addresses[:MAX_ADDRESSES]:
             try:
-                return self._connected(address)
+                return self._connect(address)
             except OSError as exc:
                 failure = exc
         reason = getattr(failure, "strerror", None) or "nobody answers"
         raise httpcore.ConnectError(reason) from failure
 
-    def _connected(self, address: str) -> "_Stream":
+    def _connect(self, address: str) -> "_CheckedStream":
         where = self._route(address, self._target.port)
         family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            sock.settimeout(min(self._watch.left(), CONNECT_SECONDS))
-            self._watch.cutting(lambda: _shut(sock))
+            sock.settimeout(min(self._watch.remaining(), CONNECT_SECONDS))
+            self._watch.on_cancel(lambda: _shut_down(sock))
             sock.connect(where)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except BaseException:
             sock.close()
-            self._watch.left()
+            self._watch.remaining()
             raise
-        return _Stream(sock, self._watch)
+        return _CheckedStream(sock, self._watch)
 
-    def _addresses(self) -> list[str]:
+    def _resolve(self) -> list[str]:
         host = self._target.host
         with contextlib.suppress(ValueError):
             return [str(ip_address(host))]
@@ -143,10 +143,10 @@ class CheckedNetwork(httpcore.NetworkBackend):
         return found
 
 
-class _Stream(httpcore.NetworkStream):
+class _CheckedStream(httpcore.NetworkStream):
     """Each step takes no longer than is left in all, whatever is asked for."""
 
-    def __init__(self, sock: socket.socket, watch: Watch) -> None:
+    def __init__(self, sock: socket.socket, watch: Deadline) -> None:
         self._sock = sock
         self._watch = watch
 
@@ -171,10 +171,10 @@ class _Stream(httpcore.NetworkStream):
             sock = ssl_context.wrap_socket(
                 self._sock, server_hostname=server_hostname, do_handshake_on_connect=False
             )
-            stream = _Stream(sock, self._watch)
-            self._watch.cutting(lambda: _shut(sock))
+            stream = _CheckedStream(sock, self._watch)
+            self._watch.on_cancel(lambda: _shut_down(sock))
             try:
-                sock.settimeout(self._watch.left())
+                sock.settimeout(self._watch.remaining())
                 sock.do_handshake()
             except BaseException:
                 sock.close()
@@ -191,7 +191,7 @@ class _Stream(httpcore.NetworkStream):
         self, late: type[httpcore.TimeoutException], failed: type[httpcore.NetworkError]
     ) -> Iterator[None]:
         try:
-            self._sock.settimeout(self._watch.left())
+            self._sock.settimeout(self._watch.remaining())
             yield
         except TimeoutError as exc:
             raise late from exc
@@ -201,7 +201,7 @@ class _Stream(httpcore.NetworkStream):
             raise failed(exc.strerror or str(exc)) from exc
 
 
-def _shut(sock: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     """Whoever waits for it is woken; its number stays taken until they close it."""
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS would say good-bye first, and wait

@@ -4,7 +4,7 @@ import os
 from typing import IO
 
 from agent_memory.features.runs.model.workspaces import Excerpt, is_binary
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 
 MAX_SCANNED = 256 << 20  # bytes, to reach a line
@@ -14,7 +14,9 @@ _CHUNK = 1 << 18
 _CUT = f" [cut: the line has more than {LINE_CHARS:,} characters]"
 
 
-def read(file: IO[bytes], name: str, *, first: int, lines: int, chars: int, halt: Halt) -> Excerpt:
+def read_excerpt(
+    file: IO[bytes], name: str, *, first: int, lines: int, chars: int, halt: CancelToken
+) -> Excerpt:
     """So many lines from the first on, as long as they have room. Raises ToolFailed."""
     if is_binary(file.read(8_192)):
         raise ToolFailed(f"{name} is a binary file, not text")
@@ -39,14 +41,14 @@ def read(file: IO[bytes], name: str, *, first: int, lines: int, chars: int, halt
     return Excerpt(text="\n".join(found), first=first, next=first + len(found), more=more)
 
 
-class TooFar(ToolFailed):
+class ScanLimitReached(ToolFailed):
     """What was to be reached is further into a file than one goes."""
 
 
 class _Scan:
     """All that is passed by counts, so that a file without end, or without lines, has one."""
 
-    def __init__(self, file: IO[bytes], name: str, halt: Halt) -> None:
+    def __init__(self, file: IO[bytes], name: str, halt: CancelToken) -> None:
         self._file = file
         self._name = name
         self._halt = halt
@@ -86,7 +88,7 @@ class _Scan:
         if long:
             try:
                 self.skip(1)
-            except TooFar:
+            except ScanLimitReached:
                 self.lost = True
         text = data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
         return text[:LINE_CHARS] + _CUT if long or len(text) > LINE_CHARS else text
@@ -105,7 +107,7 @@ class _Scan:
         chunk = self._file.read(_CHUNK)
         self._left -= len(chunk)
         if self._left < 0:
-            raise TooFar(
+            raise ScanLimitReached(
                 f"{self._name}: that is further than {MAX_SCANNED >> 20} MiB into the file"
             )
         return chunk

@@ -11,23 +11,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_memory.features.runs.adapters.workspaces import excerpts, safe_paths
-from agent_memory.features.runs.adapters.workspaces.safe_paths import Root, Spot, telling
+from agent_memory.features.runs.adapters.workspaces.safe_paths import (
+    ResolvedPath,
+    RootFolder,
+    wrap_os_errors,
+)
 from agent_memory.features.runs.adapters.workspaces.walks import Walk
 from agent_memory.features.runs.model.workspaces import (
     CHANGED,
     MAX_FILE_BYTES,
     NOTHING,
-    Content,
-    Cut,
-    Entry,
     EntryKind,
     Excerpt,
-    shown,
+    FileContent,
+    FolderEntry,
+    Truncated,
+    quote_path,
 )
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
-from agent_memory.kernel.text.gitignore import Ignored
+from agent_memory.kernel.text.gitignore import IgnoreFile
 
 # The daemon's umask keeps what it writes to itself. This is the user's work: as an editor leaves
 # it, for others of their group and for the programs of their machine to read.
@@ -42,7 +46,7 @@ class GuardedFolders:
     barred: Sequence[str] = ()
 
     def open(self, folder: str, /) -> "GuardedFolder":
-        return GuardedFolder(Root.open(folder, (*self.barred, _PROCESSES)))
+        return GuardedFolder(RootFolder.open(folder, (*self.barred, _PROCESSES)))
 
 
 @dataclass(slots=True)
@@ -50,52 +54,54 @@ class GuardedFolder:
     """Its descriptor is closed once the last that uses it is done: the next file that is opened
     would have its number, and a tool that still runs would go on in there."""
 
-    _root: Root
+    _root: RootFolder
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _users: int = 0
     _closed: bool = False
 
-    def place(self, path: str, /) -> str:
-        with self._spot(path) as spot:
+    def resolve(self, path: str, /) -> str:
+        with self._resolve_path(path) as spot:
             return spot.path
 
-    def content(self, path: str, /, *, most: int) -> Content:
+    def read(self, path: str, /, *, most: int) -> FileContent:
         try:
-            with self._spot(path) as spot:
+            with self._resolve_path(path) as spot:
                 return _content(spot, most)
-        except safe_paths.Missing as exc:
+        except safe_paths.FolderMissing as exc:
             if ".." in exc.path.split("/"):
                 raise
-            return Content(path=exc.path, data=None)
+            return FileContent(path=exc.path, data=None)
 
-    def excerpt(self, path: str, /, *, first: int, lines: int, chars: int, halt: Halt) -> Excerpt:
-        with self._spot(path) as spot:
+    def read_lines(
+        self, path: str, /, *, first: int, lines: int, chars: int, halt: CancelToken
+    ) -> Excerpt:
+        with self._resolve_path(path) as spot:
             descriptor = safe_paths.open_file(spot)
             if descriptor is None:
-                raise ToolFailed(f"there is no file {shown(spot.path)}")
-            with os.fdopen(descriptor, "rb") as file, telling(spot.path):
-                return excerpts.read(
-                    file, shown(spot.path), first=first, lines=lines, chars=chars, halt=halt
+                raise ToolFailed(f"there is no file {quote_path(spot.path)}")
+            with os.fdopen(descriptor, "rb") as file, wrap_os_errors(spot.path):
+                return excerpts.read_excerpt(
+                    file, quote_path(spot.path), first=first, lines=lines, chars=chars, halt=halt
                 )
 
     def replace(self, path: str, data: bytes, before: str, /) -> None:
-        with self._spot(path, making=before == NOTHING, writing=True) as spot:
+        with self._resolve_path(path, making=before == NOTHING, writing=True) as spot:
             if spot.path != path:
-                raise ToolFailed(f"{shown(path)}: {CHANGED}")
+                raise ToolFailed(f"{quote_path(path)}: {CHANGED}")
             mode = _mode(spot, before)
-            with telling(spot.path):
+            with wrap_os_errors(spot.path):
                 _replace(spot, data, before, mode)
 
     def walk(
-        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: Halt
-    ) -> Iterator[Entry | Cut]:
-        with self._spot(path) as spot:
+        self, path: str, /, *, deep: bool, most: int, seconds: float, halt: CancelToken
+    ) -> Iterator[FolderEntry | Truncated]:
+        with self._resolve_path(path) as spot:
             if _is_file(spot):
-                yield Entry(path=spot.path, kind=EntryKind.FILE)
+                yield FolderEntry(path=spot.path, kind=EntryKind.FILE)
                 return
             parts = [each for each in spot.path.split("/") if each]
             walk = Walk(
-                forbidden=self._root.forbidden(),
+                forbidden=self._root.list_forbidden(),
                 halt=halt,
                 left=most,
                 until=time.monotonic() + seconds,
@@ -108,7 +114,7 @@ class GuardedFolder:
                 os.close(descriptor)
 
     @contextmanager
-    def held(self) -> Iterator[int]:
+    def hold_descriptor(self) -> Iterator[int]:
         with self._lock:
             if self._closed:
                 raise ToolFailed("the run has ended: its folder is closed")
@@ -131,59 +137,66 @@ class GuardedFolder:
             self._root.close()
 
     @contextmanager
-    def _spot(self, path: str, *, making: bool = False, writing: bool = False) -> Iterator[Spot]:
-        with self.held(), self._root.spot(path, making=making, writing=writing) as spot:
+    def _resolve_path(
+        self, path: str, *, making: bool = False, writing: bool = False
+    ) -> Iterator[ResolvedPath]:
+        with (
+            self.hold_descriptor(),
+            self._root.resolve_path(path, making=making, writing=writing) as spot,
+        ):
             yield spot
 
-    def _rules(self, parts: Sequence[str]) -> list[Ignored]:
+    def _rules(self, parts: Sequence[str]) -> list[IgnoreFile]:
         """Of the folders on the way to this one."""
-        found: list[Ignored] = []
+        found: list[IgnoreFile] = []
         for depth in range(len(parts)):
-            content = Content(path="", data=None)
+            content = FileContent(path="", data=None)
             with contextlib.suppress(ToolFailed):
-                content = self.content(
+                content = self.read(
                     "/".join((*parts[:depth], gitignore.NAME)), most=gitignore.MAX_BYTES
                 )
-            found.append(Ignored.read((content.data or b"").decode("utf-8", "replace")))
+            found.append(IgnoreFile.parse((content.data or b"").decode("utf-8", "replace")))
         return found
 
 
-def _is_file(spot: Spot) -> bool:
+def _is_file(spot: ResolvedPath) -> bool:
     if not spot.name:
         return False
-    with telling(spot.path):
+    with wrap_os_errors(spot.path):
         found = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False)
     return stat.S_ISREG(found.st_mode)
 
 
-def _content(spot: Spot, most: int) -> Content:
+def _content(spot: ResolvedPath, most: int) -> FileContent:
     descriptor = safe_paths.open_file(spot)
     if descriptor is None:
-        return Content(path=spot.path, data=None)
-    with os.fdopen(descriptor, "rb", buffering=0) as file, telling(spot.path):
+        return FileContent(path=spot.path, data=None)
+    with os.fdopen(descriptor, "rb", buffering=0) as file, wrap_os_errors(spot.path):
         data = bytearray()
         while len(data) <= most:
             more = file.read(min(1 << 20, most + 1 - len(data)))
             if more is None:
-                raise ToolFailed(f"{shown(spot.path)} gives nothing now: it is no file at rest")
+                raise ToolFailed(
+                    f"{quote_path(spot.path)} gives nothing now: it is no file at rest"
+                )
             if not more:
                 break
             data += more
-    return Content(path=spot.path, data=bytes(data[:most]), whole=len(data) <= most)
+    return FileContent(path=spot.path, data=bytes(data[:most]), whole=len(data) <= most)
 
 
-def _mode(spot: Spot, before: str) -> int:
+def _mode(spot: ResolvedPath, before: str) -> int:
     """The permissions of what is written: those of the file that it replaces."""
     if before == NOTHING:
         return FILE_MODE
-    with telling(spot.path):
+    with wrap_os_errors(spot.path):
         mode = os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False).st_mode
     if not mode & 0o222:
-        raise ToolFailed(f"{shown(spot.path)} is read-only")
+        raise ToolFailed(f"{quote_path(spot.path)} is read-only")
     return stat.S_IMODE(mode) & 0o777
 
 
-def _replace(spot: Spot, data: bytes, before: str, mode: int) -> None:
+def _replace(spot: ResolvedPath, data: bytes, before: str, mode: int) -> None:
     draft = f".{secrets.token_hex(8)}.new"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(draft, flags, 0o600, dir_fd=spot.folder)
@@ -196,9 +209,9 @@ def _replace(spot: Spot, data: bytes, before: str, mode: int) -> None:
         # As late as can be: what somebody else has written meanwhile is not to be lost.
         found = _content(spot, MAX_FILE_BYTES)
         if not found.whole or found.digest != before:
-            raise ToolFailed(f"{shown(spot.path)}: {CHANGED}")
+            raise ToolFailed(f"{quote_path(spot.path)}: {CHANGED}")
         if before == NOTHING:
-            _appear(spot, draft)
+            _link_new(spot, draft)
         else:
             os.rename(draft, spot.name, src_dir_fd=spot.folder, dst_dir_fd=spot.folder)
     except BaseException:
@@ -208,7 +221,7 @@ def _replace(spot: Spot, data: bytes, before: str, mode: int) -> None:
     os.fsync(spot.folder)
 
 
-def _appear(spot: Spot, draft: str) -> None:
+def _link_new(spot: ResolvedPath, draft: str) -> None:
     """A link fails where something is there by now, which a renaming would replace."""
     try:
         os.link(
@@ -219,7 +232,7 @@ def _appear(spot: Spot, draft: str) -> None:
             follow_symlinks=False,
         )
     except FileExistsError as exc:
-        raise ToolFailed(f"{shown(spot.path)}: {CHANGED}") from exc
+        raise ToolFailed(f"{quote_path(spot.path)}: {CHANGED}") from exc
     except OSError:  # some disks have no links
         os.rename(draft, spot.name, src_dir_fd=spot.folder, dst_dir_fd=spot.folder)
     else:

@@ -25,7 +25,7 @@ class Re2Pattern:
     def __init__(self, compiled: _Compiled) -> None:
         self._compiled = compiled
 
-    def lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
+    def find_lines(self, data: bytes, /) -> Iterator[tuple[int, str]]:
         at, number, counted = 0, 1, 0
         while at < len(data):
             match = self._compiled.search(data, at)
@@ -44,7 +44,7 @@ class Re2Pattern:
 
 
 class Re2Patterns:
-    def compiled(self, pattern: str, /) -> Re2Pattern:
+    def compile_pattern(self, pattern: str, /) -> Re2Pattern:
         options = re2.Options()
         options.max_mem = MEMORY
         options.log_errors = False

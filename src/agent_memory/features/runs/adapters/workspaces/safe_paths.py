@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agent_memory.features.runs.model.workspaces import MAX_PATH_CHARS, check_writable, shown
+from agent_memory.features.runs.model.workspaces import MAX_PATH_CHARS, check_writable, quote_path
 from agent_memory.kernel.errors import InvalidInput, ToolFailed
 
 MAX_LINKS = 40  # as Linux has it
@@ -29,16 +29,16 @@ _FOLDER_MODE = 0o755
 Identity = tuple[int, int]
 
 
-class Missing(ToolFailed):
+class FolderMissing(ToolFailed):
     """A folder on the way is not there. `path` is where it would lead."""
 
     def __init__(self, folder: str, path: str) -> None:
-        super().__init__(f"there is no folder {shown(folder)}")
+        super().__init__(f"there is no folder {quote_path(folder)}")
         self.path = path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class ResolvedPath:
     """A name in an open folder, which is the folder itself where the name is empty. `path` is from
     the root, with all links followed."""
 
@@ -48,7 +48,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
+class RootFolder:
     """A folder that was opened once, whatever its path leads to later. `names` are the paths that
     it is known by; `barred` those of folders and files that are closed to all."""
 
@@ -73,7 +73,7 @@ class Root:
             raise InvalidInput(f"the folder {folder} cannot be opened: {exc.strerror}") from exc
         root = cls(descriptor=descriptor, names=_names(folder, descriptor), barred=tuple(barred))
         try:
-            inside = any(each in root.forbidden() for each in _parents(descriptor))
+            inside = any(each in root.list_forbidden() for each in _parents(descriptor))
         except OSError as exc:
             root.close()
             raise InvalidInput(f"the folder {folder} cannot be opened: {exc.strerror}") from exc
@@ -82,7 +82,7 @@ class Root:
             raise InvalidInput(f"{folder} is closed to agents: none works in there")
         return root
 
-    def forbidden(self) -> frozenset[Identity]:
+    def list_forbidden(self) -> frozenset[Identity]:
         """By what they are, not by name; looked at anew, since one may come to be."""
         found: set[Identity] = set()
         for each in self.barred:
@@ -91,18 +91,20 @@ class Root:
         return frozenset(found)
 
     @contextmanager
-    def spot(self, path: str, *, making: bool = False, writing: bool = False) -> Iterator[Spot]:
+    def resolve_path(
+        self, path: str, *, making: bool = False, writing: bool = False
+    ) -> Iterator[ResolvedPath]:
         """Where a path leads. `making`: folders on the way that are not there are made. Raises
         ToolFailed."""
-        trail = _Trail(self, making=making, writing=writing)
+        trail = _SafePath(self, making=making, writing=writing)
         try:
-            spot = trail.followed(path)
+            spot = trail.follow(path)
             trail.check(spot)
             yield spot
         finally:
             trail.close()
 
-    def inside(self, path: str) -> list[str]:
+    def split_inside(self, path: str) -> list[str]:
         """The parts of a path below the root. Raises ToolFailed."""
         if "\0" in path:
             raise ToolFailed("a path must not hold a zero byte")
@@ -114,31 +116,31 @@ class Root:
         for name in self.names:
             if tuple(parts[: len(name)]) == name:
                 return parts[len(name) :]
-        raise outside(path)
+        raise escape_error(path)
 
     def close(self) -> None:
         os.close(self.descriptor)
 
 
-class _Trail:
+class _SafePath:
     """The folders that were entered, each open as long as one may go back to it."""
 
-    def __init__(self, root: Root, *, making: bool, writing: bool) -> None:
+    def __init__(self, root: RootFolder, *, making: bool, writing: bool) -> None:
         self._root = root
-        self._forbidden = root.forbidden()
+        self._forbidden = root.list_forbidden()
         self._making = making
         self._writing = writing
         self._entered: list[tuple[str, int]] = []
 
-    def check(self, spot: Spot) -> None:
+    def check(self, spot: ResolvedPath) -> None:
         """A single file may be barred too, by whatever name it is known here."""
         with contextlib.suppress(OSError):
             found = os.stat(spot.name or ".", dir_fd=spot.folder, follow_symlinks=False)
             if identity(found) in self._forbidden:
-                raise barred(spot.path)
+                raise access_error(spot.path)
 
-    def followed(self, path: str) -> Spot:
-        pending = deque(self._root.inside(path))
+    def follow(self, path: str) -> ResolvedPath:
+        pending = deque(self._root.split_inside(path))
         links = 0
         while pending:
             name = pending.popleft()
@@ -147,27 +149,27 @@ class _Trail:
                 continue
             if self._writing:
                 check_writable(name)
-            with telling(path):
+            with wrap_os_errors(path):
                 target = _link(name, self._top)
             if target is None:
                 if not pending:
-                    return Spot(folder=self._top, name=name, path=self._path(name))
-                with telling(path):
+                    return ResolvedPath(folder=self._top, name=name, path=self._path(name))
+                with wrap_os_errors(path):
                     self._enter(name, pending)
                 continue
             links += 1
             if links > MAX_LINKS:
-                raise ToolFailed(f"{shown(path)}: too many links")
+                raise ToolFailed(f"{quote_path(path)}: too many links")
             try:
-                parts = self._root.inside(target)
+                parts = self._root.split_inside(target)
             except ToolFailed as exc:
-                raise outside(path) from exc
+                raise escape_error(path) from exc
             if target.startswith("/"):
                 self.close()
             pending.extendleft(reversed(parts))
             if len(pending) > MAX_PARTS:
-                raise ToolFailed(f"{shown(path)}: too many folders")
-        return Spot(folder=self._top, name="", path=self._path())
+                raise ToolFailed(f"{quote_path(path)}: too many folders")
+        return ResolvedPath(folder=self._top, name="", path=self._path())
 
     def close(self) -> None:
         while self._entered:
@@ -182,22 +184,22 @@ class _Trail:
 
     def _up(self, path: str) -> None:
         if not self._entered:
-            raise outside(path)
+            raise escape_error(path)
         os.close(self._entered.pop()[1])
 
     def _enter(self, name: str, following: Sequence[str]) -> None:
         if len(self._entered) >= MAX_PARTS:
             raise ToolFailed("the path has too many folders")
-        descriptor = self._opened(name, following)
+        descriptor = self._open_folder(name, following)
         self._entered.append((name, descriptor))
         if identity(os.fstat(descriptor)) in self._forbidden:
-            raise barred(self._path())
+            raise access_error(self._path())
 
-    def _opened(self, name: str, following: Sequence[str]) -> int:
+    def _open_folder(self, name: str, following: Sequence[str]) -> int:
         with contextlib.suppress(FileNotFoundError):
             return os.open(name, FOLDER, dir_fd=self._top)
         if not self._making or ".." in following:
-            raise Missing(self._path(name), self._path(name, *following))
+            raise FolderMissing(self._path(name), self._path(name, *following))
         made = True
         try:
             os.mkdir(name, _FOLDER_MODE, dir_fd=self._top)
@@ -209,22 +211,22 @@ class _Trail:
         return descriptor
 
 
-def open_folder(spot: Spot, forbidden: frozenset[Identity]) -> int:
+def open_folder(spot: ResolvedPath, forbidden: frozenset[Identity]) -> int:
     """The folder that is there, anew: who reads the names in it moves a place in the descriptor."""
-    with telling(spot.path):
+    with wrap_os_errors(spot.path):
         descriptor = os.open(spot.name or ".", FOLDER, dir_fd=spot.folder)
     if identity(os.fstat(descriptor)) in forbidden:
         os.close(descriptor)
-        raise barred(spot.path)
+        raise access_error(spot.path)
     return descriptor
 
 
-def open_file(spot: Spot) -> int | None:
+def open_file(spot: ResolvedPath) -> int | None:
     """The regular file that is there; None where nothing is. All else is not so much as opened:
     to open a device may be to use it."""
     if not spot.name:
-        raise ToolFailed(f"{shown(spot.path) or 'this'} is a folder")
-    with telling(spot.path):
+        raise ToolFailed(f"{quote_path(spot.path) or 'this'} is a folder")
+    with wrap_os_errors(spot.path):
         try:
             _check_regular(os.stat(spot.name, dir_fd=spot.folder, follow_symlinks=False), spot)
             descriptor = os.open(spot.name, FILE, dir_fd=spot.folder)
@@ -238,31 +240,33 @@ def open_file(spot: Spot) -> int | None:
     return descriptor
 
 
-def _check_regular(found: os.stat_result, spot: Spot) -> None:
+def _check_regular(found: os.stat_result, spot: ResolvedPath) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise ToolFailed(f"{shown(spot.path)} is a folder")
+        raise ToolFailed(f"{quote_path(spot.path)} is a folder")
     if stat.S_ISLNK(found.st_mode):  # it was none a moment ago
-        raise ToolFailed(f"{shown(spot.path)} has just been changed into a link")
+        raise ToolFailed(f"{quote_path(spot.path)} has just been changed into a link")
     if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(f"{shown(spot.path)} is no regular file: a device, a pipe or a socket")
+        raise ToolFailed(
+            f"{quote_path(spot.path)} is no regular file: a device, a pipe or a socket"
+        )
 
 
 @contextmanager
-def telling(path: str) -> Iterator[None]:
+def wrap_os_errors(path: str) -> Iterator[None]:
     """What the system says, as a failure of the tool."""
     try:
         yield
     except OSError as exc:
         reason = "has just been changed into a link" if exc.errno == errno.ELOOP else exc.strerror
-        raise ToolFailed(f"{shown(path)}: {reason}") from exc
+        raise ToolFailed(f"{quote_path(path)}: {reason}") from exc
 
 
-def outside(path: str) -> ToolFailed:
-    return ToolFailed(f"{shown(path)} leads outside of the folder to work in")
+def escape_error(path: str) -> ToolFailed:
+    return ToolFailed(f"{quote_path(path)} leads outside of the folder to work in")
 
 
-def barred(path: str) -> ToolFailed:
-    return ToolFailed(f"{shown(path)} is closed to agents: no tool goes in there")
+def access_error(path: str) -> ToolFailed:
+    return ToolFailed(f"{quote_path(path)} is closed to agents: no tool goes in there")
 
 
 def identity(found: os.stat_result) -> Identity:

@@ -6,12 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.runs.adapters.workspaces import safe_paths
-from agent_memory.features.runs.adapters.workspaces.safe_paths import FOLDER, Identity, Spot
-from agent_memory.features.runs.model.workspaces import GIT, Cut, Entry, EntryKind, shown
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.adapters.workspaces.safe_paths import FOLDER, Identity, ResolvedPath
+from agent_memory.features.runs.model.workspaces import (
+    GIT,
+    EntryKind,
+    FolderEntry,
+    Truncated,
+    quote_path,
+)
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import ToolFailed
 from agent_memory.kernel.text import gitignore
-from agent_memory.kernel.text.gitignore import Ignored
+from agent_memory.kernel.text.gitignore import IgnoreFile
 
 MAX_NAMES = 20_000  # of one folder: they are sorted, so all of them are held
 MAX_DEPTH = 40  # each is an open descriptor
@@ -21,52 +27,52 @@ _GLANCE = 1_000
 @dataclass(slots=True, kw_only=True)
 class Walk:
     forbidden: frozenset[Identity]
-    halt: Halt
+    halt: CancelToken
     left: int  # entries
     until: float  # by the clock that never goes back
     deep: bool
 
     def entries(
-        self, folder: int, parts: Sequence[str], rules: Sequence[Ignored]
-    ) -> Iterator[Entry | Cut]:
+        self, folder: int, parts: Sequence[str], rules: Sequence[IgnoreFile]
+    ) -> Iterator[FolderEntry | Truncated]:
         """`rules` are those of the folders above this one."""
         if self.deep:
             rules = [*rules, _rules(folder)]
         names, more = self._names(folder)
         for name, kind in names:
             if not self.left:
-                yield Cut("there are more files than are looked at")
+                yield Truncated("there are more files than are looked at")
                 return
             self.left -= 1
             self.halt.check()
             if time.monotonic() > self.until:
                 self.left = 0
-                yield Cut("it takes too long: name a path")
+                yield Truncated("it takes too long: name a path")
                 return
             path = (*parts, name)
             is_folder = kind is EntryKind.FOLDER
-            if self.deep and gitignore.left_out(rules, path, folder=is_folder):
+            if self.deep and gitignore.is_ignored(rules, path, folder=is_folder):
                 continue
-            inner = self._entered(folder, name) if is_folder else None
+            inner = self._open_folder(folder, name) if is_folder else None
             try:
                 if is_folder and inner is None:
                     continue  # it is ours, or gone, or not to be read
-                yield Entry(path="/".join(path), kind=kind)
+                yield FolderEntry(path="/".join(path), kind=kind)
                 if inner is None or not self.deep:
                     continue
                 if len(path) >= MAX_DEPTH:
-                    yield Cut(f"{shown('/'.join(path))} is too deep to look into")
+                    yield Truncated(f"{quote_path('/'.join(path))} is too deep to look into")
                     continue
                 for each in self.entries(inner, path, rules):
                     yield each
-                    if isinstance(each, Cut) and not self.left:
+                    if isinstance(each, Truncated) and not self.left:
                         return
             finally:
                 if inner is not None:
                     os.close(inner)
         if more:
-            yield Cut(
-                f"{shown('/'.join(parts)) or 'this folder'} has more than {MAX_NAMES:,} names"
+            yield Truncated(
+                f"{quote_path('/'.join(parts)) or 'this folder'} has more than {MAX_NAMES:,} names"
             )
 
     def _names(self, folder: int) -> tuple[list[tuple[str, EntryKind]], bool]:
@@ -84,7 +90,7 @@ class Walk:
             raise ToolFailed(f"a folder cannot be read: {exc.strerror}") from exc
         return sorted(found), False
 
-    def _entered(self, folder: int, name: str) -> int | None:
+    def _open_folder(self, folder: int, name: str) -> int | None:
         try:
             inner = os.open(name, FOLDER, dir_fd=folder)
         except OSError:
@@ -103,18 +109,18 @@ def _kind(each: "os.DirEntry[str]") -> EntryKind:
     return EntryKind.FILE if each.is_file(follow_symlinks=False) else EntryKind.OTHER
 
 
-def _rules(folder: int) -> Ignored:
+def _rules(folder: int) -> IgnoreFile:
     try:
         descriptor = safe_paths.open_file(
-            Spot(folder=folder, name=gitignore.NAME, path=gitignore.NAME)
+            ResolvedPath(folder=folder, name=gitignore.NAME, path=gitignore.NAME)
         )
     except ToolFailed:
-        return Ignored()
+        return IgnoreFile()
     if descriptor is None:
-        return Ignored()
+        return IgnoreFile()
     with os.fdopen(descriptor, "rb") as file:
         try:
             data = file.read(gitignore.MAX_BYTES)
         except OSError:
-            return Ignored()
-    return Ignored.read(data.decode("utf-8", "replace"))
+            return IgnoreFile()
+    return IgnoreFile.parse(data.decode("utf-8", "replace"))

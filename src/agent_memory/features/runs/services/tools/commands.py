@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from agent_memory.features.runs.model import arguments, chats, commands
 from agent_memory.features.runs.model.arguments import Arguments
-from agent_memory.features.runs.model.chats import Call
-from agent_memory.features.runs.model.workspaces import visible
+from agent_memory.features.runs.model.chats import ToolCall
+from agent_memory.features.runs.model.workspaces import escape_hidden
 from agent_memory.features.runs.ports import Programs, Workspace
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 
 _NOTE_CHARS = 200
 
@@ -22,19 +22,21 @@ class RunCommand:
     allowed: Sequence[str]
     seconds: float
     most: int
-    spec: ClassVar[chats.Tool] = arguments.tool(
+    spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "run_command",
         "Run a program in the working folder, without a shell: no pipes, no &&.",
         ["command"],
-        command=arguments.text("The program and its arguments.", least=1, most=commands.MAX_CHARS),
+        command=arguments.define_text(
+            "The program and its arguments.", least=1, most=commands.MAX_CHARS
+        ),
     )
 
-    def preview(self, call: Call, given: Arguments, /) -> str:  # noqa: ARG002
-        words = commands.words(given.text("command"), self.allowed)
-        return f"$ {visible(shlex.join(words))}"
+    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
+        words = commands.split_command(given.text("command"), self.allowed)
+        return f"$ {escape_hidden(shlex.join(words))}"
 
-    def run(self, call: Call, given: Arguments, halt: Halt, /) -> str:  # noqa: ARG002
-        words = commands.words(given.text("command"), self.allowed)
+    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
+        words = commands.split_command(given.text("command"), self.allowed)
         most = self.most - _NOTE_CHARS
         ran = self.programs.run(words, self.folder, seconds=self.seconds, most=most, halt=halt)
-        return commands.told(ran, self.seconds)
+        return commands.format_result(ran, self.seconds)

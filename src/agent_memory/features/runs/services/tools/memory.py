@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from agent_memory.features.index.model.documents import DocumentKey
-from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, Scope
+from agent_memory.features.index.model.queries import MAX_QUERY_CHARS, Hit, Query, SearchScope
 from agent_memory.features.knowledge.model.facts import Claim
 from agent_memory.features.knowledge.services.facts import Facts
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.runs.model import arguments, chats
 from agent_memory.features.runs.model.arguments import Arguments
-from agent_memory.features.runs.model.chats import Call
-from agent_memory.features.runs.model.workspaces import visible
+from agent_memory.features.runs.model.chats import ToolCall
+from agent_memory.features.runs.model.workspaces import escape_hidden
 from agent_memory.kernel import limits
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.ids import Millis
 
 DEFAULT_LIMIT = 5
@@ -33,18 +33,18 @@ class RecallMemory:
     session: str
     since: Millis
     most: int
-    spec: ClassVar[chats.Tool] = arguments.tool(
+    spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "recall",
         "Search the memory of earlier conversations, decisions and facts.",
         ["query"],
-        query=arguments.text("What to look for.", least=1, most=MAX_QUERY_CHARS),
-        limit=arguments.number("How many at most.", least=1, most=MAX_LIMIT),
+        query=arguments.define_text("What to look for.", least=1, most=MAX_QUERY_CHARS),
+        limit=arguments.define_number("How many at most.", least=1, most=MAX_LIMIT),
     )
 
-    def preview(self, call: Call, given: Arguments, /) -> str:  # noqa: ARG002
+    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
         return ""
 
-    def run(self, call: Call, given: Arguments, halt: Halt, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
         limit = given.number("limit", DEFAULT_LIMIT)
         found: dict[DocumentKey, Hit] = {}
         for scope in self._scopes():
@@ -54,16 +54,16 @@ class RecallMemory:
                 if not self._own_words(hit):
                     found.setdefault(hit.document.key, hit)
         best = sorted(found.values(), key=self._rank)[:limit]
-        return contexts.recalled(best, self.most) or _NOTHING
+        return contexts.render_recalled(best, self.most) or _NOTHING
 
-    def _scopes(self) -> Iterator[Scope]:
+    def _scopes(self) -> Iterator[SearchScope]:
         """What was there before the run is looked for by itself: there may be so many words of the
         run's own that nothing else would be found."""
         before = Millis(max(0, self.since - 1))
-        yield Scope(until=before)
+        yield SearchScope(until=before)
         if self.project:
-            yield Scope(project=self.project, until=before)
-        yield Scope(since=self.since)
+            yield SearchScope(project=self.project, until=before)
+        yield SearchScope(since=self.since)
 
     def _own_words(self, hit: Hit) -> bool:
         return hit.document.session == self.session and hit.document.at_ms >= self.since
@@ -77,21 +77,21 @@ class RecallMemory:
 class Remember:
     facts: Facts
     agent: str
-    spec: ClassVar[chats.Tool] = arguments.tool(
+    spec: ClassVar[chats.ToolSpec] = arguments.define_tool(
         "remember",
         "Keep a fact for later conversations. The same key with another value replaces it.",
         ["key", "value"],
-        key=arguments.text("Short name of it.", least=1, most=limits.NAME_CHARS),
-        value=arguments.text("What is true.", least=1, most=limits.VALUE_CHARS),
-        type=arguments.text("Kind of fact, such as preference.", most=limits.NAME_CHARS),
+        key=arguments.define_text("Short name of it.", least=1, most=limits.NAME_CHARS),
+        value=arguments.define_text("What is true.", least=1, most=limits.VALUE_CHARS),
+        type=arguments.define_text("Kind of fact, such as preference.", most=limits.NAME_CHARS),
     )
 
-    def preview(self, call: Call, given: Arguments, /) -> str:  # noqa: ARG002
+    def preview(self, call: ToolCall, given: Arguments, /) -> str:  # noqa: ARG002
         kind = given.text("type")
         lead = f"{kind}: " if kind else ""
-        return visible(f"{lead}{given.text('key')} = {given.text('value')}")
+        return escape_hidden(f"{lead}{given.text('key')} = {given.text('value')}")
 
-    def run(self, call: Call, given: Arguments, halt: Halt, /) -> str:  # noqa: ARG002
+    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str:  # noqa: ARG002
         halt.check()
         fact = self.facts.claim(
             Claim(

@@ -4,17 +4,17 @@ from typing import ClassVar, Protocol
 
 from agent_memory.features.runs.model import chats
 from agent_memory.features.runs.model.arguments import Arguments
-from agent_memory.features.runs.model.chats import Call
-from agent_memory.kernel.cancellation import Halt
+from agent_memory.features.runs.model.chats import ToolCall
+from agent_memory.kernel.cancellation import CancelToken
 
 
-class Tool(Protocol):
+class AgentTool(Protocol):
     """Raises AgentMemoryError, whose message is for the model too."""
 
-    spec: ClassVar[chats.Tool]
+    spec: ClassVar[chats.ToolSpec]
 
-    def preview(self, call: Call, given: Arguments, /) -> str:
+    def preview(self, call: ToolCall, given: Arguments, /) -> str:
         """What it would do; empty where the arguments tell it all."""
         ...
 
-    def run(self, call: Call, given: Arguments, halt: Halt, /) -> str: ...
+    def run(self, call: ToolCall, given: Arguments, halt: CancelToken, /) -> str: ...

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 
 from agent_memory.features.toc.model import extracting
-from agent_memory.features.toc.model.summaries import EXTRACTIVE, Child, Dialogue, Digest, Summary
+from agent_memory.features.toc.model.summaries import (
+    EXTRACTIVE,
+    ChildSummary,
+    Dialogue,
+    Digest,
+    Summary,
+)
 from agent_memory.platform.ports import Worker
 
 SECONDS_PER_JOB = 60.0
@@ -20,7 +26,7 @@ class ExtractiveSummarizer:
             _summarize_all, list(conversations), timeout_seconds=SECONDS_PER_JOB
         )
 
-    def digest(self, periods: Sequence[Sequence[Child]], /) -> list[Digest]:
+    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
         return self._worker.call(_digest_all, list(periods), timeout_seconds=SECONDS_PER_JOB)
 
 
@@ -28,5 +34,5 @@ def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:
     return [extracting.summarize(each.utterances, each.overlap) for each in conversations]
 
 
-def _digest_all(periods: list[Sequence[Child]]) -> list[Digest]:
+def _digest_all(periods: list[Sequence[ChildSummary]]) -> list[Digest]:
     return [extracting.digest(children) for children in periods]
