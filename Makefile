@@ -1,7 +1,7 @@
 # make demo   see what it does          make test   everything CI runs
 # make check  lint, types, contracts    make proto reference  regenerate
 # make bench  measure (DATA=folder)     make soak   long runs (FAULTS=1000: as many faults)
-# make interop  outside tools
+# make docs   build/site                make interop  outside tools
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 JOBS ?= 3
 FAULTS ?= 100
 
-.PHONY: demo test suite check proto reference bench soak interop clean
+.PHONY: demo test suite check docs proto reference bench soak interop clean
 
 demo: $(READY)
 	$(BIN)/python -m demo
@@ -21,19 +21,24 @@ test: $(READY)
 suite: $(READY)
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -q -m "not soak" $(TESTS)
 
-check: $(READY)
+check: $(READY) docs
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/proto.py --check
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/terminal_picture.py --check
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict  # --quiet would hide the warnings that --strict counts
 
 proto: $(READY)
 	$(BIN)/python tools/proto.py
 
 reference: $(READY)
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/terminal_picture.py
 
 bench: $(READY)
 	$(BIN)/python -m bench.ingest

@@ -1,4 +1,4 @@
-"""Generate the wire code from proto/*.proto, or check that what is committed is current."""
+"""Generate the wire code from proto/*.proto, or check that the committed code is current."""
 
 import sys
 import tempfile
