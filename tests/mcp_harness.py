@@ -45,7 +45,7 @@ class McpHarness:
 
     @property
     def parts(self) -> McpDependencies:
-        made = self.app.offered
+        made = self.app.mcp_dependencies
         environ = {"HOME": str(self.folder / "nobody"), "PATH": "/usr/bin:/bin"}
         return replace(made, environ=environ)
 

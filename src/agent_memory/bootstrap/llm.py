@@ -1,9 +1,10 @@
-"""The models that the settings ask for, and what they need: loaded only where one is asked for."""
+"""Build the models that the settings name. Import it late: its libraries take long to load."""
 
 import os
 from dataclasses import replace
 from pathlib import Path
 
+from agent_memory.bootstrap.build_index import VectorParts
 from agent_memory.config import Settings
 from agent_memory.features.index.adapters.embedding_queue import StoredEmbeddingQueue
 from agent_memory.features.index.adapters.minilm import MiniLm
@@ -11,8 +12,6 @@ from agent_memory.features.index.adapters.openai_embedder import OpenAiEmbedder
 from agent_memory.features.index.adapters.vectors import FlatVectors
 from agent_memory.features.index.ports import Embedder
 from agent_memory.features.recall.adapters.reasoner import LlmReasoner
-from agent_memory.features.recall.services.document_reader import DocumentReader
-from agent_memory.features.recall.services.embedding import Embedding
 from agent_memory.features.runs.adapters.completions import Completions
 from agent_memory.features.runs.adapters.web.pages import HttpPages
 from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
@@ -24,24 +23,21 @@ from agent_memory.platform.llm.leases import LeasableServer
 from agent_memory.platform.ports import Clock, OrderedStore
 
 
-def build_embedding(
-    settings: Settings, store: OrderedStore, library: DocumentReader, folder: Path
-) -> Embedding | None:
+def build_vectors(settings: Settings, store: OrderedStore, folder: Path) -> VectorParts | None:
     embedder = _build_embedder(settings)
     if embedder is None:
         FlatVectors.outdate(folder)
         return None
-    return Embedding(
-        library=library,
-        queue=StoredEmbeddingQueue(store),
+    return VectorParts(
+        index=FlatVectors(folder, embedder.model),
         embedder=embedder,
-        vectors=FlatVectors(folder, embedder.model),
+        queue=StoredEmbeddingQueue(store),
     )
 
 
 def build_summarizer(
     settings: Settings,
-    lessor: LeasableServer,
+    server: LeasableServer,
     fallback: ExtractiveSummarizer,
     budget: StoredTokenBudget,
     clock: Clock,
@@ -51,17 +47,17 @@ def build_summarizer(
     if chosen.provider == "llama":
         limits = replace(limits, context_tokens=settings.llama.context_size)
     return LlmSummarizer(
-        chosen.provider, _build_chat(settings, lessor), fallback, budget, clock, limits
+        chosen.provider, _build_chat(settings, server), fallback, budget, clock, limits
     )
 
 
 def build_reasoner(
-    settings: Settings, lessor: LeasableServer, budget: StoredTokenBudget, clock: Clock
+    settings: Settings, server: LeasableServer, budget: StoredTokenBudget, clock: Clock
 ) -> LlmReasoner:
     chosen = settings.summarizer
     local = chosen.provider == "llama"
     return LlmReasoner(
-        _build_chat(settings, lessor),
+        _build_chat(settings, server),
         budget,
         clock,
         context_tokens=settings.llama.context_size if local else Limits().context_tokens,
@@ -79,7 +75,7 @@ def _build_embedder(settings: Settings) -> Embedder | None:
     return OpenAiEmbedder(base_url=chosen.base_url, model=chosen.model, api_key=key)
 
 
-def _build_chat(settings: Settings, lessor: LeasableServer) -> Chat:
+def _build_chat(settings: Settings, server: LeasableServer) -> Chat:
     chosen = settings.summarizer
     key = os.environ.get(chosen.api_key_env, "") if chosen.api_key_env else ""
     if chosen.provider == "anthropic":
@@ -87,14 +83,14 @@ def _build_chat(settings: Settings, lessor: LeasableServer) -> Chat:
     if chosen.provider == "openai":
         return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key)
     if not chosen.base_url:  # the one that runs have: ours, or `llama.endpoint`, with its key
-        return LeasedChat(lessor, model=chosen.model or settings.llama.model)
+        return LeasedChat(server, model=chosen.model or settings.llama.model)
     return OpenAiChat(base_url=chosen.base_url, model=chosen.model, api_key=key, bounded=True)
 
 
-def build_chat_model(settings: Settings, lessor: LeasableServer) -> Completions:
+def build_chat_model(settings: Settings, server: LeasableServer) -> Completions:
     chosen = settings.llama
     return Completions(
-        lessor,
+        server,
         model=chosen.model,
         context_size=chosen.context_size,
         turn_seconds=settings.runs.turn_seconds,

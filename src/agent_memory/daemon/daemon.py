@@ -19,7 +19,7 @@ import structlog
 import uvloop
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import root
+from agent_memory.bootstrap import build_secrets, root
 from agent_memory.daemon import logs, runtime_files
 from agent_memory.interfaces import listening, wire
 from agent_memory.interfaces.cli.backend import ServeOptions
@@ -145,7 +145,7 @@ class _Daemon:
             (self._sockets, *([] if chosen is None else [chosen])),
         )
         self._warn_of_damage(built)
-        self._grpc = built.grpc(
+        self._grpc = built.build_grpc(
             DaemonControl(get_status=lambda: self._status(built), stop=self._stop.set)
         )
         built.watchers.append(partial(self._report_health, asyncio.get_running_loop()))
@@ -162,15 +162,17 @@ class _Daemon:
         def serve(
             options: ServeOptions, told: Callable[[list[str]], None], until: CancelToken
         ) -> None:
-            stands.serve(built.stand(web, options), (options.host, options.port), told, until)
+            stands.serve(
+                built.build_extra_http(web, options), (options.host, options.port), told, until
+            )
 
         commands = CommandServer(
-            built.runner(self._db_path, lambda: self._status(built), serve).run,
+            built.build_runner(lambda: self._status(built), serve).run,
             built.answer_hook,
             version=__version__,
             on_newer=self._stop.set,
             busy=lambda: built.mcp.is_busy() or bool(built.services.runs.list_active()),
-            pipe=built.pipe,
+            pipe=built.serve_pipe,
         )
         http = server()
         try:
@@ -189,7 +191,7 @@ class _Daemon:
             try:
                 runtime_files.withdraw(self._folders, self._sockets)
                 stands.end()
-                await asyncio.to_thread(built.parts.changes.close)  # who follows would not leave
+                await asyncio.to_thread(built.changes.close)  # who follows would not leave
                 ended = await asyncio.gather(
                     built.mcp.close(),
                     commands.stop(DRAIN_SECONDS),
@@ -208,7 +210,7 @@ class _Daemon:
     def _warn_of_damage(self, built: root.App) -> None:
         """Say on the terminal of this start what has been found damaged by it."""
         began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
-        for damage in built.damages():
+        for damage in built.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
                 sys.stderr.write(f"warning: {wire.damage_text(damage)}\n")
 
@@ -225,7 +227,7 @@ class _Daemon:
             max_bytes=chosen.max_bytes,
             files=chosen.files,
             also_stderr=self._start.ready_fd is None,
-            clean=root.log_cleaner(self._settings.security),
+            clean=build_secrets.build_log_cleaner(self._settings.security),
         )
 
     async def _listen(self, built: root.App, commands: CommandServer, http: HttpServer) -> None:
@@ -251,7 +253,7 @@ class _Daemon:
         hosts = listening.resolve_hosts(
             "http.host", web.host, refusal=REFUSAL if tls is None else None
         )
-        gate = built.web(web, lambda: self._status(built))
+        gate = built.build_http(web, lambda: self._status(built))
         inside = listening.bind_path(self._sockets / "http.sock")
         http.start(gate.serve_trusted, [inside], self._on_http_socket_end)
         with self._tolerating_busy_ports("http"):
@@ -347,8 +349,8 @@ class _Daemon:
             log_path=str(self._log_path),
             events=0 if stats is None else stats.entries("events"),
             db_bytes=0 if stats is None else stats.size_bytes,
-            store=built.store.health,
-            damages=tuple(built.damages()),
+            store=built.store_health,
+            damages=tuple(built.list_damages()),
             indexes=indexes,
             warnings=(*self._warnings, *built.services.backups.warnings()),
             backup=built.services.backups.status(),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory import __version__, config
-from agent_memory.bootstrap import root
+from agent_memory.bootstrap import build_hooks, build_memories
 from agent_memory.features.hooks.model.installations import (
     Agent,
     AgentState,
@@ -104,7 +104,7 @@ def _check_data(folder: Path) -> CheckResult:
 
 def _check_git(environ: Mapping[str, str]) -> CheckResult:
     try:
-        return _fine("git", root.git_version(environ, SECONDS))
+        return _fine("git", build_memories.git_version(environ, SECONDS))
     except GitFailed:
         pass
     said = "git cannot be run: memories are kept, and cannot be shared"
@@ -128,7 +128,7 @@ def _check_daemon(
 
 def _check_hook(subject: str, agent: Agent, environ: Mapping[str, str]) -> CheckResult:
     """Run a hook of this installation as an agent does, with an event that is nobody's."""
-    words = root.installing().launcher.hook_words(agent)
+    words = build_hooks.build_installing().launcher.hook_words(agent)
     ran = _run(words, environ, json.dumps({"hook_event_name": CHECK}))
     answer = _json(ran.out)
     said = answer.get("hookSpecificOutput", {}) if isinstance(answer, dict) else {}
@@ -203,7 +203,7 @@ def _check_spool(folder: Path) -> Iterator[CheckResult]:
 def _check_agents(environ: Mapping[str, str], folder: Path) -> Iterator[CheckResult]:
     caller = Caller(folder=str(folder), environ=environ)
     try:
-        states = root.installing().state(caller, mcp=True)
+        states = build_hooks.build_installing().state(caller, mcp=True)
     except (ConfigError, InvalidInput) as exc:
         yield _problem("agents", str(exc))
         return
@@ -236,7 +236,7 @@ def _check_agent(
         said = f"at {each.scope} level it calls another installation"
         yield _warning(state.agent, said, repair)
     # Nothing else is run: a repository can bring along a file that names any program.
-    if root.installing().launcher.hook(state.agent) in each.commands:
+    if build_hooks.build_installing().launcher.hook(state.agent) in each.commands:
         yield _check_hook(state.agent, state.agent, _strip_environment(environ))
 
 
@@ -261,7 +261,7 @@ class _Ran:
 
 
 def _run_launcher(arguments: Sequence[str], environ: Mapping[str, str]) -> _Ran:
-    launcher = root.installing().launcher
+    launcher = build_hooks.build_installing().launcher
     return _run([launcher.python, "-I", "-S", launcher.script, *arguments], environ)
 
 

@@ -77,7 +77,7 @@ class ProcessControl:
 
     def repair(self, config_file: Path | None, done: Callable[[int], None], /) -> StoreRepair:
 
-        from agent_memory.bootstrap import root
+        from agent_memory.bootstrap import build_store
 
         folders = config.folders(os.environ)
         settings = config.load(os.environ, file=config_file).settings
@@ -85,14 +85,14 @@ class ProcessControl:
             folders, 0.0, lambda: True
         )  # a daemon that starts now waits for it
         try:
-            return root.repair(
+            return build_store.repair(
                 folders.data / Path(settings.storage.path or "db").expanduser(), done
             )
         finally:
             runtime_files.unlock(lock)
 
     def restore(self, options: RestoreOptions, done: Callable[[int], None], /) -> RestoreResult:
-        from agent_memory.bootstrap import root
+        from agent_memory.bootstrap import build_backups
 
         folders = config.folders(os.environ)
         name = "db"
@@ -109,7 +109,7 @@ class ProcessControl:
         runtime_files.prepare(folders.data)
         lock = runtime_files.lock(folders, 0.0, lambda: False)
         try:
-            return root.restore(
+            return build_backups.restore(
                 options.backup,
                 data=folders.data,
                 db_path=folders.data / Path(name).expanduser(),
@@ -196,9 +196,9 @@ def _be_the_daemon(options: StartOptions) -> int:
 
 @contextlib.contextmanager
 def _offline(db_path: Path) -> Iterator[Admin]:
-    from agent_memory.bootstrap import root
+    from agent_memory.bootstrap import build_store
 
-    with root.offline_admin(db_path) as admin:
+    with build_store.offline_admin(db_path) as admin:
         yield admin
 
 

@@ -87,6 +87,11 @@ class RocksEngine:
                 raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         self._open(read_only=read_only)
 
+    @staticmethod
+    def is_store(path: Path) -> bool:
+        """Tell whether there is a database at a path."""
+        return (path / "CURRENT").exists()
+
     def _open(self, *, read_only: bool = False) -> None:
         existing = _list_families(self._path)
         names = {*existing, *(() if read_only else families.ALL)}

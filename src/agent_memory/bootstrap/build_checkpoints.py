@@ -1,0 +1,16 @@
+"""Build graph checkpoints."""
+
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.features.checkpoints.adapters.graph_store import StoredGraphs
+from agent_memory.features.checkpoints.adapters.graph_tally import GraphTally
+from agent_memory.features.checkpoints.adapters.graph_threads import StoredGraphThreads
+from agent_memory.features.checkpoints.services.graphs import Graphs
+
+
+def build_checkpoints(platform: Platform) -> Graphs:
+    tally = GraphTally(platform.store)
+    return Graphs(
+        checkpoints=StoredGraphs(platform.store, tally),
+        threads=StoredGraphThreads(platform.store, tally),
+        secrets=platform.secrets,
+    )

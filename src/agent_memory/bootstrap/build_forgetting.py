@@ -1,0 +1,79 @@
+"""Build forgetting: of events, of memories, and the proof that nothing is left."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.features.checkpoints.adapters import graph_layout
+from agent_memory.features.forgetting.adapters.forgetting_plan import (
+    StoredForgettingPlan,
+    StoredForgettingReports,
+)
+from agent_memory.features.forgetting.adapters.traces import KeySpan, StoredTraces
+from agent_memory.features.forgetting.services.forgetting import Forgetting
+from agent_memory.features.forgetting.services.memory_forgetting import MemoryForgetting
+from agent_memory.features.forgetting.services.purging import Purging
+from agent_memory.platform.store import damage, families
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgettingFeature:
+    forgetting: Forgetting
+    memory_forgetting: MemoryForgetting
+
+
+def build_forgetting(
+    platform: Platform,
+    log: LogFeature,
+    toc: TocFeature,
+    memories: MemoriesFeature,
+    knowledge: KnowledgeFeature,
+    recall: RecallFeature,
+) -> ForgettingFeature:
+    folders, store = platform.folders, platform.store
+
+    def list_folders() -> Sequence[Path]:
+        """List every folder in which bytes of an event could be left."""
+        damaged = damage.folders(folders.db_path)
+        return [folders.db_path, folders.index, folders.logs, folders.spool, *damaged]
+
+    purging = Purging(
+        indexes=recall.indexes,
+        recall=recall.recall,
+        store=platform.maintenance,
+        traces=StoredTraces(
+            store,
+            list_folders,
+            {families.GRAPH_CHECKPOINTS: [KeySpan(*span) for span in graph_layout.SPANS]},
+        ),
+        discard_vectors=lambda: shutil.rmtree(folders.index / "vectors", ignore_errors=True),
+    )
+    return ForgettingFeature(
+        forgetting=Forgetting(
+            log=log.events,
+            remover=log.events,
+            plan=StoredForgettingPlan(store),
+            reports=StoredForgettingReports(store, platform.clock),
+            segmenting=toc.segmenting,
+            rollup=toc.rollup,
+            eraser=toc.store,
+            learning=knowledge.learning,
+            purging=purging,
+            toc_lock=toc.lock,
+        ),
+        memory_forgetting=MemoryForgetting(
+            curation=memories.editor,
+            uses=memories.uses,
+            journal=memories.journal,
+            notes=memories.notes,
+            purging=purging,
+            clock=platform.clock,
+        ),
+    )

@@ -1,0 +1,82 @@
+"""Build hooks: answering them, importing transcripts, installing them into agents."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_memory import __version__
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.features.hooks.adapters.agents.claude_code import ClaudeCodeInstaller
+from agent_memory.features.hooks.adapters.agents.codex import CodexInstaller
+from agent_memory.features.hooks.adapters.agents.cursor import CursorInstaller
+from agent_memory.features.hooks.adapters.agents.files import DiskFiles
+from agent_memory.features.hooks.adapters.agents.gemini import GeminiInstaller
+from agent_memory.features.hooks.adapters.spool import SpoolFolder
+from agent_memory.features.hooks.adapters.transcripts.claude_code import ClaudeCodeTranscript
+from agent_memory.features.hooks.adapters.transcripts.codex import CodexTranscript
+from agent_memory.features.hooks.adapters.transcripts.files import TranscriptFiles
+from agent_memory.features.hooks.adapters.transcripts.plain import PlainTranscript
+from agent_memory.features.hooks.model import installations
+from agent_memory.features.hooks.services.auto_capture import AutoCapture
+from agent_memory.features.hooks.services.backfill import Backfill
+from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.installing import Installing
+from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.interfaces.hooks.handler import HookHandler
+from agent_memory.interfaces.observing import Observer
+from agent_memory.platform import priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HooksFeature:
+    handler: HookHandler
+    spool: SpoolFolder
+    backfill: Backfill
+
+
+def build_hooks(
+    platform: Platform,
+    log: LogFeature,
+    memories: MemoriesFeature,
+    recall: RecallFeature,
+    observer: Observer,
+) -> HooksFeature:
+    spool = SpoolFolder(platform.folders.spool)
+    return HooksFeature(
+        handler=HookHandler(
+            recording=Recording(ingest=log.ingest, workplaces=memories.resolver),
+            briefing=ContextInjection(context=recall.context, recall=recall.recall),
+            reflection=AutoCapture(log=log.events, capture=memories.capture, recall=recall.recall),
+            sharing=memories.remote_sync,
+            spooling=Spooling(spool=spool, secrets=platform.secrets),
+            version=__version__,
+            observer=observer,
+        ),
+        spool=spool,
+        backfill=Backfill(
+            transcripts={
+                "claude-code": TranscriptFiles(platform.worker, ClaudeCodeTranscript),
+                "codex": TranscriptFiles(platform.worker, CodexTranscript),
+                "jsonl": TranscriptFiles(platform.worker, PlainTranscript),
+            },
+            ingest=log.ingest,
+            workplaces=memories.resolver,
+            lower_priority=priority.lower,
+        ),
+    )
+
+
+def build_installing() -> Installing:
+    installers = (ClaudeCodeInstaller(), CodexInstaller(), GeminiInstaller(), CursorInstaller())
+    package = Path(__file__).resolve().parents[1]
+    return Installing(
+        agents={installer.agent: installer for installer in installers},
+        files=DiskFiles(),
+        launcher=installations.Launcher(
+            python=sys.executable, script=str(package / installations.SCRIPT)
+        ),
+    )

@@ -1,0 +1,37 @@
+"""Build the search indexes: words always, meanings where an embedder is set."""
+
+from dataclasses import dataclass
+
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.features.index.adapters import index_folder
+from agent_memory.features.index.adapters.lexical import TantivyIndex
+from agent_memory.features.index.ports import Embedder, EmbeddingQueue, VectorIndex
+from agent_memory.platform.store import schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorParts:
+    index: VectorIndex
+    embedder: Embedder
+    queue: EmbeddingQueue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFeature:
+    lexical: TantivyIndex
+    vectors: VectorParts | None
+
+
+def build_index(platform: Platform) -> IndexFeature:
+    folder = platform.folders.index
+    index_folder.prepare(folder, schema.ensure_identity(platform.store))
+    return IndexFeature(lexical=TantivyIndex(folder / "lexical"), vectors=_build_vectors(platform))
+
+
+def _build_vectors(platform: Platform) -> VectorParts | None:
+    folder = platform.folders.index / "vectors"
+    if platform.settings.embedder.provider == "none" and not folder.exists():
+        return None
+    from agent_memory.bootstrap import llm
+
+    return llm.build_vectors(platform.settings, platform.store, folder)

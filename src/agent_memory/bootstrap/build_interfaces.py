@@ -1,0 +1,285 @@
+"""Build what the interfaces are given: the services of commands, HTTP, MCP and gRPC."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_memory import __version__
+from agent_memory.bootstrap.build_backups import BackupsFeature
+from agent_memory.bootstrap.build_forgetting import ForgettingFeature
+from agent_memory.bootstrap.build_hooks import HooksFeature, build_installing
+from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_operations import OperationsFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.bootstrap.build_runs import GIT_ENVIRONMENT, RunsFeature
+from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.config import HttpSettings, Settings
+from agent_memory.features.checkpoints.services.graphs import Graphs
+from agent_memory.features.operations.adapters import socket_owners
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.cli.backend import ServeOptions, Services
+from agent_memory.interfaces.grpc.admission import KeyGuard, SameUserGuard
+from agent_memory.interfaces.grpc.agent_service import DESCRIPTOR as AGENT_SERVICE
+from agent_memory.interfaces.grpc.agent_service import AgentService
+from agent_memory.interfaces.grpc.checkpoint_service import DESCRIPTOR as CHECKPOINT_SERVICE
+from agent_memory.interfaces.grpc.checkpoint_service import CheckpointService
+from agent_memory.interfaces.grpc.daemon_service import DESCRIPTOR as DAEMON_SERVICE
+from agent_memory.interfaces.grpc.daemon_service import DaemonControl, DaemonService
+from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SERVICE
+from agent_memory.interfaces.grpc.memory_service import MemoryService
+from agent_memory.interfaces.grpc.server import GrpcServer
+from agent_memory.interfaces.guard import BearerGuard
+from agent_memory.interfaces.http.asgi import Application
+from agent_memory.interfaces.http.connection_limit import ConnectionLimit
+from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.http.gate import Gate, GatePolicy
+from agent_memory.interfaces.http.lazy_app import LazyApp
+from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
+from agent_memory.interfaces.mcp.dependencies import McpDependencies
+from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
+from agent_memory.interfaces.observing import Observer
+from agent_memory.kernel.status import DaemonStatus
+from agent_memory.platform import priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """Every feature, built."""
+
+    log: LogFeature
+    toc: TocFeature
+    memories: MemoriesFeature
+    knowledge: KnowledgeFeature
+    graphs: Graphs
+    recall: RecallFeature
+    hooks: HooksFeature
+    forgetting: ForgettingFeature
+    backups: BackupsFeature
+    changes: ChangeFeed
+    runs: RunsFeature
+    operations: OperationsFeature
+
+
+def build_services(platform: Platform, features: Features) -> Services:
+    """Build what commands work with."""
+    return Services(
+        timeline=features.log.timeline,
+        admin=features.operations.admin,
+        backups=features.backups.backups,
+        archiving=features.backups.archiving,
+        access=features.operations.access,
+        contents=features.toc.contents,
+        jobs=features.operations.jobs,
+        rebuild=features.toc.rebuild,
+        recall=features.recall.recall,
+        context=features.recall.context,
+        indexes=features.recall.indexes,
+        capture=features.memories.capture,
+        curation=features.memories.editor,
+        workplaces=features.memories.resolver,
+        sharing=features.memories.remote_sync,
+        survey=features.recall.memory_stats,
+        consolidation=features.memories.consolidation,
+        reasoning=features.recall.reasoning,
+        transfer=features.memories.transfer,
+        backfill=features.hooks.backfill,
+        forgetting=features.forgetting.forgetting,
+        memory_forgetting=features.forgetting.memory_forgetting,
+        installing=build_installing(),
+        verification=features.operations.verification,
+        worker=platform.worker,
+        runs=features.runs.runs,
+        run_memory=features.runs.memory,
+        crew=features.runs.catalog,
+        model=platform.model,
+        clock=platform.clock,
+    )
+
+
+def build_http_dependencies(
+    settings: Settings, features: Features, bridge: Bridge, observer: Observer
+) -> HttpDependencies:
+    connections = settings.streaming.max_connections
+    return HttpDependencies(
+        bridge=bridge,
+        timeline=features.log.timeline,
+        contents=features.toc.contents,
+        recall=features.recall.recall,
+        curation=features.memories.editor,
+        project_resolver=features.memories.resolver,
+        sharing=features.memories.remote_sync,
+        consolidation=features.memories.consolidation,
+        observer=observer,
+        metrics=features.operations.metrics,
+        facts=features.knowledge.facts,
+        graphs=features.graphs,
+        knowledge=features.knowledge.knowledge,
+        changes=features.changes,
+        streaming=settings.streaming,
+        sse_limit=ConnectionLimit("SSE", connections),
+        websocket_limit=ConnectionLimit("WebSocket", connections),
+        remote=settings.memories.remote,
+        environ=_build_environment(),
+    )
+
+
+def build_mcp_dependencies(
+    settings: Settings, features: Features, bridge: Bridge, observer: Observer
+) -> McpDependencies:
+    return McpDependencies(
+        bridge=bridge,
+        capture=features.memories.capture,
+        recall=features.recall.recall,
+        curation=features.memories.editor,
+        project_resolver=features.memories.resolver,
+        contents=features.toc.contents,
+        memory_stats=features.recall.memory_stats,
+        sharing=features.memories.remote_sync,
+        consolidation=features.memories.consolidation,
+        memory_forgetting=features.forgetting.memory_forgetting,
+        indexes=features.recall.indexes,
+        changes=features.changes,
+        settings=settings.mcp,
+        observer=observer,
+        version=__version__,
+        remote=settings.memories.remote,
+        environ=_build_environment(),
+    )
+
+
+def build_mcp_server(
+    dependencies: McpDependencies, settings: Settings, used: Path
+) -> LazyMcpServer:
+    """Build the MCP server. Its SDK takes over a second to load, so it comes with the first client;
+    the file `used` tells later daemons to load it at their start."""
+
+    def load() -> Callable[[], TransportServer]:
+        from agent_memory.interfaces.mcp.handlers import McpServerFactory
+        from agent_memory.interfaces.mcp.serving import McpTransportServer
+
+        return lambda: McpTransportServer(
+            McpServerFactory(dependencies),
+            max_body_bytes=settings.http.max_body_bytes,
+            most_streams=settings.streaming.max_connections,
+        )
+
+    return LazyMcpServer(load, used, priority.lower)
+
+
+class GrpcInterface:
+    """The gRPC services and who may call them."""
+
+    def __init__(
+        self, platform: Platform, features: Features, bridge: Bridge, observer: Observer
+    ) -> None:
+        self._platform, self._features = platform, features
+        self._bridge, self._observer = bridge, observer
+        self._bearer = BearerGuard(features.operations.access)
+        uid = os.geteuid()
+        owners = socket_owners.choose(uid)
+        if owners is not None:
+            platform.closing.callback(owners.close)
+        self.same_user = SameUserGuard(self._bearer, owners, uid)
+
+    def build(self, control: DaemonControl) -> GrpcServer:
+        """Build the server. An agent that can reach loopback must not approve its own tools, so
+        running agents and ending the daemon need a key even of the same user."""
+        features, bridge, observer = self._features, self._bridge, self._observer
+        guard = self.same_user if self._platform.settings.grpc.require_key else None
+        key_guard = KeyGuard(self._bearer)
+        memory = MemoryService(
+            ingest=features.log.ingest,
+            timeline=features.log.timeline,
+            contents=features.toc.contents,
+            recall=features.recall.recall,
+            jobs=features.operations.jobs,
+            bridge=bridge,
+            guard=guard,
+            observer=observer,
+        )
+        checkpoints = CheckpointService(
+            graphs=features.graphs, bridge=bridge, guard=guard, observer=observer
+        )
+        agents = AgentService(runs=features.runs.runs, guard=key_guard, observer=observer)
+        daemon = DaemonService(
+            host=control,
+            model=self._platform.model,
+            bridge=bridge,
+            guard=key_guard,
+            observer=observer,
+        )
+        return GrpcServer(
+            {
+                MEMORY_SERVICE.full_name: memory.build_handler(),
+                CHECKPOINT_SERVICE.full_name: checkpoints.build_handler(),
+                AGENT_SERVICE.full_name: agents.build_handler(),
+                DAEMON_SERVICE.full_name: daemon.build_handler(),
+            },
+            self.same_user.serve_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpInterface:
+    """What answers over HTTP, behind the gate."""
+
+    platform: Platform
+    dependencies: HttpDependencies
+    mcp: LazyMcpServer
+    bearer: BearerGuard
+
+    def build(self, settings: HttpSettings, status: Callable[[], DaemonStatus]) -> Gate:
+        """Build what answers on the daemon's own port."""
+
+        def load() -> Application:
+            from agent_memory.interfaces.http.application import build_app
+
+            return build_app(self.dependencies, status)
+
+        return self._build_gate(load, _build_policy(settings), {"/mcp": self.mcp.serve_streamable})
+
+    def build_extra(self, settings: HttpSettings, options: ServeOptions) -> Gate:
+        """Build what answers on a port that `memory serve` opens, behind the same rules."""
+
+        def load() -> Application:
+            from agent_memory.interfaces.http.application import build_transport_app
+
+            return build_transport_app(self.dependencies, options.transport)
+
+        policy = _build_policy(settings)
+        policy = replace(policy, hosts=(*policy.hosts, options.host), any_origin=options.cors)
+        mounts: dict[str, Application] = {}
+        if options.transport == "sse":
+            mounts = {"/mcp": self.mcp.serve_streamable}
+            mounts |= dict.fromkeys(("/sse", "/messages", "/messages/"), self.mcp.serve_legacy)
+        return self._build_gate(load, policy, mounts)
+
+    def _build_gate(
+        self,
+        load: Callable[[], Application],
+        policy: GatePolicy,
+        mounts: Mapping[str, Application],
+    ) -> Gate:
+        app = LazyApp(load, mounts, lambda: self.platform.store.health)
+        measured = MetricsMiddleware(app, self.dependencies.observer)
+        return Gate(measured, self.bearer, policy, time.monotonic)
+
+
+def _build_environment() -> dict[str, str]:
+    return {**os.environ, **GIT_ENVIRONMENT}
+
+
+def _build_policy(settings: HttpSettings) -> GatePolicy:
+    return GatePolicy(
+        hosts=(settings.host, *settings.allowed_hosts),
+        origins=tuple(settings.allowed_origins),
+        rate=settings.rate,
+        burst=settings.burst,
+        max_body_bytes=settings.max_body_bytes,
+    )

@@ -1,0 +1,175 @@
+"""Build what runs the daemon: background jobs, keys, metrics, verification."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from agent_memory import __version__
+from agent_memory.bootstrap.build_forgetting import ForgettingFeature
+from agent_memory.bootstrap.build_hooks import HooksFeature
+from agent_memory.bootstrap.build_index import IndexFeature
+from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_recall import RecallFeature
+from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.bootstrap.wake_ups import WakeUps
+from agent_memory.config import Settings
+from agent_memory.features.forgetting.model.forgetting import ForgettingReport
+from agent_memory.features.operations.adapters import salvage
+from agent_memory.features.operations.adapters.cron import CronScheduler, ScheduledJob
+from agent_memory.features.operations.adapters.job_store import StoredJobs
+from agent_memory.features.operations.adapters.key_ring import StoredKeyRing
+from agent_memory.features.operations.ports import SpanExporter
+from agent_memory.features.operations.services.access import Access
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.features.operations.services.jobs import (
+    CRONS,
+    OUTBOX,
+    ROLLUP,
+    SEGMENTS,
+    Check,
+    Jobs,
+    JobTasks,
+)
+from agent_memory.features.operations.services.metrics import Metrics
+from agent_memory.features.operations.services.verification import VECTORS, WORDS, Verification
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.kernel.errors import AgentMemoryError, ConfigError, FeatureUnavailable
+from agent_memory.kernel.status import StoreCheck
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsFeature:
+    access: Access
+    admin: Admin
+    jobs: Jobs
+    metrics: Metrics
+    verification: Verification
+
+
+def build_operations(
+    platform: Platform,
+    scheduler: CronScheduler,
+    log: LogFeature,
+    toc: TocFeature,
+    index: IndexFeature,
+    memories: MemoriesFeature,
+    knowledge: KnowledgeFeature,
+    recall: RecallFeature,
+    hooks: HooksFeature,
+) -> OperationsFeature:
+    jobs = Jobs(scheduler=scheduler)
+    index_checks = {WORDS: index.lexical.list_damaged_files}
+    if index.vectors is not None:
+        index_checks[VECTORS] = index.vectors.index.list_damaged_files
+
+    def check_store(done: Callable[[int], None]) -> StoreCheck:
+        with platform.copies.make() as folder:
+            return salvage.check(folder, done)
+
+    return OperationsFeature(
+        access=Access(
+            keys=StoredKeyRing(platform.store), clock=platform.clock, new_secret=_new_secret
+        ),
+        admin=Admin(store=platform.maintenance),
+        jobs=jobs,
+        metrics=Metrics(
+            log=log.events,
+            indexes=recall.indexes,
+            learning=knowledge.learning,
+            notes=memories.note_queue,
+            spool=hooks.spool,
+            store=platform.maintenance,
+            get_health=lambda: platform.store.health,
+            jobs=jobs,
+        ),
+        verification=Verification(
+            check_store=check_store,
+            index_checks=index_checks,
+            survey=recall.memory_stats,
+            indexes=recall.indexes,
+            rebuild=toc.rebuild,
+        ),
+    )
+
+
+def build_scheduler(
+    platform: Platform,
+    log: LogFeature,
+    toc: TocFeature,
+    memories: MemoriesFeature,
+    knowledge: KnowledgeFeature,
+    recall: RecallFeature,
+    forgetting: ForgettingFeature,
+    changes: ChangeFeed,
+    wake_ups: WakeUps,
+) -> CronScheduler:
+    tasks = JobTasks(
+        segmenting=toc.segmenting,
+        rollup=toc.rollup,
+        outbox=log.outbox,
+        writer=toc.store,
+        indexes=recall.indexes,
+        learning=knowledge.learning,
+        on_learning_failure=_log_learning_failure,
+        notes=memories.notes,
+        forgetting=forgetting.forgetting,
+        on_forgetting_finished=_log_forgetting,
+        toc_lock=toc.lock,
+        changes=changes,
+    )
+
+    def cut_segments(check: Check) -> None:
+        tasks.cut_segments(check)
+        wake_ups.on_segments_cut()
+
+    def process_outbox(check: Check) -> None:
+        if tasks.process_outbox(check):
+            wake_ups.on_outbox_left()
+
+    work = {ROLLUP: tasks.roll_up, SEGMENTS: cut_segments, OUTBOX: process_outbox}
+    return CronScheduler(
+        [ScheduledJob(name=name, cron=CRONS[name], work=task) for name, task in work.items()],
+        StoredJobs(platform.store),
+        platform.clock,
+        enabled=platform.settings.scheduler.enabled,
+    )
+
+
+def build_span_exporter(settings: Settings) -> SpanExporter | None:
+    endpoint = settings.telemetry.otlp_endpoint
+    if not endpoint:
+        return None
+    if not endpoint.startswith(("http://", "https://")):
+        raise ConfigError(
+            f"telemetry.otlp_endpoint is {endpoint!r}: give an address as"
+            " http://localhost:4318/v1/traces"
+        )
+    try:
+        from agent_memory.features.operations.adapters.otel import OtelSpans
+    except ImportError as exc:
+        raise FeatureUnavailable(
+            "telemetry.otlp_endpoint is set, and OpenTelemetry is not installed:"
+            " pip install 'agent-memory[otel]'"
+        ) from exc
+    return OtelSpans(endpoint, __version__)
+
+
+def _new_secret() -> str:
+    return f"am_{secrets.token_urlsafe(32)}"
+
+
+def _log_learning_failure(exc: AgentMemoryError) -> None:
+    logger.error("knowledge.not_learned", error=str(exc))
+
+
+def _log_forgetting(report: ForgettingReport) -> None:
+    """Log a forgetting that a stop or a crash had cut off: its caller is gone."""
+    level = logger.warning if report.proof.found_in else logger.info
+    level("forgetting.finished", events=report.events, found_in=report.proof.found_in)

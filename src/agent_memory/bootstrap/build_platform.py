@@ -1,0 +1,108 @@
+"""Build what every feature stands on: the store, the clock, the worker, the model server."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from agent_memory.bootstrap.build_secrets import build_secrets
+from agent_memory.bootstrap.build_store import open_store
+from agent_memory.bootstrap.folders import DaemonFolders
+from agent_memory.config import LlamaSettings, Settings
+from agent_memory.features.backups.adapters import restoring
+from agent_memory.features.backups.adapters.record import BackupRecord
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.status import StoreHealth
+from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.llm.external import ExternalServer
+from agent_memory.platform.llm.llama import LlamaOptions, LlamaServer
+from agent_memory.platform.ports import Clock, StoreMaintenance
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.copies import StoreCopies
+from agent_memory.platform.store.rocks import RocksEngine
+from agent_memory.platform.worker.process import ProcessWorker
+
+log = structlog.get_logger()
+
+LeasedServer = ExternalServer | LlamaServer
+HealthWatcher = Callable[[StoreHealth], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    settings: Settings
+    folders: DaemonFolders
+    clock: Clock
+    store: CommittedStore
+    engine: RocksEngine
+    maintenance: StoreMaintenance
+    copies: StoreCopies
+    worker: ProcessWorker
+    secrets: SecretsFilter
+    model: LeasedServer
+    watchers: list[HealthWatcher]  # of the store's health, called on any thread
+    closing: ExitStack  # closes what is loaded late
+
+
+def build_platform(settings: Settings, folders: DaemonFolders) -> Platform:
+    if settings.storage.url:
+        raise FeatureUnavailable("storage.url: no server database is supported yet; unset it")
+    if restoring.finish(folders.data):
+        log.warning("restore.finished", data=str(folders.data))
+    secrets = build_secrets(settings.security)
+    clock = SystemClock()
+    watchers: list[HealthWatcher] = [_log_health]
+
+    def watch(health: StoreHealth) -> None:
+        for watcher in watchers:
+            watcher(health)
+
+    opened = open_store(folders.db_path, watch, clock, BackupRecord(folders.data))
+    copies = StoreCopies(opened.maintenance, folders.db_path)
+    copies.remove_leftovers()
+    return Platform(
+        settings=settings,
+        folders=folders,
+        clock=clock,
+        store=opened.store,
+        engine=opened.engine,
+        maintenance=opened.maintenance,
+        copies=copies,
+        worker=ProcessWorker(),
+        secrets=secrets,
+        model=_build_model_server(settings.llama),
+        watchers=watchers,
+        closing=ExitStack(),
+    )
+
+
+def _build_model_server(settings: LlamaSettings) -> LeasedServer:
+    model_dir = Path(settings.model_dir).expanduser()
+    if settings.endpoint:
+        return ExternalServer(
+            endpoint=settings.endpoint,
+            api_key=os.environ.get(settings.api_key_env, "") if settings.api_key_env else "",
+            model_dir=str(model_dir),
+        )
+    options = LlamaOptions(
+        server=settings.server,
+        model_dir=model_dir,
+        model=settings.model,
+        context_size=settings.context_size,
+        parallel=settings.parallel,
+        args=tuple(settings.args),
+        start_seconds=settings.start_seconds,
+        idle_minutes=settings.idle_minutes,
+    )
+    return LlamaServer(options, os.environ)
+
+
+def _log_health(health: StoreHealth) -> None:
+    if health.writable:
+        log.warning("store.works_again")
+    else:
+        log.error("store.failing", readable=health.readable, reason=health.reason)

@@ -1,0 +1,89 @@
+"""Build recall: what fills the indexes, and what answers from them."""
+
+from dataclasses import dataclass
+
+from agent_memory.bootstrap.build_index import IndexFeature
+from agent_memory.bootstrap.build_knowledge import KnowledgeFeature
+from agent_memory.bootstrap.build_log import LogFeature
+from agent_memory.bootstrap.build_memories import MemoriesFeature
+from agent_memory.bootstrap.build_platform import Platform
+from agent_memory.bootstrap.build_toc import TocFeature
+from agent_memory.features.recall.services.context import ContextBuilder
+from agent_memory.features.recall.services.document_reader import DocumentReader
+from agent_memory.features.recall.services.embedding import Embedding
+from agent_memory.features.recall.services.indexes import Indexes
+from agent_memory.features.recall.services.indexing import Indexing
+from agent_memory.features.recall.services.memory_stats import MemoryStatistics
+from agent_memory.features.recall.services.reasoning import Reasoning
+from agent_memory.features.recall.services.recall import Recall, VectorSearch
+from agent_memory.features.recall.services.unindexed import UnindexedDocuments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallFeature:
+    recall: Recall
+    indexes: Indexes
+    context: ContextBuilder
+    reasoning: Reasoning
+    memory_stats: MemoryStatistics
+
+
+def build_recall(
+    platform: Platform,
+    log: LogFeature,
+    toc: TocFeature,
+    memories: MemoriesFeature,
+    knowledge: KnowledgeFeature,
+    index: IndexFeature,
+) -> RecallFeature:
+    documents = DocumentReader(
+        log=log.events, toc=toc.store, memories=memories.store, knowledge=knowledge.store
+    )
+    vectors = index.vectors
+    indexes = Indexes(
+        indexing=Indexing(
+            library=documents,
+            log=log.events,
+            outbox=log.outbox,
+            lexical=index.lexical,
+            queue=None if vectors is None else vectors.queue,
+            clock=platform.clock,
+        ),
+        embedding=None
+        if vectors is None
+        else Embedding(
+            library=documents,
+            queue=vectors.queue,
+            embedder=vectors.embedder,
+            vectors=vectors.index,
+        ),
+    )
+    recall = Recall(
+        library=documents,
+        log=log.events,
+        lexical=index.lexical,
+        tail=UnindexedDocuments(documents, log.events, log.outbox, index.lexical),
+        vectors=None
+        if vectors is None
+        else VectorSearch(
+            index=vectors.index, embedder=vectors.embedder, count_pending=vectors.queue.size
+        ),
+        uses=memories.uses,
+        on_facts_used=knowledge.facts.mark_used,
+        clock=platform.clock,
+    )
+    return RecallFeature(
+        recall=recall,
+        indexes=indexes,
+        context=ContextBuilder(recall=recall),
+        reasoning=Reasoning(recall=recall, reasoner=memories.reasoner, clock=platform.clock),
+        memory_stats=MemoryStatistics(
+            curation=memories.editor,
+            notes=memories.notes,
+            projects=memories.projects,
+            workplaces=memories.resolver,
+            recall=recall,
+            indexes=indexes,
+            llm=memories.reasoner is not None,
+        ),
+    )

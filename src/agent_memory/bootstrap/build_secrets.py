@@ -1,0 +1,42 @@
+"""Build the secrets filters: one for what is stored, one for the log."""
+
+from collections.abc import Callable
+
+import structlog
+
+from agent_memory.config import SecuritySettings
+from agent_memory.features.secrets.adapters import factory
+from agent_memory.features.secrets.model.secrets import WITHHELD, Incident
+from agent_memory.features.secrets.ports import SecretsFilter
+from agent_memory.kernel.errors import ContentBlocked
+
+log = structlog.get_logger()
+
+
+def build_secrets(settings: SecuritySettings) -> SecretsFilter:
+    return factory.build_filter(settings.secrets, settings.allow, _log_incident)
+
+
+def build_log_cleaner(settings: SecuritySettings) -> Callable[[str], str]:
+    """Build what takes secrets out of a log line. It redacts where the store would block."""
+    mode = settings.secrets if settings.secrets == factory.OFF else "redact"
+    secrets = factory.build_filter(mode, settings.allow)
+
+    def clean(text: str) -> str:
+        try:
+            return secrets.clean(text)
+        except ContentBlocked:
+            return WITHHELD
+
+    return clean
+
+
+def _log_incident(incident: Incident) -> None:
+    """Log that a secret was seen, without anything that would help to find it out."""
+    log.warning(
+        "secrets.found",
+        kind=incident.kind,
+        length=incident.length,
+        where=incident.where,
+        outcome=incident.outcome,
+    )

@@ -1,0 +1,116 @@
+"""Build the store: open it, mend it, migrate it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import structlog
+
+from agent_memory import __version__
+from agent_memory.bootstrap.folders import folder_beside
+from agent_memory.features.backups.adapters.record import BackupRecord
+from agent_memory.features.backups.adapters.snapshots import DataSnapshots
+from agent_memory.features.backups.model.backups import Retention, select_outdated
+from agent_memory.features.backups.services.backups import UPGRADES_KEPT
+from agent_memory.features.index.adapters import index_folder
+from agent_memory.features.operations.adapters import salvage
+from agent_memory.features.operations.services.admin import Admin
+from agent_memory.kernel.errors import FeatureUnavailable
+from agent_memory.kernel.status import StoreHealth, StoreRepair
+from agent_memory.platform.clock import SystemClock
+from agent_memory.platform.ports import Clock, StoreMaintenance
+from agent_memory.platform.store import damage, schema
+from agent_memory.platform.store.committer import CommittedStore
+from agent_memory.platform.store.maintenance import GuardedMaintenance
+from agent_memory.platform.store.rocks import Get, RocksEngine
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStore:
+    store: CommittedStore
+    engine: RocksEngine
+    maintenance: StoreMaintenance
+
+
+def open_store(
+    db_path: Path,
+    watch: Callable[[StoreHealth], None],
+    clock: Clock,
+    history: BackupRecord | None,
+) -> OpenStore:
+    """Open a store. Finish a repair that was cut off, mend the logs, migrate the schema."""
+    salvage.finish(db_path)
+    engine = RocksEngine(db_path, lambda path: _mend(path, clock))
+    store = CommittedStore(engine, watch)
+    maintenance = GuardedMaintenance(engine, store)
+    try:
+        schema.prepare(
+            store, before=lambda number: _back_up_before(db_path, number, maintenance, history)
+        )
+    except BaseException:
+        store.close()
+        raise
+    return OpenStore(store, engine, maintenance)
+
+
+@contextmanager
+def offline_admin(db_path: Path) -> Iterator[Admin]:
+    """Open a store that no daemon uses."""
+    if not RocksEngine.is_store(db_path):
+        raise FeatureUnavailable(f"there is no database at {db_path}")
+    opened = open_store(db_path, log_other_store, SystemClock(), None)
+    try:
+        yield Admin(store=opened.maintenance)
+    finally:
+        opened.store.close()
+
+
+def repair(db_path: Path, done: Callable[[int], None]) -> StoreRepair:
+    """Save what can be read of a store that no daemon uses."""
+    repaired = salvage.repair(db_path, SystemClock().now(), done)
+    index = folder_beside(db_path, "index")
+    if repaired.kept and os.path.lexists(index):
+        index_folder.empty(index)  # it was made from the store as it was
+    return repaired
+
+
+def log_other_store(health: StoreHealth) -> None:
+    """Log that a store other than the daemon's own fails."""
+    log.error("other_store.failing", reason=health.reason)
+
+
+def _mend(db_path: Path, clock: Clock) -> Callable[[Get], None] | None:
+    settle = damage.mend_logs(db_path, clock.now())
+    if settle is None:
+        return None
+
+    def report(get: Get) -> None:
+        log.critical("store.damaged", **asdict(settle(get)))
+
+    return report
+
+
+def _back_up_before(
+    db_path: Path, number: int, maintenance: StoreMaintenance, history: BackupRecord | None
+) -> None:
+    """Keep the store as it is before a migration changes it, and remove older ones of these."""
+    snapshots = DataSnapshots(
+        checkpoint=maintenance.checkpoint,
+        db_path=db_path,
+        data=None,
+        version=__version__,
+        now=SystemClock().now,
+    )
+    folder = str(folder_beside(db_path, "upgrades"))
+    made = snapshots.create(folder, done=lambda _: None)
+    for snapshot in select_outdated(
+        snapshots.list_complete(folder), made, Retention(newest=UPGRADES_KEPT)
+    ):
+        snapshots.remove(snapshot)
+    if history is not None:
+        history.save(replace(history.load(), before_upgrade=made.path))
+    log.info("store.backed_up_before_upgrade", path=made.path, schema=number)

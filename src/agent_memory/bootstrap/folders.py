@@ -1,0 +1,32 @@
+"""The folders that a daemon works in."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonFolders:
+    """Where a daemon keeps its files. `own_files` holds what users write (agents, skills);
+    `private` lists what else agents must keep out of."""
+
+    db_path: Path
+    data: Path
+    own_files: Path
+    private: tuple[Path, ...] = ()
+
+    @property
+    def index(self) -> Path:
+        return folder_beside(self.db_path, "index")
+
+    @property
+    def logs(self) -> Path:
+        return self.data / "logs"
+
+    @property
+    def spool(self) -> Path:
+        return self.data / "spool"
+
+
+def folder_beside(db_path: Path, name: str) -> Path:
+    """Return the path of a folder that belongs to a database."""
+    return db_path.with_name(name if db_path.name == "db" else f"{db_path.name}-{name}")

@@ -1,0 +1,65 @@
+"""What wakes which background job, and in which order."""
+
+from agent_memory.features.operations.ports import Scheduler
+from agent_memory.features.operations.services.jobs import CRONS, OUTBOX, ROLLUP, SEGMENTS
+from agent_memory.features.streaming.services.change_feed import ChangeFeed
+from agent_memory.interfaces.hooks.handler import HookHandler
+from agent_memory.kernel.status import StoreHealth
+
+
+class WakeUps:
+    """Connects changes with the jobs that follow them.
+
+    | what happens              | what is woken, in this order              |
+    |---------------------------|-------------------------------------------|
+    | an event is recorded      | change feed, segment cutting, outbox      |
+    | a memory changes          | change feed, outbox                       |
+    | a fact changes            | outbox                                    |
+    | segments are cut          | rollup, outbox                            |
+    | the outbox has more       | outbox                                    |
+    | the daemon starts         | every job: a stop may have left work      |
+    | the store is mended       | spooled hooks, every job                  |
+
+    Services are built before the scheduler that runs them, so they get these methods first and
+    `connect` comes last. Nothing changes in between.
+    """
+
+    def __init__(self) -> None:
+        self._scheduler: Scheduler | None = None
+        self._changes: ChangeFeed | None = None
+        self._hooks: HookHandler | None = None
+
+    def connect(self, scheduler: Scheduler, changes: ChangeFeed, hooks: HookHandler) -> None:
+        self._scheduler, self._changes, self._hooks = scheduler, changes, hooks
+        self._wake(*CRONS)
+
+    def on_event_recorded(self) -> None:
+        self._wake_followers()
+        self._wake(SEGMENTS, OUTBOX)
+
+    def on_memory_changed(self) -> None:
+        self._wake_followers()
+        self._wake(OUTBOX)
+
+    def on_fact_changed(self) -> None:
+        self._wake(OUTBOX)
+
+    def on_segments_cut(self) -> None:
+        self._wake(ROLLUP, OUTBOX)
+
+    def on_outbox_left(self) -> None:
+        self._wake(OUTBOX)
+
+    def on_store_health(self, health: StoreHealth) -> None:
+        if health.writable and self._hooks is not None:
+            self._hooks.drain_soon()
+            self._wake(*CRONS)
+
+    def _wake(self, *jobs: str) -> None:
+        if self._scheduler is not None:
+            for name in jobs:
+                self._scheduler.wake(name)
+
+    def _wake_followers(self) -> None:
+        if self._changes is not None:
+            self._changes.wake()
