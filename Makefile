@@ -26,6 +26,7 @@ check: $(READY) docs
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/names.py
 	$(BIN)/python tools/proto.py --check
 	$(BIN)/python tools/reference.py --check
 	$(BIN)/python tools/terminal_picture.py --check
