@@ -1,6 +1,6 @@
-"""The LLM reasoner: answers from evidence, and writes several memories as one.
+"""A reasoner on an LLM: answers from evidence and merges memories.
 
-What is logged are figures, never text.
+It logs figures, never text.
 """
 
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ def _note(number: int, evidence: Evidence) -> str:
 
 
 def _fitting(notes: Sequence[str], tokens: int) -> list[str]:
-    """All of them, each cut to its share where they are too long together."""
+    """Return all notes, each cut to its share where they are too long together."""
     share = max(4 * tokens // max(1, len(notes)), 80)  # characters
     return [note if len(note) <= share else note[: share - 3] + "..." for note in notes]
 

@@ -26,45 +26,47 @@ from agent_memory.kernel.text.vocabulary import ASKING
 
 SATURATION = 1.0  # BM25's k1: small, so that a word counts once, roughly
 LENGTH = 0.75  # BM25's b
-BEFORE = (0.4, 0.2, 0.1)  # share of its words that a turn has from the one before, and so on
+# shares of its words that a turn takes from the one, two and three turns before
+BEFORE = (0.4, 0.2, 0.1)
 AFTER = (0.2, 0.1, 0.05)
-ASKED = 2.5  # times the share from the turn before where that asks something
-ASKING_TURN = 0.25  # what a turn that ends with a question loses: it asks, and does not answer
-GATE = 50  # words: a longer turn has less from the turns around it
-COVER = 0.4  # how much of the words' score depends on how much of the question is met
+ASKED = 2.5  # times the share from the turn before, where that turn asks something
+ASKING_TURN = 0.25  # what a turn that ends with a question loses: it asks and does not answer
+GATE = 50  # words: a longer turn takes less from the turns around it
+COVER = 0.4  # how much of the word score depends on how much of the question is met
 MEANING = 0.8
 MEANING_BEFORE = (0.3, 0.15)
 MEANING_AFTER = (0.2, 0.1)
-LEAST_MEANING = 0.15  # a cosine below it says that two texts have nothing to do with each other
+LEAST_MEANING = 0.15  # a cosine below it means that two texts are unrelated
 SPEAKER = 0.1
 TIME = 0.3
-MOST_TERMS = 48  # of a question
-TOLD_LATER = 0.5  # what the days after a time have of its bonus: things are told later
+MOST_TERMS = 48  # terms of a question
+TOLD_LATER = 0.5  # share of the time bonus in the days after a time: things are reported later
 TOLD_LATER_DAYS = 7.0
 RECENT_DAYS = 30.0
-MOST_WORDS = 1_024  # of one text that are taken apart; more of them are judged by a sample
+MOST_WORDS = 1_024  # words of one text that are tokenized; longer texts are sampled
 
-REACH = max(len(BEFORE), len(AFTER))  # turns to either side that matter
+REACH = max(len(BEFORE), len(AFTER))  # turns to either side that count
 _ENDING = 20  # characters
 _DAY_MS = 86_400_000
-_SMALL = 20_000  # characters of a text that may be taken apart as a whole
-_LEAST_SAMPLE = 64  # words with a term in them, however many terms there are
-_TIES = 4  # digits of a score that count; what is equal in them is a tie
+_SMALL = 20_000  # characters of a text that is tokenized whole
+_LEAST_SAMPLE = 64  # words sampled per term, however many terms there are
+_TIES = 4  # decimal places of a score that count; equal scores are ties
 
-_ROLES = frozenset({"assistant"})  # names, however they are written
-_NO_NAMES = frozenset({"user", "tool", "system", "human"})  # roles that are words of any question
+_ROLES = frozenset({"assistant"})  # roles that are names, however they are written
+# roles that are ordinary words of a question
+_NO_NAMES = frozenset({"user", "tool", "system", "human"})
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"['\u2019]s\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuestion:
-    """A question taken apart."""
+    """A question split into what ranking needs."""
 
-    words: tuple[tuple[str, str], ...]  # those that tell something, each with a term of it
-    names: frozenset[str]  # speakers that it names
+    words: tuple[tuple[str, str], ...]  # words that carry meaning, each with its term
+    names: frozenset[str]  # speakers that the question names
     windows: tuple[TimeWindow, ...]
-    meaning: str  # what to embed
+    meaning: str  # text to embed
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -72,13 +74,13 @@ class ParsedQuestion:
 
     @property
     def needles(self) -> tuple[str, ...]:
-        """One of these stands in every text, folded, that has one of the terms."""
+        """Return strings of which every matching text, folded, contains at least one."""
         return tuple(dict.fromkeys(_needle(term) for term in self.terms))
 
 
 @dataclass(slots=True, kw_only=True)
 class Candidate:
-    """Something found, or beside it. `before` and `after` are places in the pool, nearest first."""
+    """A hit or a turn beside one. `before` and `after` are indexes into the pool, nearest first."""
 
     document: Document
     cosine: float | None = None
@@ -87,7 +89,7 @@ class Candidate:
 
 
 class Ranked(NamedTuple):
-    """A candidate's place in the pool, its score, and what made it."""
+    """A candidate's index in the pool, its score, and the parts of the score."""
 
     place: int
     score: float
@@ -108,7 +110,7 @@ class Ranked(NamedTuple):
 
 
 def parse_question(question: str, now: Millis) -> ParsedQuestion:
-    """The question as far as it can be told without knowing who speaks; see `naming`."""
+    """Parse a question without knowing the speakers; see `resolve_speakers`."""
     windows = time_expressions.find(question, now)
     said = _WORD.findall(_POSSESSIVE.sub(" ", time_expressions.remove_windows(question, windows)))
     words = tuple((word, term) for word in said for term in analysis.extract_terms(word))
@@ -117,8 +119,8 @@ def parse_question(question: str, now: Millis) -> ParsedQuestion:
 
 
 def resolve_speakers(question: ParsedQuestion, speakers: frozenset[str]) -> ParsedQuestion:
-    """The same, where some of its terms are known to be names of speakers: who said it is no part
-    of what was said."""
+    """Return the question with some terms marked as speakers: who said something is not part of
+    what was said."""
     names = frozenset(
         term
         for word, term in question.words
@@ -138,7 +140,7 @@ def resolve_speakers(question: ParsedQuestion, speakers: frozenset[str]) -> Pars
 
 
 def limit_terms(question: ParsedQuestion, statistics: TermStatistics) -> ParsedQuestion:
-    """The same with no more terms than matter: of a long text, the rarest that occur at all."""
+    """Return the question with at most MOST_TERMS terms: the rarest that occur at all."""
     if len(question.terms) <= MOST_TERMS:
         return question
     count = statistics.frequencies
@@ -153,7 +155,7 @@ def rank(
     statistics: TermStatistics,
     mode: SearchMode,
 ) -> list[Ranked]:
-    """All of the pool, best first. The same pool gives the same order, however it is arranged."""
+    """Rank the pool, best first. The order does not depend on how the pool is arranged."""
     words = [0.0] * len(pool) if mode is SearchMode.VECTOR else _words(question, pool, statistics)
     meaning = [0.0] * len(pool) if mode is SearchMode.BM25 else _meaning(pool)
     weights = {
@@ -169,7 +171,7 @@ def rank(
         time = TIME * _nearness(question.windows, document.at_ms) if question.windows else 0.0
         raw = for_words * words[place] + for_meaning * meaning[place] + named + time
         score = min(1.0, max(0.0, raw / (for_words + for_meaning)))
-        # Of equals, the newer first.
+        # Of equal scores, the newer comes first.
         order = -round(score, _TIES), -document.at_ms, document.kind, document.id
         ranked = Ranked(place, score, words[place], meaning[place], named, time)
         found.append((order, ranked))
@@ -178,21 +180,23 @@ def rank(
 
 
 def score_recency(at_ms: Millis, now: Millis) -> float:
-    """How recent something is, from 0 to 1: just now, 1; after a month, .37; a year ago, 0.
+    """Score how recent something is, from 0 to 1: now is 1, a month ago .37, a year ago 0.
 
-    The relevance of what is given because it is new, where nothing was asked."""
+    Used for hits that are shown because they are new, where no question was asked.
+    """
     return math.exp(-max(0, now - at_ms) / _DAY_MS / RECENT_DAYS)
 
 
 def is_relevant(ranked: Ranked) -> bool:
-    """Whether there is any reason to show it: a turn may be in the pool only for its neighbour."""
+    """Tell whether a candidate deserves to be shown: a turn may be in the pool only as a
+    neighbor."""
     return bool(ranked.words or ranked.time) or ranked.meaning >= LEAST_MEANING
 
 
 def _words(
     question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> list[float]:
-    """How much of the question each has in words, from 0 to 1."""
+    """Score how much of the question each candidate has in words, from 0 to 1."""
     weights = {term: _rarity(term, statistics) for term in question.terms}
     total = sum(weights.values()) or 1.0
     own, gates = _counts(question, pool, statistics)
@@ -223,7 +227,8 @@ def _words(
 def _counts(
     question: ParsedQuestion, pool: Sequence[Candidate], statistics: TermStatistics
 ) -> tuple[list[dict[str, float]], list[float]]:
-    """How often each has each term, for its length; and how much it takes from turns around it."""
+    """Count each term in each candidate, for its length, and what it takes from the turns around
+    it."""
     terms = question.terms
     average = max(1.0, statistics.average_length)
     counts: list[dict[str, float]] = []
@@ -239,7 +244,8 @@ def _counts(
 
 
 def _meaning(pool: Sequence[Candidate]) -> list[float]:
-    """The cosine of each and its neighbours, weighed; as good as most where it is not known yet."""
+    """Return the cosine of each candidate and its neighbors, weighted. An unknown cosine counts
+    as an average one."""
     known = [candidate.cosine for candidate in pool if candidate.cosine is not None]
     usual = math.fsum(known) / len(known) if known else 0.0
     cosines = [usual if each.cosine is None else each.cosine for each in pool]
@@ -258,7 +264,7 @@ def _meaning(pool: Sequence[Candidate]) -> list[float]:
 
 
 def _rarity(term: str, statistics: TermStatistics) -> float:
-    """BM25's weight of a term."""
+    """Return BM25's weight of a term."""
     documents = statistics.frequencies.get(term, 0)
     return math.log(
         1.0 + (max(statistics.documents, documents) - documents + 0.5) / (documents + 0.5)
@@ -272,7 +278,7 @@ def _is_named(names: frozenset[str], document: Document) -> bool:
 
 
 def _nearness(windows: Sequence[TimeWindow], at_ms: Millis) -> float:
-    """1 within one of the times, less in the days after it."""
+    """Return 1 within one of the times, and less in the days after it."""
     return max((_after(window, at_ms) for window in windows), default=0.0)
 
 
@@ -284,12 +290,13 @@ def _after(window: TimeWindow, at_ms: Millis) -> float:
 
 
 def _needle(term: str) -> str:
-    """What every form of a word begins with. Only the y of a stem is not always in the word."""
+    """Return the prefix that all forms of a word share. Only the y of a stem may be missing in
+    the word."""
     return _without_y(analysis.fold(term))
 
 
 def _needle_in_place(term: str) -> str:
-    """The same for a text that is folded in place."""
+    """Return the same prefix for a text that is folded in place."""
     return _without_y(analysis.fold_in_place(term))
 
 
@@ -298,13 +305,13 @@ def _without_y(start: str) -> str:
 
 
 def _occurrences(terms: Sequence[str], text: str) -> Mapping[str, float]:
-    """Count each of the terms in a text.
+    """Count each term in a text.
 
-    Taking all of a text apart would dominate the cost of ranking, so only the words with a needle
-    in them are looked at, and of a text with very many of those only a sample.
+    Tokenizing a whole text would dominate the cost of ranking, so only words with a needle in them
+    are looked at, and only a sample where there are very many.
     """
     folded, needle = analysis.fold(text), _needle
-    if len(folded) != len(text):  # then a place in one is not the same place in the other
+    if len(folded) != len(text):  # offsets in one are not offsets in the other
         if len(text) <= _SMALL:
             return _count_all(terms, text) if any(_needle(t) in folded for t in terms) else {}
         folded, needle = analysis.fold_in_place(text), _needle_in_place
@@ -332,7 +339,7 @@ def _occurrences_of(term: str, needle: str, text: str, folded: str, most: int) -
 
 
 def _word_around(start: int, end: int, text: str) -> tuple[int, int]:
-    """Extend a range to the word that it is a part of, or to more of it than any term has."""
+    """Extend a range to the word around it, or to more of it than any term has."""
     first, last = max(0, start - analysis.LONGEST), min(len(text), end + analysis.LONGEST)
     while start > first and text[start - 1].isalnum():
         start -= 1

@@ -1,4 +1,4 @@
-"""Context: the best of the memory for a project, a branch, a prompt or a file, within a budget."""
+"""Build the context for a project, a branch, a prompt or a file, within a budget."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,21 +32,22 @@ class ContextBuilder:
     def build(
         self, wanted: ContextRequest, mode: SearchMode = SearchMode.HYBRID, *, counted: bool = True
     ) -> Context:
-        """What blocks comes first, then what was decided lately, what is related to the prompt and
-        the file, what else was captured, and what was done last."""
+        """Build the context: blockers first, then recent decisions, hits for the prompt and the
+        file, other memories, and the latest work."""
         found: dict[DocumentKey, Hit] = {}
         for hit in self._find_hits(wanted, mode, counted):
             if wanted.session and hit.document.session == wanted.session:
                 continue
             if hit.document.text != hit.document.title or hit.document.kind is DocumentKind.MEMORY:
-                # Else nothing is known of it but its time.
+                # without the question, only its time is known
                 known = found.setdefault(hit.document.key, hit)
                 if contexts.RECENCY in known.parts and contexts.RECENCY not in hit.parts:
-                    found[hit.document.key] = hit  # in its place, by how well it answers
+                    # keeps its place, with the score of the better answer
+                    found[hit.document.key] = hit
         return contexts.build(wanted, found.values())
 
     def _list_newest(self, query: Query) -> Iterator[Hit]:
-        """The newest: where nothing is asked, that is why they are given."""
+        """List the newest hits: with no question, recency is why they are shown."""
         now = self.recall.clock.now()
         for hit in self.recall.search(query).hits:
             recent = ranking.score_recency(hit.document.at_ms, now)
@@ -68,7 +69,8 @@ class ContextBuilder:
             kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
             if wanted.words:
                 kinds |= {DocumentKind.EVENT}
-                facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))  # they are of no project
+                # facts belong to no project
+                facts = SearchScope(kinds=frozenset({DocumentKind.FACT}))
                 query = Query(text=about, scope=facts, limit=FACTS, mode=mode)
                 yield from self.recall.search(query, counted=counted).hits
             scope = SearchScope(kinds=kinds, project=wanted.project)
@@ -85,7 +87,7 @@ class ContextBuilder:
 
 
 def _words(wanted: ContextRequest) -> str:
-    """What to search for. Of a branch and a path, the names tell."""
+    """Build the text to search for: the words in the names of a branch and a path."""
     file = PurePath(wanted.file)
     branch = wanted.branch if wanted.branch not in {"main", "master", "trunk", "develop"} else ""
     parts = (wanted.prompt, branch.replace("/", " "), " ".join((*file.parts[-2:], file.stem)))

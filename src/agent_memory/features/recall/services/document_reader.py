@@ -1,4 +1,4 @@
-"""Library: the records of the store as documents, for the indexes and for what they find."""
+"""Read the records of the store as documents, for the indexes and for search hits."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from agent_memory.features.toc.ports import TocReader
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, MemoryKey, Millis, Position, SessionId
 
 _PAGE = 1_000
-_SAME_MOMENT = 100  # segments of a session that may begin in one millisecond
+_SAME_MOMENT = 100  # segments of one session that may start in the same millisecond
 _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 
@@ -39,7 +39,8 @@ class DocumentReader:
     knowledge: KnowledgeStore
 
     def read_owned(self, entries: Iterable[OutboxEntry]) -> dict[Owner, list[Document]]:
-        """What the records behind these entries hold now; nothing where they are gone."""
+        """Return the documents that the records behind these entries hold now; none where a
+        record is gone."""
         found: dict[Owner, list[Document]] = {}
         places: list[Position] = []
         for entry in dict.fromkeys(entries):
@@ -65,8 +66,7 @@ class DocumentReader:
         return found
 
     def list_entries(self) -> Iterator[list[OutboxEntry]]:
-        """Entries for all that there is, some at a time: events by time, segments, memories,
-        facts."""
+        """Yield entries for every record, in batches: events by time, segments, memories, facts."""
         sessions: dict[SessionId, None] = {}
         after: Position | None = None
         while True:
@@ -92,7 +92,7 @@ class DocumentReader:
             name = facts[-1].id
 
     def read(self, found: Sequence[IndexHit]) -> dict[DocumentKey, Document]:
-        """What was found, as far as it is still there; `placed` says where it belongs."""
+        """Return the documents that still exist, with their location if `placed`."""
         events = [each for each in found if each.kind is DocumentKind.EVENT]
         nodes = [each for each in found if each.kind is DocumentKind.SEGMENT]
         grips = [each for each in found if each.kind is DocumentKind.GRIP]
@@ -127,7 +127,7 @@ class DocumentReader:
         return {document.key: document for document in read}
 
     def locate_hit(self, hit: Hit) -> Hit:
-        """The hit, with where it stands."""
+        """Return the hit with its place in the table of contents."""
         document = hit.document
         session_id = SessionId(document.session)
         if document.kind is DocumentKind.EVENT:
@@ -164,7 +164,7 @@ class DocumentReader:
         return hit
 
     def memory(self, urn: str) -> Memory | None:
-        """The one of this URN, as an index knows it."""
+        """Return the memory of this URN as the index has it."""
         name = memories.parse_urn(urn)
         if name.domain is None or name.namespace is None:
             return None
@@ -172,7 +172,7 @@ class DocumentReader:
         return next((each for each in alike if each.index == name.index), None)
 
     def _segment(self, session_id: SessionId, first: Position) -> tuple[Owner, list[Document]]:
-        """The documents of the segment that begins here, and whose they are."""
+        """Return the documents of the segment that starts here, and its owner."""
         node_id = segments.build_node_id(session_id, first)
         owner = documents.segment_owner(node_id)
         (node,) = self.toc.get_nodes([node_id])

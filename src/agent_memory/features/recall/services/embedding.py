@@ -1,4 +1,4 @@
-"""Embedding: from the queue into the vector index, live conversations before the backlog."""
+"""Embed documents from the queue into the vector index, live conversations before the backlog."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.errors import EmbedderRefused
 from agent_memory.platform.ports import Ticket
 
-BATCH = 16  # records, and parts of texts: between two batches, what is live gets its turn
+BATCH = 16  # records and text parts per batch; live entries get their turn between two batches
 
 Owned = Mapping[Owner, Sequence[Document]]
 
@@ -28,7 +28,7 @@ class Embedding:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def step(self) -> int:
-        """Embed the next ones. How many there were. Raises EmbedderFailed."""
+        """Embed the next batch and return its size. Raises EmbedderFailed."""
         with self.lock:
             batch = self._next()
             try:
@@ -39,7 +39,8 @@ class Embedding:
             return len(batch)
 
     def fill(self, done: Callable[[int], None]) -> int:
-        """Queue everything; what is embedded already is not embedded again. How many records."""
+        """Queue every record and return their number. What is embedded already is not embedded
+        again."""
         count = 0
         with self.lock:
             self.queue.clear()
@@ -51,8 +52,8 @@ class Embedding:
         return count
 
     def drop(self, entries: Sequence[OutboxEntry]) -> None:
-        """Remove what the records behind these entries no longer hold, without waiting for the
-        queue; what they hold now and has no vector is embedded in its turn."""
+        """Remove the vectors that these entries' records no longer have, without waiting for the
+        queue. New documents are embedded in their turn."""
         with self.lock:
             owned = self.library.read_owned(entries)
             documents = [document for held in owned.values() for document in held]
@@ -69,7 +70,7 @@ class Embedding:
             self.vectors.purge()
 
     def _next(self) -> list[tuple[Ticket, Owned]]:
-        """The next records, until their texts make up a batch."""
+        """Return the next records, until their texts fill a batch."""
         batch: list[tuple[Ticket, Owned]] = []
         size = 0
         for ticket, entry in self.queue.list_pending(limit=BATCH):
@@ -83,7 +84,8 @@ class Embedding:
         return batch
 
     def _put_singly(self, records: Sequence[Owned]) -> None:
-        """A text that is refused goes without a vector, and keeps no other from having one."""
+        """Embed texts one by one, so that a text the embedder refuses does not hold up the
+        others."""
         for owned in records:
             try:
                 self._put([owned])

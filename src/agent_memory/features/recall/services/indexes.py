@@ -1,4 +1,4 @@
-"""Indexes: both kept up with what is stored, rebuilt where need be, and told about."""
+"""Keep both indexes up to date, rebuild them, and report their state."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from agent_memory.features.recall.services.unindexed import MOST
 from agent_memory.kernel.errors import EmbedderFailed, FeatureUnavailable, IndexFailed
 from agent_memory.kernel.status import IndexesStatus, IndexStats
 
-STEPS = 256  # of embedding in one run, so that a long backlog is many runs and not an endless one
+STEPS = 256  # embedding batches per run: a long backlog takes many runs
 
 Check = Callable[[], None]
 Done = Callable[[int], None]
@@ -19,7 +19,7 @@ _NOTHING = IndexStats(documents=0, size_bytes=0)
 
 @dataclass(slots=True)
 class _IndexProgress:
-    """What is going on, for those who ask."""
+    """Progress of running work, for status."""
 
     doing: str = ""
     done: int = 0
@@ -34,7 +34,7 @@ class Indexes:
     state: _IndexProgress = field(default_factory=_IndexProgress)
 
     def keep_up(self, check: Check) -> bool:
-        """Index what changed, and between two batches embed some. Whether more waits."""
+        """Index changes, embedding some between two batches. Return whether more is waiting."""
         try:
             for _ in range(STEPS):
                 check()
@@ -47,29 +47,29 @@ class Indexes:
         return True
 
     def rebuild_words(self, done: Done) -> int:
-        """Everything anew into the index of words; meanwhile it goes on answering."""
+        """Rebuild the word index. The old one answers meanwhile."""
         with self.filling:
             return self._fill_words(done)
 
     def rebuild_vectors(self, done: Done) -> int:
-        """Remove all vectors and queue everything; how many records."""
+        """Remove all vectors and queue every record; return their number."""
         embedding = self._embedding()
         embedding.vectors.reset()
         return self._track_progress("queueing what is to be embedded", embedding.fill, done)
 
     def embed(self, done: Done) -> None:
-        """Embed all that waits. `done` is told how many wait still."""
+        """Embed everything that is queued. `done` gets the number left."""
         embedding = self._embedding()
         while embedding.step():
             done(embedding.queue.size())
 
     def cursor(self) -> int:
-        """The outbox entry that they have behind them."""
+        """Return the outbox entry up to which both indexes are done."""
         return self.indexing.lexical.cursor() or 0
 
     def is_current(self) -> bool:
-        """Whether what was just stored can be found: by its words, or among what is newer, as all
-        is before the first look at a new store."""
+        """Tell whether a record just stored can be found: in the index, or among newer records,
+        as all are before a new store is first indexed."""
         return self.indexing.log.watermark() - self.cursor() <= MOST
 
     def status(self) -> IndexesStatus:
@@ -92,14 +92,14 @@ class Indexes:
 
     def _take_in(self, check: Check) -> None:
         if not self.filling.acquire(blocking=False):
-            return  # who fills takes it all in, and this job is woken afterwards
+            return  # `fill` takes everything in, and this job is woken afterwards
         try:
             cursor = self.indexing.lexical.cursor()
-            # An index that is ahead of the store is of a later state of it.
+            # An index ahead of the store was made from a later state of it.
             if cursor is None or cursor > self.indexing.log.watermark():
                 self._fill_words(lambda _: check())
-            while self.indexing.step() == BATCH:  # what comes meanwhile is searched as it is, and
-                check()  # taken in by the next run: a commit for each would keep a core busy
+            while self.indexing.step() == BATCH:  # search covers what arrives meanwhile;
+                check()  # the next run indexes it: a commit for each would keep a core busy
         finally:
             self.filling.release()
 

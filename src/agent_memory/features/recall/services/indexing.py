@@ -1,4 +1,4 @@
-"""Indexing: from the outbox into the lexical index, and on to what has to be embedded."""
+"""Index changes from the outbox into the word index, and queue them for embedding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.platform.ports import Clock
 
 BATCH = 2_000
-LIVE_MS = 600_000  # what happened this short a time ago is embedded before any backlog
+LIVE_MS = 600_000  # entries younger than this are embedded before any backlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Indexing:
     clock: Clock
 
     def step(self) -> int:
-        """Take in the next entries of the outbox. How many there were."""
+        """Index the next entries of the outbox and return their number."""
         cursor = self.lexical.cursor()
         entries = [] if cursor is None else self.outbox.read(cursor, limit=BATCH)
         if not entries:
             return 0
         changed = list(dict.fromkeys(entry for _, entry in entries))
-        self._enqueue(changed)  # first: doing it twice is better than not at all
+        self._enqueue(changed)  # before the index: doing it twice is better than not at all
         self.lexical.replace(self.library.read_owned(changed), cursor=entries[-1][0])
         return len(entries)
 
     def fill(self, done: Callable[[int], None], *, afresh: bool = False) -> int:
-        """Put everything into the lexical index anew. `done` is told how many records are, and
-        may raise to stop; what was there is found until it is replaced."""
+        """Rebuild the word index from every record. `done` gets the number of records and may
+        raise to stop; old entries are found until they are replaced."""
         newest = self.log.watermark()
         self._enqueue_waiting(newest)
         self.lexical.begin(afresh=afresh)
@@ -60,7 +60,7 @@ class Indexing:
         return count
 
     def _enqueue_waiting(self, newest: int) -> None:
-        """What the index of words is about to pass by has yet to be embedded."""
+        """Queue for embedding what the word index is about to skip."""
         cursor = self.lexical.cursor()
         after = 0 if cursor is None or cursor > newest else cursor
         while entries := self.outbox.read(after, limit=BATCH):
@@ -78,7 +78,8 @@ class Indexing:
 
 
 def _is_live(entry: OutboxEntry, since: int) -> bool:
-    """Memories and facts always are: they are few, and someone has just written them."""
+    """Tell whether an entry is live. Memories and facts always are: they are few, and just
+    written."""
     match entry:
         case EventChanged(at=at):
             return at.at_ms >= since

@@ -1,4 +1,4 @@
-"""Survey: how many memories there are, of what kind, and whether all is as it should be."""
+"""Count memories by kind and verify that each can be found and is in its notes."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +17,12 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, GitFailed
 from agent_memory.kernel.ids import Domain, MemoryKey, Millis
 
-_SHOWN = 20  # problems of one kind
+_SHOWN = 20  # problems listed per kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCounts:
-    """What there is. `features` is what recall can do: core, enhanced or llm."""
+    """The number of memories by kind. `features` is what recall can do: core, enhanced or llm."""
 
     total: int
     by_domain: Mapping[Domain, int]
@@ -31,13 +31,13 @@ class MemoryCounts:
     by_status: Mapping[str, int]
     index_bytes: int
     last_sync_ms: Millis | None
-    waiting: int  # changes that the notes have yet to follow
+    waiting: int  # changes not yet written to notes
     features: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCheck:
-    """What was looked at, and what is wrong."""
+    """What was checked, and what is wrong."""
 
     memories: int
     notes: int
@@ -56,7 +56,7 @@ class MemoryStatistics:
     llm: bool
 
     def count(self, domains: Sequence[Domain] | None) -> MemoryCounts:
-        """Of these domains, or of all."""
+        """Count the memories of these domains, or of all."""
         shown = self.curation.load_details(list(self.curation.list_all(domains)))
         found = [each.memory for each in shown]
         chosen = self.curation.memories.list_domains() if domains is None else domains
@@ -77,7 +77,8 @@ class MemoryStatistics:
         )
 
     def verify(self, domains: Sequence[Domain] | None, done: Callable[[int], None]) -> MemoryCheck:
-        """Every memory is read, found by its words, and in its notes; every note can be read."""
+        """Verify that every memory can be read, is found by its words and is in its notes, and
+        that every note can be read."""
         self.notes.flush()
         kept = {memory.key: memory for memory in self.curation.list_all(domains)}
         chosen = self.curation.memories.list_domains() if domains is None else domains
@@ -102,8 +103,8 @@ class MemoryStatistics:
         )
 
     def restore_notes(self) -> int:
-        """Write memories into the notes that should have them and do not; how many. Notes that
-        cannot be read are left alone."""
+        """Write memories into notes that lack them, and return how many. Unreadable notes are
+        left alone."""
         self.notes.flush()
         count = 0
         for domain in self.curation.memories.list_domains():
@@ -123,8 +124,8 @@ class MemoryStatistics:
         return self.notes.repositories.open_notebook(home, domain)
 
     def _list_indexed(self, domain: Domain, done: Callable[[int], None]) -> set[str]:
-        """What recall can list. A page begins at the moment of the last hit, so that none has to
-        count all that were before it."""
+        """List what recall can list. A page starts at the time of the last hit, so that no page
+        counts all before it."""
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),
             domains=frozenset({domain}),

@@ -1,4 +1,4 @@
-"""Reasoning: a question answered by a model from what recall finds, with its sources."""
+"""Answer a question with a model, from what recall finds, and name the sources."""
 
 from dataclasses import dataclass, replace
 
@@ -13,14 +13,14 @@ from agent_memory.kernel.text import time_expressions
 from agent_memory.platform.ports import Clock
 
 EVIDENCE = 12
-_CHARS = 1_500  # of one text
-_DATES = 5  # of one text
+_CHARS = 1_500  # characters of one text
+_DATES = 5  # dates resolved per text
 NOTHING = "Nothing was found that answers it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """An answer in words; the hits it rests on; the times that the question names, as dates."""
+    """An answer in words, the hits it rests on, and the dates that the question means."""
 
     answer: str
     sources: tuple[Hit, ...]
@@ -35,7 +35,8 @@ class Reasoning:
     clock: Clock
 
     def conclude(self, query: Query) -> Conclusion:
-        """Raises FeatureUnavailable without a model, LlmFailed where it gives no answer."""
+        """Answer a query. Raises FeatureUnavailable without a model, LlmFailed where it gives no
+        answer."""
         if self.reasoner is None:
             raise FeatureUnavailable(
                 "recall --reason needs an LLM: set summarizer.provider to llama, openai or"
@@ -53,7 +54,7 @@ class Reasoning:
 
 
 def resolve_dates(text: str, said_at: Millis) -> tuple[str, ...]:
-    """The times that a text names, as the dates that they meant when it was said."""
+    """Resolve the times that a text names to the dates that they meant when it was said."""
     return tuple(
         f"{window.words}: {_day(window.ranges[-1][0])} to {_day(window.ranges[-1][1])}"
         for window in time_expressions.find(text, said_at)[:_DATES]

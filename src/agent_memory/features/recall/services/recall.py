@@ -1,4 +1,4 @@
-"""Recall: a question in, the moments that answer it out."""
+"""Recall: answer a query with the moments that fit best."""
 
 import string
 from collections import defaultdict
@@ -33,24 +33,24 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.kernel.text import time_expressions
 from agent_memory.platform.ports import Clock
 
-FOREMOST = 20  # of each answer of an index: the turns around these are looked at
-DATED = 24  # more of each index from a time that the question names
-BACKLOG = 200  # changes that wait to be embedded; fewer are a matter of a moment
-EMBEDDING_SECONDS = 5.0  # that a question waits for its vector
-_WINDOWS = 4  # expressions of time in one question
-_RANGES = 3  # of one expression of time, the latest
-_COMPARED = 2_000  # characters
+FOREMOST = 20  # top hits of each index whose neighboring turns are read
+DATED = 24  # more hits of each index from a time that the question names
+BACKLOG = 200  # changes waiting to be embedded that count as a backlog
+EMBEDDING_SECONDS = 5.0  # how long a question waits for its vector
+_WINDOWS = 4  # time expressions used per question
+_RANGES = 3  # ranges used per time expression, the latest
+_COMPARED = 2_000  # characters compared
 _MARKS = (string.punctuation + string.whitespace).encode()
-_DISTINCT = 30  # letters from which on two texts can be told to be the same
+_DISTINCT = 30  # letters a text needs to count as a duplicate of another
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSearch:
-    """What it takes to search by meaning."""
+    """What search by meaning needs."""
 
     index: VectorIndex
     embedder: Embedder
-    count_pending: Callable[[], int]  # how much has yet to be embedded
+    count_pending: Callable[[], int]  # changes not embedded yet
     threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(2, "embed-question"))
 
 
@@ -66,7 +66,7 @@ class Recall:
     clock: Clock
 
     def search(self, query: Query, *, counted: bool = True) -> RecallResult:
-        """What answers the query, best first. To be found is to be used, if it is counted."""
+        """Return the hits for a query, best first. Being found counts as a use, if `counted`."""
         limit = min(query.limit or DEFAULT_LIMIT, MAX_LIMIT)
         query = replace(query, limit=limit)
         if query.is_listing:
@@ -85,7 +85,7 @@ class Recall:
         return answer
 
     def moments(self, words: str) -> tuple[Millis, Millis]:
-        """The first and the last moment of the time that these words mean."""
+        """Return the first and the last moment of the time that these words mean."""
         return time_expressions.parse_moments(words, self.clock.now())
 
     def _search(self, query: Query) -> RecallResult:
@@ -97,9 +97,7 @@ class Recall:
         )
         embedded = None if query.mode is SearchMode.BM25 else self._embedding(question, warnings)
         pool = _Pool(self.log, self.library)
-        if (
-            query.mode is not SearchMode.VECTOR
-        ):  # meanwhile the question is embedded, in another thread
+        if query.mode is not SearchMode.VECTOR:  # another thread embeds the question meanwhile
             pool.add(self._by_words(question, query, warnings))
         near = self._by_meaning(question, embedded, query, warnings)
         mode = query.mode if near is not None else SearchMode.BM25
@@ -149,7 +147,7 @@ class Recall:
             for each in wanted
             if each.key in read
         )
-        # It may have changed since; what it belongs to is known only where it is placed.
+        # It may have changed since it was indexed, and its place is known only once it is read.
         hits = tuple(hit for hit in placed if query.scope.admits(hit.document))
         return RecallResult(
             hits=hits,
@@ -159,7 +157,8 @@ class Recall:
         )
 
     def _newest(self, scope: SearchScope, limit: int) -> tuple[list[IndexHit], int]:
-        """Of one moment all or none, so that their order does not depend on where a page ends."""
+        """Keep all hits of one moment or none, so that their order does not depend on where a
+        page ends."""
         wanted = limit + 1
         while True:
             stored, count = self.lexical.find_newest(scope, limit=wanted)
@@ -234,7 +233,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Near:
-    """What is near a question in meaning, and how near anything else is."""
+    """The documents nearest to a question in meaning, and a way to compare any other."""
 
     vector: Vector
     index: VectorIndex
@@ -242,17 +241,17 @@ class _Near:
 
 
 class _Pool:
-    """What was found and, of the foremost events, the turns around them."""
+    """The candidates, and the turns around the foremost events."""
 
     def __init__(self, log: EventLog, library: DocumentReader) -> None:
         self._log = log
         self._library = library
-        self._runs: dict[EventId, list[EventId]] = {}  # turns that follow one another
+        self._runs: dict[EventId, list[EventId]] = {}  # consecutive turns
         self._turns: dict[EventId, Document] = {}
         self._others: dict[DocumentKey, Document] = {}
 
     def add(self, answers: Iterable[Sequence[IndexHit]]) -> None:
-        """Each answer of an index, best first."""
+        """Add the hits of an index, best first."""
         wide: dict[EventId, IndexHit] = {}
         wanted: dict[EventId, Position] = {}
         others: dict[DocumentKey, IndexHit] = {}
@@ -290,7 +289,7 @@ class _Pool:
 
 
 def _times(question: ParsedQuestion, scope: SearchScope) -> Iterator[SearchScope]:
-    """The scope within each of the times that the question names, latest first."""
+    """Yield the scope narrowed to each time that the question names, latest first."""
     ranges = dict.fromkeys(
         span
         for window in question.windows[:_WINDOWS]
@@ -307,7 +306,7 @@ def _link(
     places: Mapping[EventId, int],
     runs: Iterable[Sequence[EventId]],
 ) -> None:
-    """Tell each turn which are before and after it."""
+    """Link each turn to those before and after it."""
     follows: dict[int, int] = {}
     for run in runs:
         follows |= pairwise([places[name] for name in run if name in places])
@@ -330,8 +329,9 @@ def _walk_links(place: int, links: Mapping[int, int]) -> tuple[int, ...]:
 def _fold_duplicates(
     ranked: Iterable[Ranked], pool: Sequence[Candidate], scope: SearchScope
 ) -> Iterator[tuple[Ranked, str]]:
-    """In scope, and each thing once: what says the same as a better one is left out, and so is the
-    lesser of an event and a grip in it. With each the id of a grip in it, if there is one."""
+    """Yield hits in scope, each once: leave out a hit that says the same as a better one, and
+    the lesser of an event and a grip in it. Each comes with the id of a grip in it, if there is
+    one."""
     together = _together(pool)
     said: set[bytes] = set()
     told: set[DocumentKey] = set()
@@ -340,9 +340,9 @@ def _fold_duplicates(
         if document.kind in (DocumentKind.EVENT, DocumentKind.MEMORY) and not scope.admits(
             document
         ):
-            continue  # a turn beside one that was found, or a memory that has changed since
+            continue  # a neighboring turn, or a memory that has changed since it was indexed
         if document.kind is DocumentKind.MEMORY:
-            yield each, ""  # two with the same content are two all the same
+            yield each, ""  # two memories with the same content are two memories
             continue
         bare = _bare(document.text)
         if bare in said:
@@ -360,12 +360,12 @@ def _fold_duplicates(
 
 
 def _bare(text: str) -> bytes:
-    """What texts have in common that differ in case, blanks and punctuation only."""
+    """Reduce a text to what is left without case, blanks and punctuation."""
     return text[:_COMPARED].lower().encode().translate(None, _MARKS)
 
 
 def _together(pool: Sequence[Candidate]) -> dict[DocumentKey, list[Document]]:
-    """Events and the grips in them, each with the others."""
+    """Map events to the grips in them, and grips to their events."""
     events: dict[tuple[str, Millis], list[Document]] = defaultdict(list)
     grips: list[Document] = []
     for candidate in pool:

@@ -1,4 +1,4 @@
-"""Tail: what is newer than the lexical index's last commit, kept at hand to be searched too."""
+"""Search what the word index does not have yet: records newer than its last commit."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,30 +19,30 @@ from agent_memory.features.log.ports import EventLog, Outbox
 from agent_memory.features.recall.services.document_reader import DocumentReader
 from agent_memory.kernel.text import analysis
 
-MOST = 2_000  # entries; further behind is only an index that is filled, or whose job is held back
-_SEARCHED = 100_000  # characters of a text
+MOST = 2_000  # entries; an index is further behind only while it is filled or its job is paused
+_SEARCHED = 100_000  # characters searched per text
 _COUNTED = 100  # documents whose words are counted
-_COUNTED_CHARS = 10_000  # of each: how rare a word is need not be known exactly
+_COUNTED_CHARS = 10_000  # characters counted per document: word frequencies need not be exact
 
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
     document: Document  # without its text, which may be long
-    said: str  # what its words are counted in
-    text: str  # folded, all that may match
+    said: str  # text in which words are counted
+    text: str  # folded text in which needles are searched
 
 
 @dataclass(slots=True)
 class _Part:
-    """What is new of some kinds of documents: entries that nobody has asked for yet, and what is
-    behind the others. A question about memories need not read a thousand new events."""
+    """New entries of some kinds of documents: those not read yet, and the documents behind the
+    others. A question about memories need not read a thousand new events."""
 
     kinds: frozenset[DocumentKind]
     unread: dict[OutboxEntry, int] = field(default_factory=dict)
     held: dict[Owner, tuple[int, list[Fresh]]] = field(default_factory=dict)
 
     def forget(self, number: int) -> None:
-        """All that is not newer than this entry."""
+        """Drop everything up to this entry."""
         self.unread = {entry: n for entry, n in self.unread.items() if n > number}
         self.held = {owner: each for owner, each in self.held.items() if each[0] > number}
 
@@ -77,8 +77,8 @@ class UnindexedDocuments:
     def find(
         self, needles: Sequence[str], scope: SearchScope, *, limit: int
     ) -> tuple[list[IndexHit], int]:
-        """Documents in scope with most of the needles in them, and how many entries nobody has
-        looked at because there are too many."""
+        """Return the documents in scope with the most needles, and how many entries were skipped
+        because there are too many."""
         held, missing = self._current(scope)
         counted = [(sum(needle in each.text for needle in needles), each) for each in held]
         matching = [
@@ -94,7 +94,7 @@ class UnindexedDocuments:
         return [queries.to_index_hit(e.document) for e in held if scope.admits(e.document)], missing
 
     def statistics(self, terms: Sequence[str], scope: SearchScope) -> TermStatistics:
-        """Of the newest documents, as many as matter: they are few beside those of the index."""
+        """Count words in the newest documents: they are few beside those of the index."""
         held = self._current(scope)[0][-_COUNTED:]
         known = [frozenset(analysis.extract_terms(each.said[:_COUNTED_CHARS])) for each in held]
         names = [
@@ -112,7 +112,7 @@ class UnindexedDocuments:
         with self._reading:
             cursor = self._lexical.cursor()
             if cursor is None and self._indexed is not None:
-                self._end = 0  # it had a cursor, and lost it
+                self._end = 0  # the index lost its cursor
             self._indexed = cursor
             indexed = cursor or 0
             newest = self._log.watermark()
@@ -122,7 +122,7 @@ class UnindexedDocuments:
             for number, entry in self._outbox.read(start, limit=MOST):
                 self._end = number
                 self._parts[type(entry)].unread[entry] = number
-            if cursor is None:  # what the outbox no longer tells is nowhere but in the store
+            if cursor is None:  # trimmed outbox entries are found through the store alone
                 oldest = self._outbox.read(0, limit=1)
                 indexed_by_nobody = oldest[0][0] - 1 if oldest else newest
                 missing = max(indexed_by_nobody, newest - MOST)

@@ -1,7 +1,7 @@
-"""Changes: what became durable, as it does, for whoever follows.
+"""A feed of changes as they become durable.
 
-One thread reads the outbox for all of them, and only while somebody follows. A follower that does
-not take what it is given is dropped: nobody waits for it, and nothing piles up behind it.
+One thread reads the outbox for all followers, and only while there are any. Slow consumers are
+disconnected, so that nothing piles up behind them.
 """
 
 import threading
@@ -18,11 +18,11 @@ from agent_memory.features.memories.ports import Memories
 from agent_memory.kernel.errors import StorageClosed
 from agent_memory.kernel.ids import MemoryKey, Position
 
-OUTBOX_RETENTION = 10_000  # entries that stay in the outbox, for those who come back after a while
-ROOM = 1_000  # changes that may wait for one follower
-ROOM_CHARS = 16 << 20  # likewise, in all
+OUTBOX_RETENTION = 10_000  # outbox entries retained for followers that reconnect
+ROOM = 1_000  # changes that may be pending for one follower
+ROOM_CHARS = 16 << 20  # characters that may be pending for one follower
 _BATCH = 64
-_PAGE = 16  # of what is read again: each may be a megabyte
+_PAGE = 16  # records per read: each may be a megabyte
 
 FeedRecord = Event | Memory
 Encode = Callable[[FeedRecord], str]
@@ -31,7 +31,7 @@ RecordFilter = Callable[[FeedRecord], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedItem:
-    """A record as it is now, and the same as text: encoded once for all who follow."""
+    """A record as it is now, and its encoded text, shared by all followers."""
 
     sequence: int
     record: FeedRecord
@@ -40,7 +40,7 @@ class FeedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Events of one session or project; empty means any."""
+    """Events of one session or project; empty matches any."""
 
     session_id: str = ""
     project: str = ""
@@ -64,12 +64,12 @@ class MemoryFilter:
 
 
 class Follower:
-    """Somebody who follows. `start` is the entry after which everything comes here."""
+    """A follower of the feed. `start` is the entry after which it gets everything."""
 
     def __init__(self, wanted: RecordFilter, wake: Callable[[], None], start: int) -> None:
         self.start = start
-        self.slow = False  # too much waited for it
-        self.ended = False  # the feed has
+        self.slow = False  # too much was pending
+        self.ended = False  # the feed was closed
         self._wanted = wanted
         self._wake = wake
         self._waiting: deque[FeedItem] = deque()
@@ -78,11 +78,11 @@ class Follower:
 
     @property
     def dropped(self) -> bool:
-        """Nothing more comes."""
+        """Whether the follower gets nothing more."""
         return self.slow or self.ended
 
     def take(self) -> list[FeedItem]:
-        """What has come since it was last asked for."""
+        """Return what has arrived since the last call."""
         with self._lock:
             taken = list(self._waiting)
             self._waiting.clear()
@@ -107,7 +107,7 @@ class Follower:
 
 
 class ChangeFeed:
-    """`wake` is called whenever something became durable."""
+    """The feed. Call `wake` whenever something became durable."""
 
     def __init__(self, log: EventLog, outbox: Outbox, memories: Memories, encode: Encode) -> None:
         self._log = log
@@ -122,8 +122,8 @@ class ChangeFeed:
         self._closed = False
 
     def follow(self, wanted: RecordFilter, wake: Callable[[], None]) -> Follower:
-        """From now on, until `leave`. `wake` is called in another thread when there is something to
-        take, or when it was dropped; it must not block."""
+        """Follow the feed until `leave`. `wake` is called on another thread when there is
+        something to take or the follower was dropped; it must not block."""
         newest = self._log.watermark()  # outside the lock: it may wait for a flush
         with self._lock:
             if self._closed:
@@ -139,7 +139,8 @@ class ChangeFeed:
         return follower
 
     def leave(self, follower: Follower) -> None:
-        """Never waits: it is called on event loops. Where the feed is at work, that removes it."""
+        """Leave the feed without waiting: this is called on event loops. A busy feed removes the
+        follower itself."""
         follower.ended = True
         if self._lock.acquire(blocking=False):
             try:
@@ -153,7 +154,7 @@ class ChangeFeed:
 
     @property
     def needed(self) -> int | None:
-        """The entry after which the outbox is still to be read; None where nobody follows."""
+        """The entry after which the outbox is still needed; None without followers."""
         with self._lock:
             return self._cursor if self._followers else None
 
@@ -161,7 +162,7 @@ class ChangeFeed:
         return self._log.watermark()
 
     def has_all_after(self, after: int) -> bool:
-        """Whether the outbox still has everything after this entry."""
+        """Tell whether the outbox still has everything after this entry."""
         oldest = self._outbox.read(0, limit=1)
         first = oldest[0][0] if oldest else self._log.watermark() + 1
         return first <= after + 1
@@ -169,7 +170,7 @@ class ChangeFeed:
     def read_since(
         self, after: int, up_to: int, wanted: RecordFilter
     ) -> tuple[list[FeedItem], int]:
-        """Some of what changed after this entry, and the entry that it reaches to."""
+        """Return some changes after this entry, and the entry that they reach to."""
         read = [each for each in self._outbox.read(after, limit=_PAGE) if each[0] <= up_to]
         found = [
             FeedItem(sequence=sequence, record=record, text=self._encode(record))
@@ -196,13 +197,13 @@ class ChangeFeed:
             except StorageClosed:
                 break
             except Exception:
-                # Whatever it was, the next change is read again. Those who followed come back, and
-                # are told what is the matter.
+                # Read the next change again whatever went wrong: followers reconnect,
+                # and get the reason then.
                 self._drop_all()
         self._drop_all()
 
     def _step(self) -> bool:
-        """Hand on some of what is new. Whether there may be more."""
+        """Deliver some of what is new. Return whether there may be more."""
         with self._lock:
             after = self._cursor
             if not self._followers or self._closed:
@@ -215,7 +216,7 @@ class ChangeFeed:
             for sequence, record in self._resolve_records(entries)
         ]
         with self._lock:
-            # Those who came meanwhile are given it too, as far as it is after their start.
+            # Followers that joined meanwhile get it too, if it comes after their start.
             for follower in self._followers:
                 if not follower.dropped:
                     follower.give(changes)
@@ -227,13 +228,13 @@ class ChangeFeed:
         with self._lock:
             followers, self._followers = self._followers, []
         for follower in followers:
-            with suppress(RuntimeError):  # its loop is closed
+            with suppress(RuntimeError):  # its event loop is closed
                 follower.end()
 
     def _resolve_records(
         self, entries: Sequence[tuple[int, OutboxEntry]]
     ) -> Iterator[tuple[int, FeedRecord]]:
-        """The records behind the entries, as far as they are there."""
+        """Read the records behind the entries, as far as they exist."""
         places = [entry.at for _, entry in entries if isinstance(entry, EventChanged)]
         events: dict[Position, Event] = {}
         if places:
@@ -242,7 +243,7 @@ class ChangeFeed:
         for sequence, entry in entries:
             record: FeedRecord | None = None
             if isinstance(entry, EventChanged):
-                # Once: a second entry of the same event tells that it is forgotten.
+                # once: a second entry of the same event means that it was forgotten
                 record = events.pop(entry.at, None)
             elif isinstance(entry, MemoryChanged):
                 if entry.key not in memories:
