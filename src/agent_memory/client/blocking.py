@@ -103,11 +103,11 @@ class MemoryClient:
             call = calls.next_page(from_ms, to_ms, page)
 
     def get_toc_root(self) -> list[TocNode]:
-        """The years of the table of contents, newest first."""
+        """Return the years of the table of contents, newest first."""
         return self._unary(calls.get_toc_root())
 
     def get_node(self, node_id: str) -> TocNode | None:
-        """A node of the table of contents; None if there is no such node."""
+        """Return a node of the table of contents; None if there is no such node."""
         return self._unary(calls.get_node(node_id))
 
     def browse_toc(
@@ -119,15 +119,16 @@ class MemoryClient:
     def expand_grip(
         self, grip_id: str, events_before: int | None = None, events_after: int | None = None
     ) -> ExpandGripResult:
-        """The events of an excerpt and some around it; None leaves the number to the daemon."""
+        """Return the events of an excerpt and some around it. None leaves the number to the
+        daemon."""
         return self._unary(calls.expand_grip(grip_id, events_before, events_after))
 
     def search(self, query: str, **filters: Unpack[SearchFilters]) -> SearchResult:
-        """What answers a question, best first. An empty query lists what the filters allow."""
+        """Search for an answer, best hits first. An empty query lists what the filters allow."""
         return self._unary(calls.search(query, filters))
 
     def get_scheduler_status(self) -> SchedulerStatus:
-        """The background jobs of the daemon."""
+        """Return the state of the daemon's background jobs."""
         return self._unary(calls.get_scheduler_status())
 
     def pause_job(self, job_name: str) -> None:

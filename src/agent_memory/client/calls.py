@@ -98,7 +98,7 @@ def first_page(from_ms: int, to_ms: int) -> Unary[GetEventsResult]:
 
 
 def next_page(from_ms: int, to_ms: int, page: GetEventsResult) -> Unary[GetEventsResult] | None:
-    """What follows a page, if anything does."""
+    """Build the call for the next page; None after the last."""
     if not page.has_more:
         return None
     if page.continuation_token is None:
@@ -221,7 +221,7 @@ def path(method: str) -> str:
 
 
 def open_channel(endpoint: Endpoint) -> grpc.Channel:
-    """The way there. Nothing is sent before the first call."""
+    """Open a channel. Nothing is sent before the first call."""
     if endpoint.tls:
         credentials = grpc.ssl_channel_credentials()
         return grpc.secure_channel(endpoint.target, credentials, endpoint.options)
@@ -229,7 +229,7 @@ def open_channel(endpoint: Endpoint) -> grpc.Channel:
 
 
 def metadata(key: str | None) -> tuple[tuple[str, str], ...]:
-    """What goes with every call."""
+    """Build the metadata that every call carries."""
     if key is None:
         return ()
     if not (key and key.isascii() and key.isprintable() and " " not in key):
@@ -238,12 +238,12 @@ def metadata(key: str | None) -> tuple[tuple[str, str], ...]:
 
 
 def to_rpc_error(error: grpc.RpcError) -> RpcError:
-    """Our error of gRPC's."""
+    """Convert gRPC's error to ours."""
     return RpcError(error.code().name, error.details() or "")
 
 
 def none_if_answered(error: RpcError) -> RpcError | None:
-    """The error of a probe, if it means that nobody answered."""
+    """Return the error of a probe if it means that no daemon answered."""
     return error if error.code in _UNREACHED else None
 
 
@@ -406,7 +406,8 @@ def _check_success(answer: pb.PauseJobResponse | pb.ResumeJobResponse) -> None:
 
 
 def _run_in(answer: pb.RunJobResponse) -> Job:
-    """A job that ran and failed is told by its result; one that does not exist is an error."""
+    """Return the job. One that ran and failed says so in its result; one that does not exist
+    raises."""
     if not answer.HasField("job"):
         raise RpcError("NOT_FOUND", answer.error)
     return _job_in(answer.job)

@@ -143,7 +143,7 @@ class Connection:
 
 
 def _raise_unless_lost(error: RpcError) -> RpcError:
-    """The error, if it means that the daemon went away; else it is raised."""
+    """Return the error if it means that the daemon went away; raise it otherwise."""
     if error.code != "UNAVAILABLE":
         raise error
     return error

@@ -76,7 +76,7 @@ def parse(text: str) -> Endpoint:
 
 
 def choose_key(key: str | None, environ: Mapping[str, str]) -> str | None:
-    """The key that the caller gives: as an argument, or in the environment."""
+    """Return the key that the caller gives, as an argument or in the environment."""
     return key if key is not None else environ.get(KEY_VARIABLE) or None
 
 

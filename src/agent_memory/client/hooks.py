@@ -63,7 +63,7 @@ class HookEvent:
 
 
 def map_hook_event(hook: HookEvent) -> Event:
-    """The event to ingest: with a new id, and of now unless the hook says when."""
+    """Build the event to ingest, with a new id, and the present time unless the hook has one."""
     recorded = _RECORDED[hook.hook_type]
     named = {} if hook.tool_name is None else {"tool_name": hook.tool_name}
     return Event(

@@ -130,7 +130,7 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         self.close()
 
     def close(self) -> None:
-        """It waits for nothing: coroutines may call it too."""
+        """Close the connection. It waits for nothing, so coroutines may call it too."""
         self._connection.close()
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -221,8 +221,8 @@ class AgentMemorySaver(BaseCheckpointSaver[int]):
         )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keeps of each namespace the latest checkpoint, and those before it that channels need
-        which are kept as differences."""
+        """Keep the latest checkpoint of each namespace, and those before it that channels stored
+        as differences need."""
         self._connection.call(checkpoints.prune(_names(thread_ids), strategy))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:

@@ -57,7 +57,7 @@ _reading = threading.local()
 
 @contextmanager
 def _collect_blocked() -> Iterator[set[str]]:
-    """The names that LangGraph refuses on this thread meanwhile."""
+    """Collect the names that LangGraph rejects on this thread."""
     before: set[str] | None = getattr(_reading, "blocked", None)
     _reading.blocked = set()
     try:

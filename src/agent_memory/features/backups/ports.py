@@ -1,4 +1,4 @@
-"""What backups need from the disk."""
+"""What backups need: snapshots of the data folder, and a record of the last ones."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -11,20 +11,20 @@ class Snapshots(Protocol):
     """Copies of the data folder, made while it is in use."""
 
     def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
-        """A snapshot in a folder of snapshots, or one archive where the name is that of one.
-        `done` is called with the number of files; it may raise to stop. Raises InvalidInput and
-        StorageFailed; nothing that looks complete is left then."""
+        """Create a snapshot in a folder of snapshots, or an archive where the name ends like
+        one. `done` is called with the number of files; it may raise to stop. Raises InvalidInput
+        and StorageFailed; then nothing that looks complete is left."""
         ...
 
     def list_complete(self, folder: str, /) -> list[Snapshot]:
-        """The complete snapshots in a folder, of any store, oldest first."""
+        """List the complete snapshots in a folder, of any store, oldest first."""
         ...
 
     def remove(self, snapshot: Snapshot, /) -> None: ...
 
 
 class BackupHistory(Protocol):
-    """What is known of the last backups, without asking the disk that they are on."""
+    """The status of the last backups, readable without the disk that they are on."""
 
     def load(self) -> BackupStatus: ...
 

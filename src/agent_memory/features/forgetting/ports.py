@@ -13,34 +13,34 @@ from agent_memory.features.log.model.events import SessionPosition
 
 
 class ForgettingPlan(Protocol):
-    """What is being forgotten: written down before it begins, so that it can be finished."""
+    """What is being forgotten, written before it starts so that it can be finished."""
 
-    family: str  # of the store, in which it is written down
+    family: str  # of the store that holds the plan
 
     def add(self, events: Sequence[SessionPosition], /) -> None: ...
 
     def decide(self, name: str, /) -> None:
-        """All events are listed: from here on it will be done. The name is that of the selection,
-        as `forgetting.name_of` tells it."""
+        """Mark the plan as complete: all events are listed, and from here on it is carried out.
+        `name` is that of `name_selection`."""
         ...
 
     def get_decision(self) -> str | None:
-        """The name, once it is decided."""
+        """Return the name of the selection once `decide` was called."""
         ...
 
     def list_events(self) -> list[SessionPosition]:
-        """By session, and by time."""
+        """List the events by session and time."""
         ...
 
     def add_segments(self, segments: Sequence[SessionPosition], /) -> None:
-        """Note the segments that were made from these events, by their first ones."""
+        """Add the segments made from these events, by their first events."""
         ...
 
     def list_segments(self) -> list[SessionPosition]: ...
 
     def add_needles(self, needles: AbstractSet[bytes], /) -> None:
-        """Note what is to be searched for at the end, before the events that have it are gone.
-        Written so that the search for it does not find this note."""
+        """Add the needles to search for at the end, before their events are gone. They are
+        stored so that the search does not find them here."""
         ...
 
     def list_needles(self) -> set[bytes]: ...
@@ -49,7 +49,7 @@ class ForgettingPlan(Protocol):
 
 
 class ForgettingReports(Protocol):
-    """Reports of what was forgotten, by the name of the selection; the newest stay."""
+    """Reports by the name of the selection; the newest are kept."""
 
     def save(self, name: str, report: ForgettingReport, /) -> None: ...
 
@@ -57,20 +57,21 @@ class ForgettingReports(Protocol):
 
 
 class NeedleSearch(Protocol):
-    """Looks for byte strings in all that is kept. `done` is told how far it is, and may raise."""
+    """Searches everything that is stored for byte strings. `done` gets the progress, and may
+    raise to stop."""
 
     def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
-        """Those that stand in events, in memories and in what other programs keep here."""
+        """Return the needles in events, memories and records of other programs."""
         ...
 
     def search_rows(
         self, needles: AbstractSet[bytes], done: Callable[[int], None], /
     ) -> frozenset[NeedleMatch]:
-        """Those that stand in keys and values of all else in the store."""
+        """Return the needles in all other keys and values of the store."""
         ...
 
     def search_files(
         self, needles: AbstractSet[bytes], done: Callable[[int], None], /
     ) -> FileSearch:
-        """Those that stand in files, as bytes."""
+        """Return the needles in the bytes of files."""
         ...

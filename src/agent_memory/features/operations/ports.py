@@ -1,4 +1,4 @@
-"""What running the daemon needs: jobs, keys, the owners of sockets, traces."""
+"""What operations need: job states, a scheduler, keys, socket owners, a span exporter."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from agent_memory.kernel.tracing import Span
 
 
 class JobStore(Protocol):
-    """What is kept of background jobs."""
+    """The stored state of background jobs."""
 
     def load(self, name: str, /) -> JobState: ...
 
@@ -37,15 +37,15 @@ class KeyRing(Protocol):
     """The bearer keys, hashed."""
 
     def add(self, key: AccessKey, /) -> bool:
-        """False if a key of this name is there already."""
+        """Add a key. Return False if the name is taken."""
         ...
 
     def list_keys(self) -> Sequence[AccessKey]:
-        """Once read, out of memory: cheap enough for every request, on any thread."""
+        """Return the keys. Cached: cheap enough for every request, on any thread."""
         ...
 
     def remove(self, name: str, /) -> bool:
-        """False if there is no such key."""
+        """Remove a key. Return False if there is none of this name."""
         ...
 
 
@@ -53,14 +53,15 @@ class SocketOwners(Protocol):
     """Who holds the other end of a TCP connection within this machine."""
 
     def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
-        """Whose open socket connects `peer` to `own` now; None where that is unproven."""
+        """Return who holds the open socket that connects `peer` to `own` now; None where that is
+        unproven."""
         ...
 
     def close(self) -> None: ...
 
 
 class SpanExporter(Protocol):
-    """Keeps traces of what was done, elsewhere. Never blocks."""
+    """Exports traces of requests. Never blocks."""
 
     def record(self, span: Span, /) -> None: ...
 

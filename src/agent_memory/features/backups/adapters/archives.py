@@ -1,7 +1,7 @@
 """One archive for a whole snapshot: a tar whose first member is the manifest.
 
 An archive may come from anywhere. Members that are no plain files, names that the manifest does not
-have, sizes that differ from it, and headers that would fill the memory are refused.
+have, sizes that differ from it, and headers that would fill the memory are rejected.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def write(snapshot: Path, manifest: Manifest, target: IO[bytes], name: str, chec
 
 
 def _member(path: str, size: int, manifest: Manifest) -> tarfile.TarInfo:
-    """Without owner and times of this machine."""
+    """Build a tar member without the owner and times of this machine."""
     member = tarfile.TarInfo(path)
     member.size = size
     member.mode = 0o600
@@ -67,7 +67,7 @@ class _Checked(io.RawIOBase):
 
 
 class _Bounded(io.RawIOBase):
-    """A file of which nothing is read that is larger than it should be."""
+    """A file that is never read past its expected size."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -85,7 +85,7 @@ class _Bounded(io.RawIOBase):
 
 
 class Archive:
-    """A snapshot in an archive. What is read of it is checked against the manifest by others."""
+    """A snapshot in an archive. The caller checks its bytes against the manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,7 +93,8 @@ class Archive:
             self.manifest = self._manifest(tar)
 
     def read_files(self) -> Iterator[tuple[BackupFile, IO[bytes]]]:
-        """Each file with its bytes. Raises InvalidInput for anything that is no file of ours."""
+        """Yield each file with its bytes. Raises InvalidInput for anything that is no file of a
+        backup."""
         expected = {each.path: each for each in self.manifest.files}
         with self._open_tar() as tar:
             self._manifest(tar)
@@ -137,7 +138,7 @@ class Archive:
 
 
 class _Member:
-    """A file in an archive, read by others: what is wrong with the archive is said in our words."""
+    """A file in an archive, with errors in our words."""
 
     def __init__(self, file: IO[bytes], archive: Path) -> None:
         self._file = file
@@ -151,7 +152,7 @@ class _Member:
 
 
 def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    return cast(IO[bytes], tar.extractfile(member))  # None only of what is no plain file
+    return cast(IO[bytes], tar.extractfile(member))  # None only for what is no plain file
 
 
 def _plain(member: tarfile.TarInfo) -> bool:

@@ -17,7 +17,7 @@ Check = Callable[[], None]
 
 
 def digest(path: Path, check: Check) -> tuple[int, str]:
-    """The size and SHA-256 of a regular file. No link is followed."""
+    """Return the size and SHA-256 of a regular file. No link is followed."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise StorageFailed(f"{path} is no regular file")
@@ -34,7 +34,8 @@ def digest_stream(file: IO[bytes], check: Check) -> tuple[int, str]:
 
 
 def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
-    """Copy a regular file to a new one and sync it. The size and SHA-256 of what was read."""
+    """Copy a regular file to a new one and sync it. Return the size and SHA-256 of what was
+    read."""
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise StorageFailed(f"{source} is no regular file")
@@ -42,7 +43,7 @@ def copy(source: Path, target: Path, check: Check) -> tuple[int, str]:
 
 
 def write(file: IO[bytes], target: Path, check: Check) -> tuple[int, str]:
-    """The same of an open file."""
+    """Write an open file to a new one and sync it. Return its size and SHA-256."""
     size, found = 0, hashlib.sha256()
     with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
         while part := file.read(CHUNK):
@@ -56,7 +57,7 @@ def write(file: IO[bytes], target: Path, check: Check) -> tuple[int, str]:
 
 
 def make_folders(root: Path, path: str) -> Path:
-    """The folders that a file below the root needs, and the file's path."""
+    """Create the folders that a file below the root needs. Return the file's path."""
     folder = root
     for step in path.split("/")[:-1]:
         folder = folder / step
@@ -65,7 +66,7 @@ def make_folders(root: Path, path: str) -> Path:
 
 
 def regular_files(root: Path, part: str) -> Iterator[str]:
-    """The paths, from the root, of the regular files of a part: itself, or all below it."""
+    """Yield the paths, from the root, of the regular files of a part: itself, or all below it."""
     place = root / part
     if place.is_file() and not place.is_symlink():
         yield part
@@ -78,6 +79,6 @@ def regular_files(root: Path, part: str) -> Iterator[str]:
 
 
 def sync_folders(root: Path) -> None:
-    """All names below the root are on disk."""
+    """Sync all folders below the root, so that every name is on disk."""
     for folder, _, _ in os.walk(root, topdown=False):
         sync_folder(Path(folder))

@@ -1,4 +1,5 @@
-"""What is known of the last backups, in a file of the data folder: asked for without their disk."""
+"""The status of the last backups, in a file of the data folder, so that reading it needs no
+backup disk."""
 
 import json
 from dataclasses import asdict

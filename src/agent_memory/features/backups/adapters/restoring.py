@@ -1,8 +1,8 @@
-"""Restoring: a backup is verified, copied beside the data, and then takes its place by renames.
+"""Restore a backup: verify it, copy it beside the data, and rename it into place.
 
 What was there before is moved aside, never removed. The renames are written down before the first
-of them: where a restore is killed between them, `finish` does the rest, and every daemon calls
-it before it opens its store.
+of them. Where a restore is killed in between, `finish` does the rest, and every daemon calls it
+before it opens its store.
 """
 
 import json
@@ -29,7 +29,7 @@ _CONFIG = "[core]\n\tbare = true\n\trepositoryformatversion = 0\n\tfilemode = tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """What takes a place, if anything does, and where that goes which has it now."""
+    """A rename into place, and where what is there now is moved to."""
 
     staged: str
     target: str
@@ -46,7 +46,7 @@ def restore(
     done: Callable[[int], None],
 ) -> RestoreResult:
     """Bring a backup into a data folder that the caller has locked. `done` is called with the
-    number of files; it may raise to stop, and nothing has changed then."""
+    number of files; it may raise to stop, and then nothing has changed."""
     finish(data)
     source = sources.open_backup(backup)
     manifest = source.manifest
@@ -118,7 +118,7 @@ def restore(
 
 
 def finish(data: Path) -> bool:
-    """Do the renames of a restore that was cut off between them. Whether there was one."""
+    """Finish the renames of a restore that was cut off. Return whether there was one."""
     journal = data / JOURNAL
     try:
         moves = [_Move(**each) for each in json.loads(journal.read_text())]
@@ -141,7 +141,7 @@ def finish(data: Path) -> bool:
 
 
 def _do(move: _Move) -> None:
-    """Once or twice, it comes to the same: what is staged is there until it has its place."""
+    """Do a move. Repeating it has no effect: what is staged exists until it is in place."""
     staged, target, aside = Path(move.staged), Path(move.target), Path(move.aside)
     if move.staged and not staged.exists():
         return
@@ -154,15 +154,16 @@ def _do(move: _Move) -> None:
 
 
 def _rename(target: Path, aside: Path) -> None:
-    """Beside itself, where the data folder is on another file system."""
+    """Rename a path; where the data folder is on another file system, move it aside beside
+    itself."""
     if target.parent.stat().st_dev != aside.parent.stat().st_dev:
         aside = target.with_name(f"{target.name}-{aside.parent.name}")
     target.rename(aside)
 
 
 def _moves(staged: Path, part: str, data: Path, db_path: Path, aside: Path) -> Iterator[_Move]:
-    """What takes the place of a part. The spool is added to: what hooks left there is in no store
-    yet, and recorded twice it is the same."""
+    """Yield the moves of a part. The spool is added to: hooks left there are in no store yet,
+    and recording them twice is harmless."""
     if part == backups.SPOOL:
         for each in sorted(staged.glob("*.json")):
             yield _Move(
@@ -179,7 +180,7 @@ def _moves(staged: Path, part: str, data: Path, db_path: Path, aside: Path) -> I
 
 
 def _complete_repository(folder: Path) -> None:
-    """What a repository has besides its references and objects, as git makes it."""
+    """Create what a repository has besides its references and objects, as git does."""
     (folder / "config").write_text(_CONFIG)
     for name in ("refs", "objects"):
         (folder / name).mkdir(mode=0o700, exist_ok=True)

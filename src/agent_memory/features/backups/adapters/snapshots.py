@@ -1,9 +1,9 @@
-"""Snapshots: a running store copied into a folder, file by file, with a manifest of checksums.
+"""Snapshots: copies of a running store in a folder, with a manifest of checksums.
 
-The store is copied first, beside itself, by hard links: that is the moment of the backup. The files
+The store is first copied beside itself by hard links: that is the moment of the backup. The files
 of that copy are then linked into the snapshot, or copied where the snapshot is on another file
-system, unless an earlier snapshot there has the same file. A snapshot has a name that looks
-like one only when it is complete, verified and on disk.
+system, unless an earlier snapshot there has the same file. A snapshot gets its final name only when
+it is complete, verified and on disk.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _OTHER_ARCHIVES = (".zst", ".zip", ".xz", ".bz2", ".7z", ".gz")
 
 
 class DataSnapshots:
-    """Makes snapshots of a data folder. One at a time: the caller sees to that."""
+    """Makes snapshots of a data folder, one at a time: the caller serializes the calls."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class DataSnapshots:
         version: str,
         now: Callable[[], Millis],
     ) -> None:
-        """Without a data folder, a snapshot holds the store and nothing else."""
+        """Make snapshots of a store, with its data folder if there is one."""
         self._checkpoint = checkpoint
         self._db_path = db_path
         self._data = data
@@ -49,13 +49,14 @@ class DataSnapshots:
         self._now = now
 
     def clean(self) -> None:
-        """Remove what a killed backup has left beside the store."""
+        """Remove what a killed backup left beside the store."""
         for each in self._db_path.parent.glob(f"{self._staging_name()}*"):
             shutil.rmtree(each, ignore_errors=True)
 
     def create(self, target: str, /, *, done: Callable[[int], None]) -> Snapshot:
-        """A snapshot in a folder, or in an archive where the name is that of one. `done` is called
-        with the number of files; it may raise to stop. Raises InvalidInput and StorageFailed."""
+        """Create a snapshot in a folder, or in an archive where the name ends like one. `done`
+        is called with the number of files; it may raise to stop. Raises InvalidInput and
+        StorageFailed."""
         path = Path(target)
         try:
             self._check_place(path)
@@ -74,7 +75,7 @@ class DataSnapshots:
             ) from exc
 
     def list_complete(self, folder: str, /) -> list[Snapshot]:
-        """The complete snapshots in a folder, oldest first."""
+        """List the complete snapshots in a folder, oldest first."""
         found = []
         for path in sources.list_snapshots(Path(folder)):
             with contextlib.suppress(AgentMemoryError, OSError):
@@ -82,7 +83,8 @@ class DataSnapshots:
         return found
 
     def remove(self, snapshot: Snapshot, /) -> None:
-        """Take its name first, so that a kill leaves nothing that looks complete."""
+        """Remove a snapshot. Its name goes first, so that a kill leaves nothing that looks
+        complete."""
         path = Path(snapshot.path)
         if not backups.is_name(path.name) or path.is_symlink():
             raise InvalidInput(f"{path} is no snapshot")
@@ -162,7 +164,7 @@ class DataSnapshots:
 
     @contextlib.contextmanager
     def _stage(self, done: Callable[[int], None]) -> Iterator[tuple[Path, str]]:
-        """A copy of the parts that change, as they are together; and the identity of the store.
+        """Copy the parts that change, as they are together, and read the identity of the store.
 
         The spool comes first: what the daemon takes out of it meanwhile is in the store then.
         """
@@ -241,13 +243,13 @@ class _EarlierFiles:
         return self._by_sum.get(sha256)
 
     def find_by_inode(self, path: Path) -> tuple[Path, str] | None:
-        """What an earlier snapshot says of this very file, under the name that it has there."""
+        """Return what an earlier snapshot recorded for this very file, and its name there."""
         found = path.lstat()
         return self._by_inode.get((found.st_dev, found.st_ino))
 
 
 class _SnapshotBuilder:
-    """A snapshot being filled. Every file is hashed as it lies there."""
+    """A snapshot being filled. Every file is hashed where it lies."""
 
     def __init__(self, root: Path, earlier: _EarlierFiles, done: Callable[[int], None]) -> None:
         self.root = root
@@ -276,7 +278,7 @@ class _SnapshotBuilder:
         self.check()
 
     def discard(self, repository: str) -> None:
-        """Begin a repository again."""
+        """Remove a repository's files, to start it again."""
         shutil.rmtree(self.root / repository, ignore_errors=True)
         for path in [each for each in self.placed if each.startswith(f"{repository}/")]:
             del self.placed[path]
@@ -288,7 +290,7 @@ class _SnapshotBuilder:
             if same is not None and _link(same, target):
                 if files.digest(target, self.check) == wanted:
                     return wanted
-                target.unlink()  # the earlier one is damaged: this snapshot gets its own
+                target.unlink()  # the earlier file is damaged: this snapshot gets its own
         read = files.copy(source, target, self.check)
         if files.digest(target, self.check) != read:
             raise StorageFailed(f"{target} does not hold what was written to it")
@@ -307,7 +309,7 @@ def _link(source: Path, target: Path) -> bool:
 
 
 def _repositories(data: Path) -> Iterator[str]:
-    """The paths, from the data folder, of our own repositories."""
+    """Yield the paths, from the data folder, of our own repositories."""
     if (data / backups.USER_REPOSITORY).is_dir():
         yield backups.USER_REPOSITORY
     for folder in backups.REPOSITORY_FOLDERS:
@@ -317,8 +319,8 @@ def _repositories(data: Path) -> Iterator[str]:
 
 
 def _copy_repository(data: Path, repository: str, filling: _SnapshotBuilder) -> None:
-    """References come before objects, so that all that they lead to is there. Where a reference
-    has changed meanwhile, its old objects may have been removed: begin again."""
+    """Copy a repository, references before objects, so that all they lead to is there. Where a
+    reference has changed meanwhile, its old objects may be gone: start again."""
     for _ in range(TRIES):
         before = _references(data / repository)
         try:

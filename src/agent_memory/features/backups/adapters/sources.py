@@ -14,13 +14,13 @@ from agent_memory.kernel.errors import InvalidInput, StorageFailed
 
 
 class BackupSource(Protocol):
-    """A backup that may be damaged, and may be somebody else's."""
+    """A backup, which may be damaged or come from someone else."""
 
     path: Path
     manifest: Manifest
 
     def read_files(self) -> Iterator[tuple[BackupFile, IO[bytes]]]:
-        """Each file of the manifest, once, with its bytes, which are not checked yet."""
+        """Yield each file of the manifest once, with its bytes, which are not checked yet."""
         ...
 
 
@@ -50,8 +50,8 @@ class SnapshotFolder:
 
 
 def open_backup(path: Path) -> BackupSource:
-    """A snapshot, the newest one of a folder of snapshots, or an archive. Raises InvalidInput and
-    StorageFailed."""
+    """Open a snapshot, the newest one of a folder of snapshots, or an archive. Raises
+    InvalidInput and StorageFailed."""
     try:
         if path.is_dir():
             if (path / backups.MANIFEST).is_file():
@@ -70,7 +70,8 @@ def open_backup(path: Path) -> BackupSource:
 
 
 def verify(source: BackupSource, check: Check) -> None:
-    """Read every file. Raise StorageFailed, with its name, for one that is not as it was."""
+    """Read every file. Raise StorageFailed, with its name, for one that differs from the
+    manifest."""
     for expected, file in source.read_files():
         check_sum(source, expected, files.digest_stream(file, check))
 
@@ -81,7 +82,7 @@ def check_sum(source: BackupSource, expected: BackupFile, found: tuple[int, str]
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Of a snapshot's folder. Raises InvalidInput and OSError."""
+    """Read the manifest of a snapshot's folder. Raises InvalidInput and OSError."""
     path = folder / backups.MANIFEST
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         data = file.read(backups.MAX_MANIFEST_BYTES + 1)
@@ -91,8 +92,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest snapshot in a folder of snapshots. Raises InvalidInput where it has those of
-    several stores: nobody can tell which is meant."""
+    """Return the newest snapshot in a folder of snapshots. Raises InvalidInput where it has
+    snapshots of several stores."""
     found = {each.name.rpartition("-")[2]: each for each in list_snapshots(folder)}
     if len(found) > 1:
         names = ", ".join(sorted(each.name for each in found.values()))

@@ -43,7 +43,7 @@ class BackupFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a snapshot holds. `parts` says what it is a backup of; a part may be empty."""
+    """What a snapshot holds. `parts` names what it is a backup of; a part may be empty."""
 
     made_ms: Millis
     version: str  # of the package that made it
@@ -69,7 +69,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How many snapshots of a store stay: the newest ones, and one for each of the last weeks."""
+    """How many snapshots of a store to keep: the newest ones, and one for each of the last
+    weeks."""
 
     newest: int
     weekly: int = 0
@@ -90,7 +91,7 @@ class BackupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    """A backup that is in its place, and where that is which had it before, if anything had."""
+    """A backup in its place, and where the files that were there before are, if there were any."""
 
     manifest: Manifest
     source: str
@@ -99,7 +100,7 @@ class RestoreResult:
 
 
 def format_name(made_ms: Millis, store: str) -> str:
-    """The name of a snapshot's folder: sorts by time, differs between stores."""
+    """Format the name of a snapshot's folder: it sorts by time and differs between stores."""
     moment = datetime.fromtimestamp(made_ms / 1000, UTC)
     return f"{moment:%Y%m%dT%H%M%SZ}-{store[:8]}"
 
@@ -113,7 +114,8 @@ def dump(manifest: Manifest) -> str:
 
 
 def parse(data: bytes) -> Manifest:
-    """Raise InvalidInput where it is no manifest, is of a later format, or names an unsafe path."""
+    """Parse a manifest. Raises InvalidInput where it is none, has a later format, or names an
+    unsafe path."""
     try:
         found = json.loads(data)
         if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -180,8 +182,8 @@ def _belongs(steps: Sequence[str]) -> bool:
 
 
 def is_of_repository(steps: Sequence[str]) -> bool:
-    """Whether this file of a repository is backed up: its references and objects. Its settings,
-    hooks and alternates are not: they could run programs, or lead to other folders."""
+    """Tell whether this file of a repository is backed up: its references and objects. Its
+    settings, hooks and alternates are not: they could run programs, or lead to other folders."""
     if len(steps) == 1:
         return steps[0] in ("HEAD", "packed-refs")
     return steps[:1] == ["refs"] or (
@@ -216,10 +218,10 @@ def _digest(found: str) -> str:
 def select_outdated(
     snapshots: Sequence[Snapshot], made: Snapshot, retention: Retention
 ) -> tuple[Snapshot, ...]:
-    """The snapshots of the same store that the retention does not keep, oldest first.
+    """Select the snapshots of the same store that the retention does not keep, oldest first.
 
-    `made` is the last one, whatever the dates say: a later date is of a clock that was ahead, or
-    is behind now. Weeks are counted back from both, so that no wrong date empties them.
+    `made` counts as the last one whatever the dates say: a later date comes from a clock that was
+    ahead, or is behind now. Weeks are counted back from both, so that no wrong date empties them.
     """
     now = made.manifest.made_ms
     others = sorted(
@@ -248,7 +250,7 @@ def select_outdated(
 
 
 def _week(made_ms: Millis) -> datetime:
-    """The Monday of its week."""
+    """Return the Monday of its week."""
     day = datetime.fromtimestamp(made_ms / 1000, UTC).replace(
         hour=0, minute=0, second=0, microsecond=0
     )

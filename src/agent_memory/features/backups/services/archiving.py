@@ -1,4 +1,4 @@
-"""Archiving: everything that is kept, record by record, out of one consistent view; and back."""
+"""Export every record from one consistent view, and import it again."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ KNOWLEDGE: tuple[type[Any], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord:
-    """A memory, and how it was used."""
+    """A memory and its uses."""
 
     memory: Memory
     use: MemoryUse
@@ -60,7 +60,7 @@ class MemoryRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRecord:
-    """What was written after a checkpoint, and after which."""
+    """A write after a checkpoint."""
 
     place: graphs.CheckpointKey
     write: PendingWrite
@@ -85,7 +85,7 @@ class Stores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """How many records of each type were taken over; what is derived is passed by."""
+    """How many records of each type were imported; derived records are skipped."""
 
     taken: Mapping[type[ArchiveRecord], int]
     known: int
@@ -103,10 +103,12 @@ class Archiving:
     secrets: SecretsFilter
     find_home: Callable[[Domain], Home | None]
     on_change: Callable[[], None]
-    open_whole: Callable[[Path], AbstractContextManager[IO[bytes]]]  # a file, at the end of it
+    # writes the file at the end of the block, whole
+    open_whole: Callable[[Path], AbstractContextManager[IO[bytes]]]
 
     def export_records(self) -> Iterator[ArchiveRecord]:
-        """Every record as it was at one moment. What events are learned into comes before them."""
+        """Yield every record as of one moment. Records that learning makes from events come
+        before them."""
         with self.open_view() as stores:
             yield from stores.projects.list_all()
             for domain in sorted(stores.memories.list_domains()):
@@ -120,8 +122,8 @@ class Archiving:
     def import_records(
         self, records: Iterable[tuple[str, ArchiveRecord]], done: Callable[[int], None]
     ) -> ImportResult:
-        """Take over each record, with the place where it stands. What is there already stays.
-        What was taken over stays too, wherever it is stopped."""
+        """Import records, each with its line in the file. Existing records stay. What was
+        imported stays too, wherever the import stops."""
         taken: Counter[type[ArchiveRecord]] = Counter()
         refused: list[str] = []
         known = derived = 0
@@ -168,7 +170,7 @@ class Archiving:
         return (self.ingest.submit(clean).result() if clean else []), refused
 
     def _import_record(self, record: ArchiveRecord) -> bool:
-        """Whether it was not there."""
+        """Import a record. Return whether it is new."""
         match record:
             case MemoryRecord():
                 return self._import_memory(record)
@@ -235,7 +237,7 @@ class Archiving:
         return kept.commit([KnowledgeChange(None, clean)])
 
     def _clean_fact(self, record: Any) -> Any:
-        """A fact, or a value that it had: its key may be what tells that it is a secret."""
+        """Clean a fact or an earlier value: its key may mark the value as a secret."""
         match record:
             case Fact():
                 return facts.clean(record, self.secrets)
@@ -298,7 +300,7 @@ def _events(log: EventLog) -> Iterator[Event]:
 
 
 def _nodes(toc: TocReader) -> Iterator[TocNode]:
-    """The present version of each node, and after it the kept ones that are older."""
+    """Yield the present version of each node, then its older kept versions."""
     after: NodeId | None = None
     while ids := toc.list_ids("toc:", after=after, limit=PAGE):
         for node in toc.get_nodes(ids):

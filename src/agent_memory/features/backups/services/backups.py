@@ -1,4 +1,4 @@
-"""Backups: taken on request, by schedule, and before an upgrade; old ones are removed."""
+"""Take backups on request, by schedule and before an upgrade, and remove old ones."""
 
 import threading
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from agent_memory.kernel.status import BackupStatus
 from agent_memory.platform.ports import Clock
 
 UPGRADES_KEPT = 2
-MISSED = 2  # scheduled times that may pass without a good backup
+MISSED = 2  # scheduled times that may pass without a good backup before a warning
 DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupPlan:
-    """Backups by schedule. An empty schedule: none."""
+    """Backups by schedule. An empty schedule means none."""
 
     folder: str
     schedule: str
@@ -41,9 +41,9 @@ class Backups:
         schedule: Callable[[str], None],
         passed: Callable[[str, Millis, Millis], int],
     ) -> None:
-        """`check` raises InvalidInput where it is no cron expression; `schedule` puts the job under
-        one, or removes it for an empty one; `passed` counts the times of one between two
-        moments."""
+        """Take the callables of the scheduler. `check` raises InvalidInput for a bad cron
+        expression, `schedule` sets the job's expression or removes the job for an empty one,
+        `passed` counts the times of an expression between two moments."""
         self._snapshots = snapshots
         self._notes = notes
         self._history = history
@@ -61,12 +61,13 @@ class Backups:
     def take(
         self, target: str, retention: Retention | None, done: Callable[[int], None]
     ) -> BackupResult:
-        """Back up to a folder of snapshots or to an archive. Where a retention is given, remove
-        what it does not keep: only once the new one is complete, and only our own snapshots."""
+        """Back up to a folder of snapshots or to an archive. With a retention, remove what it
+        does not keep: only once the new backup is complete, and only our own snapshots."""
         if not self._turn.acquire(blocking=False):
             raise Overloaded("a backup is being taken already; try again when it is done")
         try:
-            self._notes.flush()  # what waits for them names repositories of this machine
+            # pending notes name repositories of this machine, so write them first
+            self._notes.flush()
             made = self._snapshots.create(target, done=done)
             self._record(target, made)
             removed = () if retention is None else self._prune(target, made, retention)
@@ -83,12 +84,12 @@ class Backups:
         )
 
     def run(self, check: Callable[[], None]) -> None:
-        """The scheduled backup."""
+        """Take the scheduled backup."""
         self.take(self._plan.folder, self._plan.retention, lambda _: check())
 
     def follow(self, plan: BackupPlan, keep: Callable[[BackupPlan], None] = lambda _: None) -> None:
-        """Take backups by this plan from now on, once `keep` has written it down. Raises
-        InvalidInput where the schedule is none, before that."""
+        """Take backups by this plan from now on, once `keep` has stored it. Raises InvalidInput
+        for a bad schedule, before that."""
         if plan.schedule:
             self._check(plan.schedule)
         keep(plan)
@@ -99,7 +100,7 @@ class Backups:
         return self._history.load()
 
     def warnings(self) -> list[str]:
-        """What is wrong with the scheduled backups."""
+        """List what is wrong with the scheduled backups."""
         if not self._plan.schedule or not self._plan.folder:
             return []
         last, now = self._history.load(), self._clock.now()
@@ -111,7 +112,7 @@ class Backups:
         return [f"the last good backup is {days} days old: {last.scheduled}"]
 
     def _record(self, target: str, made: Snapshot) -> None:
-        """One that someone takes elsewhere says nothing about those by schedule."""
+        """Record the result. A backup taken elsewhere says nothing about the scheduled ones."""
         at = made.manifest.made_ms
         status = replace(self._history.load(), path=made.path, made_ms=at)
         if PurePath(target) == PurePath(self._plan.folder):

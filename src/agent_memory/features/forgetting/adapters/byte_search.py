@@ -1,8 +1,8 @@
-"""Byte strings, many at a time, looked for in bytes.
+"""Search bytes for many byte strings at once.
 
-The first bytes of each string are a number. A table tells of every place whether its number may be
-one of these; the few that may are then compared. So the time depends on what is searched through,
-and hardly on how much is searched for.
+The first bytes of each string are a number. A table tells for every position whether its number may
+be one of these, and only those few positions are compared. So the time depends on the size of the
+data, and hardly on the number of strings.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class ByteSearch:
-    """Byte strings of six bytes and more, made ready to be looked for."""
+    """A search for byte strings of at least six bytes."""
 
     def __init__(self, needles: AbstractSet[bytes]) -> None:
         self.longest = max(map(len, needles), default=0)
@@ -32,7 +32,7 @@ class ByteSearch:
 
 
 class _NeedleGroup:
-    """Those that are told apart by their first `width` bytes."""
+    """Strings that differ in their first `width` bytes."""
 
     def __init__(self, needles: AbstractSet[bytes], width: int) -> None:
         self._needles = needles
@@ -42,7 +42,7 @@ class _NeedleGroup:
             (number,) = self._hash_words(needle[:width] + bytes(16 - width))
             self._lengths[int(number)].add(len(needle))
         self._numbers = np.array(sorted(self._lengths), np.uint64)
-        # One place in 64 is taken: small, because what a processor has at hand is quick to look up.
+        # One slot in 64 is used. The table stays small so that it fits the processor's cache.
         self._shift = np.uint64(64 - 6 - len(self._numbers).bit_length())
         self._table = np.zeros(1 << (64 - int(self._shift)), np.bool_)
         self._table[self._to_slots(self._numbers)] = True
@@ -59,7 +59,7 @@ class _NeedleGroup:
                             yield data[at : at + length]
 
     def _hash_words(self, data: bytes) -> NDArray[np.uint64]:
-        """Of every eighth place, a number for the bytes from there on."""
+        """Hash the bytes at every eighth position."""
         words: NDArray[np.uint64] = np.frombuffer(data, "<u8", len(data) // 8)
         if self._width == 16:
             return words[:-1] * _SPREAD + words[1:]

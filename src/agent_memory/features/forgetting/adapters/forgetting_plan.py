@@ -1,8 +1,8 @@
-"""What is being forgotten, on an ordered store: written down first, so that it can be finished.
+"""The forgetting plan on an ordered store, written before anything is removed.
 
 It lies in the family `checkpoints`: `forgetting:event:` and `forgetting:segment:` with the key of a
-session's event, `forgetting:needles:` with a number, and `forgetting:decided` once all of the
-events are listed. Reports stay behind: `forgotten:` with the time and the name of the selection.
+session's event, `forgetting:needles:` with a number, and `forgetting:decided` once all events are
+listed. Reports stay: `forgotten:` with the time and the name of the selection.
 """
 
 import hashlib
@@ -26,7 +26,8 @@ _DECIDED = b"forgetting:decided"
 _REPORT = b"forgotten:"
 _PAGE = 10_000
 _REPORTS = 100
-_INVERTED = bytes(range(255, -1, -1))  # the search for a needle must not find it here
+# stored inverted, so that the search for a needle does not find it here
+_INVERTED = bytes(range(255, -1, -1))
 _decode_needles = msgspec.msgpack.Decoder(list[bytes]).decode
 _decode_report = msgspec.msgpack.Decoder(ForgettingReport).decode
 
@@ -60,7 +61,7 @@ class StoredForgettingPlan:
     def add_needles(self, needles: AbstractSet[bytes], /) -> None:
         if needles:
             packed = msgspec.msgpack.encode(sorted(needles)).translate(_INVERTED)
-            # The same again, after a crash, is the same row.
+            # Adding it again after a crash writes the same row.
             key = _NEEDLES + hashlib.sha256(packed).hexdigest().encode()
             row = Put(families.CHECKPOINTS, key, codec.EMPTY + packed)
             self._store.submit([Batch((row,))]).result()

@@ -1,4 +1,4 @@
-"""Looks for byte strings in the rows of a store and in the bytes of files, many at a time."""
+"""Search the rows of a store and the bytes of files for many byte strings at once."""
 
 import os
 from collections import defaultdict
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _CHUNK = 4 << 20
-# Tables are compressed: what is left of words side by side makes up new ones. Of many short strings
-# some are then found by chance; the rows of the tables are read anyway.
+# Tables are compressed, and compression puts pieces of words side by side. Some short strings
+# are then found by chance, so only long ones count there; rows are searched uncompressed anyway.
 _FEW = 1_000
 _LONG = 32
 _LAST = b"\xff" * 64
-# All else is made from events and memories. Facts are someone's word, and the states of graphs are
-# their programs' own.
+# Everything else is derived from events and memories. Facts are asserted by their callers, and
+# graph states belong to their programs.
 _KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
-# RocksDB's own words, of which people who work on a database speak too; it writes no value there.
+# files with RocksDB's own words, which may be those of an event; RocksDB writes no values there
 _WORDS_OF_ROCKSDB = ("LOG", "OPTIONS-")
 
 
@@ -51,7 +51,7 @@ class StoredTraces:
         self._spans = spans or {}
 
     def search_kept(self, needles: AbstractSet[bytes], /) -> frozenset[bytes]:
-        """Of any case, and with any blanks between words: so they stand in what is made from it."""
+        """Find needles in any case and with any blanks between words: derived text has them so."""
         by_look: defaultdict[bytes, set[bytes]] = defaultdict(set)
         for needle in needles:
             by_look[_normalize(needle)].add(needle)
@@ -90,7 +90,7 @@ class StoredTraces:
                         chosen = in_tables if path.suffix == ".sst" else search
                         found |= {NeedleMatch(name, needle) for needle in chosen.find(part)}
                 except FileNotFoundError:
-                    continue  # a compaction or a merge has removed it
+                    continue  # removed by a compaction or a merge
                 except OSError:
                     unreadable.append(name)
                     continue
@@ -109,7 +109,7 @@ class StoredTraces:
 
 
 def _search(needles: AbstractSet[bytes]) -> "ByteSearch":
-    # numpy takes a tenth of a second to load, and few ever forget anything.
+    # numpy takes a tenth of a second to load, and is needed only here.
     from agent_memory.features.forgetting.adapters.byte_search import ByteSearch  # noqa: PLC0415
 
     return ByteSearch(needles)
@@ -132,7 +132,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _parts(path: Path, longest: int) -> Iterator[bytes]:
-    """A file piece by piece, each beginning with the end of the one before."""
+    """Yield a file in pieces, each starting with the end of the one before."""
     tail = b""
     with path.open("rb") as file:
         while piece := file.read(_CHUNK):

@@ -1,4 +1,4 @@
-"""Forgetting: what is chosen, by which bytes it would be found, and what is told of it."""
+"""Forgetting: the selection, the byte strings that would betray it, and the report."""
 
 import hashlib
 import re
@@ -10,13 +10,13 @@ from agent_memory.features.log.model.events import Event, check_millis
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 
-LEAST_BYTES = 6  # of a needle: fewer are found by chance in any large file
+LEAST_BYTES = 6  # of a needle: shorter ones are found by chance in any large file
 LINE_BYTES = 12  # of a short line
-WINDOW_BYTES = 32  # of a longer one: fewer come about by chance where many texts are compressed
-WORD_CHARS = 32  # of a word without an end
+WINDOW_BYTES = 32  # of a longer one: shorter ones occur by chance where texts are compressed
+WORD_CHARS = 32  # of a word without a break
 WINDOWS = 6  # of one text
 
-# Words of one sentence with one blank between: a summary keeps them as they are.
+# Words of one sentence, one blank apart: a summary keeps them as they are.
 _RUN = re.compile(r"\S+(?:(?<![.!?]) \S+)*")
 _CIRCUMSTANCES = frozenset(
     {"agent", "branch", "call_id", "cwd", "model", "outcome", "project", "run_id", "tool_name"}
@@ -25,7 +25,7 @@ _CIRCUMSTANCES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Exactly one of: an event, a session, a time from `since` to `until`, both included."""
+    """Exactly one of: an event, a session, a time range from `since` to `until`, both included."""
 
     event_id: EventId | None = None
     session_id: SessionId | None = None
@@ -57,7 +57,7 @@ class Preview:
 
 
 class NeedleMatch(NamedTuple):
-    """A needle, and the family or file in which it was found."""
+    """A needle, and the family or file that contains it."""
 
     place: str
     needle: bytes
@@ -72,8 +72,8 @@ class FileSearch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureProof:
-    """What was searched for, and where. `found_in` names where something was still found: empty, it
-    is gone. `shared` pieces stand in something that was kept, and prove nothing."""
+    """What was searched for, and where. `found_in` names what still contains a needle; empty
+    means gone. `shared` needles occur in kept records, and prove nothing."""
 
     needles: int = 0
     shared: int = 0
@@ -93,19 +93,19 @@ class ErasureProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgettingReport:
-    """What was done."""
+    """What a forgetting removed and changed."""
 
     memories: int = 0
     events: int = 0
-    segments: int = 0  # cut anew, or gone
-    nodes: int = 0  # written anew, or gone
-    versions: int = 0  # kept ones that were removed
+    segments: int = 0  # cut again, or gone
+    nodes: int = 0  # rewritten, or gone
+    versions: int = 0  # kept versions that were removed
     grips: int = 0
     proof: ErasureProof = field(default_factory=ErasureProof)
     unreachable: tuple[str, ...] = ()
 
     def merge(self, other: "ForgettingReport") -> "ForgettingReport":
-        """Both: what an earlier run had left undone was finished by this one."""
+        """Merge two reports: one run may finish what another left."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in ("memories", "events", "segments", "nodes", "versions", "grips")
@@ -119,14 +119,14 @@ class ForgettingReport:
 
 
 def name_selection(selection: Selection) -> str:
-    """A name that is the same for the same selection, and does not tell what was selected."""
+    """Return the same name for the same selection, without revealing what was selected."""
     chosen = (selection.event_id, selection.session_id, selection.since, selection.until)
     return hashlib.sha256(repr(chosen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def extract_needles(event: Event) -> frozenset[bytes]:
-    """Byte strings by which an event's text and metadata would be found, wherever they lie. Not by
-    where it happened and with what: the project is known by that, whatever was said there."""
+    """Extract byte strings that would reveal an event's text and metadata. The folder and the
+    tools are left out: other events have them too."""
     said = (value for name, value in event.metadata.items() if name not in _CIRCUMSTANCES)
     return sample_needles(event.text, *said)
 
@@ -136,18 +136,18 @@ def sample_needles(*texts: str) -> frozenset[bytes]:
 
 
 def _needles(text: str) -> list[bytes]:
-    """Some windows, spread over the text; a short text as a whole; none if it is too short."""
+    """Choose some windows, spread over the text; all of a short text; none if it is too short."""
     windows = [window for run in _RUN.finditer(text) for window in _windows(run.group())]
     if windows:
         step = max(1, -(-len(windows) // WINDOWS))
         return [window.encode() for window in windows[::step]]
     whole = text.strip()
-    bare = " ".join(whole.split())  # so it is looked for in what is kept
+    bare = " ".join(whole.split())  # kept records are searched in this form
     return [whole.encode()] if len(bare.encode()) >= LEAST_BYTES else []
 
 
 def _windows(run: str) -> Iterator[str]:
-    """Stretches of whole words, each just long enough; of a short line all of it."""
+    """Yield stretches of whole words, each just long enough; a short line whole."""
     if LINE_BYTES <= len(run.encode()) <= WINDOW_BYTES:
         yield run
         return

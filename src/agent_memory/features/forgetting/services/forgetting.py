@@ -1,9 +1,8 @@
-"""Forgetting: events, and all that was made from them, gone for good, and searched for to prove it.
+"""Forget events and everything derived from them, and search for them to prove it.
 
-What is to be forgotten is written down first (ForgettingPlan). Every step can be done again, so
-after a crash or a cancellation the next call does them all again; so does the job that keeps up the
-indexes, once the daemon has started. The words to search for at the end are part of the plan until
-then. The report is kept, to be asked for again.
+The plan is stored first (ForgettingPlan). Every step can be repeated, so after a crash or a
+cancellation the next call repeats them all; so does the indexing job once the daemon has started.
+The words to search for at the end are part of the plan until then. The report is kept.
 """
 
 import threading
@@ -41,7 +40,7 @@ PHASES = (LISTING, REMOVING, CONTENTS, INDEXES, COMPACTING, SEARCHING)
 _PAGE = 500
 _BATCH = 1_000
 _VERSIONS = 100_000
-_CONTEXT = 16  # events before a segment that its summary may know of
+_CONTEXT = 16  # events before a segment that its summary may mention
 
 
 @dataclass(slots=True)
@@ -66,11 +65,11 @@ class Forgetting:
     eraser: TocEraser
     learning: Learning
     purging: Purging
-    toc_lock: threading.Lock  # that of the jobs
+    toc_lock: threading.Lock  # shared with the jobs that write nodes
     running: threading.Lock = field(default_factory=threading.Lock)
 
     def preview(self, selection: Selection) -> Preview:
-        """What would be forgotten; nothing is."""
+        """Preview what a selection would forget."""
         places = list(self._select(selection))
         times = [place.at.at_ms for place in places]
         return Preview(
@@ -81,7 +80,7 @@ class Forgetting:
         )
 
     def forget_events(self, selection: Selection, done: Done) -> ForgettingReport:
-        """Forget them, and whatever an earlier run has left undone."""
+        """Forget the selected events, and finish what an earlier run left."""
         with self.running:
             earlier = self._finish(done)
             count = 0
@@ -103,13 +102,13 @@ class Forgetting:
             return report if earlier is None else earlier.merge(report)
 
     def earlier(self, selection: Selection, done: Done) -> ForgettingReport | None:
-        """The report of an earlier call with the same selection, which is finished first."""
+        """Return the report of an earlier call with the same selection, finishing it first."""
         with self.running:
             self._finish(done)
             return self.reports.find(forgetting.name_selection(selection))
 
     def finish(self, check: Callable[[], None]) -> ForgettingReport | None:
-        """What a run has left undone, unless one is under way."""
+        """Finish what a run left, unless one is under way."""
         if not self.running.acquire(blocking=False):
             return None
         try:
@@ -122,7 +121,7 @@ class Forgetting:
         if name is not None:
             return self._forget(name, done)
         if self.plan.list_events():
-            self.plan.clear()  # it was never decided, and nothing has been done
+            self.plan.clear()  # never decided, so nothing has been done
         return None
 
     def _select(self, selection: Selection) -> Iterator[SessionPosition]:
@@ -159,7 +158,7 @@ class Forgetting:
         report = self._build_report(places, tally, done)
         self.reports.save(name, report)
         self.plan.clear()
-        self.purging.store.compact(self.plan.family)  # so that no manifest tells of a removed key
+        self.purging.store.compact(self.plan.family)  # so that no manifest has a removed key
         return report
 
     def _remove(self, places: Sequence[SessionPosition], tally: _Tally, done: Done) -> None:
@@ -174,7 +173,7 @@ class Forgetting:
             done(REMOVING, start + len(some))
 
     def _recut(self, session_id: SessionId, gone: Sequence[Position], tally: _Tally) -> None:
-        """Cut the session anew, and erase the versions of its segments that knew of the events."""
+        """Cut the session again, and erase the versions of its segments that had the events."""
         reader, writer = self.segmenting.reader, self.segmenting.writer
         derived = _Derived(gone)
         change = self.segmenting.plan_removal(session_id, gone)
@@ -209,11 +208,11 @@ class Forgetting:
     def _firsts(
         self, session_id: SessionId, gone: Sequence[Position]
     ) -> Iterator[tuple[Position, bool]]:
-        """Where a segment that knew of the events may have begun: at any event of the session up to
-        the last of them, or so shortly after one that it was context."""
+        """Yield where a segment that had the events may have started: at any event of the
+        session up to the last of them, or so shortly after one that it was context."""
         doomed = sorted(gone, key=lambda at: at.order)
         passed = 0
-        since = _CONTEXT + 1  # events that stay since the last that does not
+        since = _CONTEXT + 1  # kept events since the last forgotten one
         for at in self._staying(session_id):
             while passed < len(doomed) and doomed[passed].order < at.order:
                 yield doomed[passed], since <= _CONTEXT
@@ -236,7 +235,7 @@ class Forgetting:
             after = page.next
 
     def _roll_up(self, tally: _Tally, done: Done) -> None:
-        """Roll up what lies above, all the way, and erase its versions that knew of the events."""
+        """Roll up everything above, and erase the versions that had the events."""
         reader, writer = self.rollup.reader, self.rollup.writer
         affected = self.plan.list_segments()
         days = {periods.find_day(place.at.at_ms) for place in affected}
@@ -281,7 +280,7 @@ class Forgetting:
         tally.grips += len(grips)
 
     def _unheld(self, grips: "set[GripId]", held: "_Holders") -> list[GripId]:
-        """Those that their segment no longer holds, now or in a kept version."""
+        """Return the grips that their segment no longer holds, now or in a kept version."""
         found = self.segmenting.reader.get_grips(sorted(grips))
         return [
             grip.grip_id
@@ -290,7 +289,7 @@ class Forgetting:
         ]
 
     def _entries(self, places: Sequence[SessionPosition]) -> list[OutboxEntry]:
-        """What is no longer as the indexes know it."""
+        """Return outbox entries for what the indexes must update."""
         return [
             *(EventChanged(at=place.at) for place in places),
             *(
@@ -333,7 +332,7 @@ class _Derived:
 
 
 class _Holders:
-    """The grips that versions of a node hold, each node read once."""
+    """The grips that versions of a node hold; each node is read once."""
 
     def __init__(self, reader: TocReader) -> None:
         self._reader = reader
@@ -353,11 +352,9 @@ class _Holders:
 
 
 def _list_outdated(reader: TocReader, node_id: NodeId) -> list[TocNode]:
-    """The kept versions but the present one, which was written anew or came out the same."""
+    """List the kept versions except the present one, which was rewritten or came out the same."""
     kept = reader.list_versions(node_id, limit=_VERSIONS)
-    present = (
-        reader.get_nodes([node_id])[0] if kept else None
-    )  # asked of many that never were a node
+    present = reader.get_nodes([node_id])[0] if kept else None  # most of these were never a node
     number = 0 if present is None else present.version
     return [each for each in kept if each.version != number]
 

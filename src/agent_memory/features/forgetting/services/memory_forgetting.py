@@ -1,4 +1,4 @@
-"""Forgetting memories: out of store, notes and indexes, with a tombstone in their place."""
+"""Forget memories: remove them from the store, notes and indexes, and leave a tombstone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +22,9 @@ NOTES = "notes"
 
 @dataclass(frozen=True, slots=True)
 class MemoryForgetting:
-    """A tombstone is written first: from then on it is gone for everyone. What a crash leaves in
-    files and notes goes by forgetting it once more; its words are then no longer known."""
+    """Forgets memories. The tombstone is written first: from then on the memory is gone for
+    every reader. Forgetting it again removes what a crash left in files and notes, without a
+    proof: its words are then unknown."""
 
     curation: MemoryEditor
     uses: MemoryUses
@@ -66,7 +67,7 @@ class MemoryForgetting:
             return self.curation.apply(
                 memory.key, here, lambda stored: memories.build_tombstone(stored, self.clock.now())
             )
-        except NotFound:  # someone else has forgotten it meanwhile
+        except NotFound:  # someone else forgot it meanwhile
             return memories.build_tombstone(memory, self.clock.now())
 
     def _is_there(self, memory: Memory) -> bool:
@@ -74,7 +75,8 @@ class MemoryForgetting:
         return stored is not None and stored.status is not MemoryStatus.TOMBSTONE
 
     def _in_notes(self, domain: Domain, stones: Sequence[Memory], rewrite: bool) -> list[str]:
-        """Tombstones into all notes of a domain here; what cannot be reached."""
+        """Write tombstones into all notes of a domain on this machine; return what cannot be
+        reached."""
         missed: list[str] = []
         for home in self.curation.workplaces.list_homes(domain):
             try:

@@ -1,4 +1,4 @@
-"""Purging: what was removed leaves indexes and files, and is searched for to prove it."""
+"""Purge removed records from indexes and files, and search for them to prove it."""
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ UNREACHABLE = (
 )
 
 _PAGE = 500
-_ASKED = 20  # questions to recall
+_ASKED = 20  # questions asked to recall
 
 Done = Callable[[str, int], None]
 """Told the phase and how far it is; may raise Cancelled to stop."""
@@ -36,10 +36,11 @@ class Purging:
     recall: Recall
     store: StoreMaintenance
     traces: NeedleSearch
-    discard_vectors: Callable[[], None]  # those of an embedder that is switched off
+    discard_vectors: Callable[[], None]  # of an embedder that is switched off
 
     def purge_indexes(self, entries: Sequence[OutboxEntry], done: Done) -> None:
-        """What the records behind these entries no longer hold is in no index, nor its files."""
+        """Remove from the indexes and their files what the records behind these entries no
+        longer hold."""
         embedding = self.indexes.embedding
         if embedding is None:
             self.discard_vectors()
@@ -52,7 +53,7 @@ class Purging:
             self.indexes.indexing.fill(lambda count: done(INDEXES, count), afresh=True)
 
     def purge_files(self, done: Done) -> None:
-        """Deletions leave the files of the store, and its log of writes is begun anew."""
+        """Remove deleted rows from the files of the store, and start a new log."""
         for number, family in enumerate(self.store.stats().families, 1):
             self.store.compact(family.name)
             done(COMPACTING, number)
@@ -60,15 +61,16 @@ class Purging:
     def build_proof(
         self, needles: AbstractSet[bytes], removed: AbstractSet[str], done: Done
     ) -> ErasureProof:
-        """Where any of the needles still stands. `removed` are ids that recall must not find."""
+        """Search for the needles everywhere. `removed` are ids that recall must not find."""
 
         def tell(count: int) -> None:
             done(SEARCHING, count)
 
         rows = self.traces.search_rows(needles, tell)
         files = self.traces.search_files(needles, tell)
-        # Last, because it may be said again meanwhile: what stands in something that was kept, and
-        # so in what is made from it, proves nothing.
+        # Search kept records last, because the words may be said again meanwhile: a needle in a
+        # kept
+        # record, and so in what is derived from it, proves nothing.
         shared = self.traces.search_kept(needles)
         own = needles - shared
         found = {trace.place for trace in (*rows, *files.traces) if trace.needle in own}
@@ -84,7 +86,7 @@ class Purging:
         )
 
     def _is_recalled(self, needles: Sequence[bytes], removed: AbstractSet[str]) -> bool:
-        """Whether a question brings any of it up."""
+        """Tell whether a question finds any of it."""
         for needle in needles[:: max(1, len(needles) // _ASKED)]:
             words = needle.decode()
             for hit in self.recall.search(Query(text=words), counted=False).hits:

@@ -1,11 +1,11 @@
 """Background jobs by cron, in UTC, and at once when there is work.
 
 One thread keeps the time; each run has a thread of its own. A job never overlaps itself: a cron
-time that comes while it runs is skipped, a wake-up then makes it run once more afterwards. Wake-ups
+time that comes while it runs is skipped, and a wake-up makes it run once more afterwards. Wake-ups
 are coalesced, so that a busy conversation costs a run a second and not a run per event.
 
-The clock may be set, forward and back: it is looked at once a minute, and after it was set back no
-job waits longer than until the second of its times to come.
+The system clock may be set, forward and back. It is read once a minute, and after it was set back
+no job waits longer than until the second of its next times.
 """
 
 import threading
@@ -34,7 +34,7 @@ LOOK_SECONDS = 60.0
 
 
 class JobStopped(AgentMemoryError):
-    """The job ran too long, or the daemon stops."""
+    """Raised in a job that runs too long, or when the daemon stops."""
 
 
 Work = Callable[[Callable[[], None]], None]
@@ -51,7 +51,7 @@ class ScheduledJob:
 
 @dataclass(slots=True)
 class _JobEntry:
-    """One job's life in this process."""
+    """A job and its state in this process."""
 
     job: ScheduledJob
     state: JobState
@@ -62,7 +62,7 @@ class _JobEntry:
 
 
 def check_schedule(expression: str) -> None:
-    """Raise InvalidInput unless it is cron with seconds, and has a next time."""
+    """Raise InvalidInput unless the expression is cron with seconds and has a next time."""
     try:
         next(CronSim(expression, datetime.now(UTC)))
     except (CronSimError, StopIteration) as exc:
@@ -70,7 +70,7 @@ def check_schedule(expression: str) -> None:
 
 
 def count_due(expression: str, start: Millis, end: Millis, *, most: int = 10) -> int:
-    """How many of its times lie after the start and not after the end, up to `most`."""
+    """Count the times of a schedule after `start` and up to `end`, at most `most`."""
     count = 0
     for moment in CronSim(expression, datetime.fromtimestamp(start / 1000, UTC)):
         if moment.timestamp() * 1000 > end or count == most:
@@ -137,7 +137,7 @@ class CronScheduler:
             self._changed.notify_all()
 
     def remove(self, name: str, /) -> None:
-        """A run that goes on is finished."""
+        """Remove a job. A run that is under way finishes."""
         with self._changed:
             self._jobs.pop(name, None)
 
@@ -148,7 +148,7 @@ class CronScheduler:
         self._set_paused(name, False)
 
     def wake(self, name: str, /) -> None:
-        """There is work. Cheap, and callable from anywhere."""
+        """Run a job soon, because there is work. Cheap, and callable on any thread."""
         with self._changed:
             found = self._jobs[name]
             if not found.woken:
@@ -184,8 +184,8 @@ class CronScheduler:
                 self._changed.wait(self._pause_seconds(now))
 
     def _reschedule(self, now: Millis) -> None:
-        """Bring forward what a clock that was set back has put off. A job that has just run keeps
-        its next time: the time that comes again is not run again."""
+        """Bring jobs forward that a clock set back has delayed. A job that has just run keeps
+        its next time, so that no time is run twice."""
         for each in self._jobs.values():
             upcoming = self._next(each.job, now)
             if each.due > self._next(each.job, upcoming):
@@ -229,12 +229,12 @@ class CronScheduler:
         try:
             found.job.work(check)
         except Exception as exc:
-            if self._ending:  # no failure: the next start takes up what is left
+            if self._ending:  # no failure: the next start resumes the work
                 log.info("job.stopped", job=found.job.name, error=str(exc))
                 self._finish(found)
                 return
             error = f"{type(exc).__name__}: {exc}"
-            known = isinstance(exc, AgentMemoryError)  # it says itself what is wrong
+            known = isinstance(exc, AgentMemoryError)  # its message says what is wrong
             log.error("job.failed", job=found.job.name, error=error, exc_info=not known)
         seconds = time.monotonic() - started
         log.debug("job.done", job=found.job.name, seconds=round(seconds, 3))
@@ -260,7 +260,8 @@ class CronScheduler:
             self._changed.notify_all()
 
     def _save(self, found: _JobEntry) -> None:
-        """One at a time and what holds by then, so that an older state never replaces a newer."""
+        """Save a state. One at a time, and as it is by then, so that an older state never
+        replaces a newer one."""
         with self._saving:
             with self._changed:
                 state = found.state
@@ -270,7 +271,7 @@ class CronScheduler:
         with self._changed:
             found = self._get_job(name)
             found.state = replace(found.state, paused=paused)
-            found.woken = found.woken or not paused  # what came in meanwhile waits for it
+            found.woken = found.woken or not paused  # work that came in meanwhile is waiting
             self._changed.notify_all()
         self._save(found)
 
@@ -281,8 +282,8 @@ class CronScheduler:
             raise NotFound(f"Job not found: {name}") from None
 
     def _first(self, job: ScheduledJob, state: JobState) -> Millis:
-        """At once where a run was missed while we were down. A last run that is still to come was
-        dated by a clock that has been set back since."""
+        """Return the first time to run: at once where a run was missed while the daemon was
+        down. A last run in the future was dated by a clock that has been set back since."""
         now = self._clock.now()
         if not state.last_run_ms or state.last_run_ms > now:
             return self._next(job, now)
@@ -290,7 +291,7 @@ class CronScheduler:
 
     def _next(self, job: ScheduledJob, after: Millis) -> Millis:
         moment = next(CronSim(job.cron, datetime.fromtimestamp(after / 1000, UTC)))
-        # Jobs of the same minute start a little apart, and always by the same little.
+        # Jobs of the same minute start a little apart, always by the same amount.
         jitter = crc32(job.name.encode()) % MAX_JITTER_MS
         return Millis(int(moment.timestamp() * 1000) + jitter)
 

@@ -1,4 +1,5 @@
-"""Bearer keys on an ordered store, and in memory: every request is checked against them."""
+"""Bearer keys on an ordered store, cached in memory because every request is checked against
+them."""
 
 import threading
 
@@ -37,12 +38,13 @@ _MOST = 10_000
 
 
 class StoredKeyRing:
-    """The only one on its store: it reads the keys once, and follows what it changes itself."""
+    """The keys of a store. Use one per store: it reads the keys once and follows only its own
+    changes."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
         self._changing = threading.Lock()
-        self._known: tuple[AccessKey, ...] | None = None  # replaced whole: read without the lock
+        self._known: tuple[AccessKey, ...] | None = None  # replaced whole, so reads need no lock
 
     def add(self, key: AccessKey, /) -> bool:
         with self._changing:
@@ -99,5 +101,5 @@ class StoredKeyRing:
 
 
 def _name_key(name: str) -> bytes:
-    # Any name may be asked for, also one that cannot be: it is then simply not there.
+    # Any name may be asked for, also one that no key can have.
     return _PREFIX + name.encode(errors="surrogatepass")

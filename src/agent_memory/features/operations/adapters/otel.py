@@ -16,11 +16,11 @@ from agent_memory.kernel.tracing import Span, TraceContext
 
 EXPORT_SECONDS = 2
 _GOOD = frozenset({"ok", "refused"})
-_SERVER_ERROR = 500  # the first status of HTTP that is our own fault
+_SERVER_ERROR = 500  # the first HTTP status that is the server's fault
 
 
 class OtelSpans:
-    """Sent in batches by a thread of its own: whoever records never waits."""
+    """Sends spans in batches from a thread of its own. Recording never waits."""
 
     def __init__(self, endpoint: str, version: str) -> None:
         resource = Resource.create({"service.name": "agent-memory", "service.version": version})

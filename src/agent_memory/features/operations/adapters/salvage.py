@@ -1,8 +1,8 @@
-"""Checking every table of a store, and saving what can be read of a damaged one.
+"""Check every table of a store, and save what can be read of a damaged one.
 
-Nothing is repaired before the store as it was lies in a folder beside it. What can be read is
-copied into a new store, which takes the place of the old one; the rows that are made from events
-are then brought into line with the events that are left, and the rest is made from them anew.
+A repair first puts the store as it was into a folder beside it. What can be read is copied into a
+new store, which replaces the old one. Rows derived from events are then brought into line with the
+events that are left, and the rest is derived again.
 """
 
 import re
@@ -41,7 +41,7 @@ _PAGE = 1_000
 _ALL_ROWS = 1 << 60
 _LAST = b"\xff" * 512
 _TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
-# The table of contents is made from events: where some of it is lost, all of it is made anew.
+# The table of contents is derived from events: where some is lost, all of it is rebuilt.
 _CONTENTS = (
     families.TOC_NODES,
     families.TOC_LATEST,
@@ -50,9 +50,10 @@ _CONTENTS = (
     families.GRIPS,
 )
 _NUMBERED = (families.OUTBOX, families.EMBEDDING_QUEUE, families.NOTE_QUEUE, families.JOURNAL)
-_DIGITS = 20  # of a sequence number, at the end of a key
-_SALVAGED, _REPLACED, _REBUILT = "salvaged", "replaced", "rebuilt"  # beside a store in repair
-_AHEAD = 1_000_000_000  # of any number given before, where the last one is not known
+_DIGITS = 20  # digits of a sequence number at the end of a key
+# folders beside a store in repair
+_SALVAGED, _REPLACED, _REBUILT = "salvaged", "replaced", "rebuilt"
+_AHEAD = 1_000_000_000  # above any number in use, where the last one is unknown
 
 Done = Callable[[int], None]
 
@@ -64,7 +65,7 @@ def check(path: Path, done: Done) -> StoreCheck:
 
 
 def describe(gaps: Iterable[Gap]) -> tuple[Damage, ...]:
-    """Say what damaged tables hide, for each family."""
+    """Describe what damaged tables hide, by family."""
     by_family: dict[str, list[Gap]] = {}
     for gap in gaps:
         by_family.setdefault(gap.family, []).append(gap)
@@ -72,7 +73,7 @@ def describe(gaps: Iterable[Gap]) -> tuple[Damage, ...]:
 
 
 def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
-    """Save what can be read of a store that nobody has open. Raises StorageFailed."""
+    """Save what can be read of a store that no process has open. Raises StorageFailed."""
     try:
         return _repair(path, now, done)
     except OSError as exc:
@@ -80,7 +81,7 @@ def repair(path: Path, now: Millis, done: Done) -> StoreRepair:
 
 
 def finish(path: Path) -> None:
-    """Finish a repair that was cut off while the new store took the place of the old one."""
+    """Finish a repair that was cut off while the new store replaced the old one."""
     fresh, old = _sibling_path(path, _SALVAGED), _sibling_path(path, _REPLACED)
     if fresh.exists() and not path.exists():
         fresh.rename(path)
@@ -119,7 +120,7 @@ def _put_aside(path: Path, what: str, now: Millis) -> str:
 
 
 def _swap(path: Path, fresh: Path) -> None:
-    """Put a complete store in the place of another; `finish` goes on where this is cut off."""
+    """Replace a store by a complete one. `finish` continues where this is cut off."""
     durable.sync_tree(fresh)
     path.rename(_sibling_path(path, _REPLACED))
     fresh.rename(path)
@@ -136,7 +137,7 @@ def _describe_family(family: str, gaps: list[Gap]) -> Damage:
     times = [Millis(int(match[1])) for match in ends if match]
     count = 0
     last = b""
-    for gap in sorted(gaps):  # single rows that were asked for lie in ranges that scans passed
+    for gap in sorted(gaps):  # single rows that were read lie in ranges that scans skipped
         count += not count or gap.low > last
         last = max(last, gap.high)
     places = "1 damaged place" if count == 1 else f"{count} damaged places"
@@ -148,7 +149,7 @@ def _describe_family(family: str, gaps: list[Gap]) -> Damage:
 
 
 def _rebuild(path: Path) -> Path:
-    """A copy of a store that cannot be opened, rebuilt from its sound tables and its logs."""
+    """Copy a store that cannot be opened, rebuilding it from its sound tables and its logs."""
     copy = _sibling_path(path, _REBUILT)
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(mode=0o700)
@@ -158,7 +159,7 @@ def _rebuild(path: Path) -> Path:
     rocks.rebuild_manifest(copy)
     engine = RocksEngine(copy)
     try:
-        # The rebuilt store knows only families with a sound table, and drops the rest of a log.
+        # The rebuilt store has only families with a sound table, and drops the rest of a log.
         for operations in written:
             engine.write([each for each in operations if each.family in families.ALL])
         engine.flush()
@@ -168,14 +169,14 @@ def _rebuild(path: Path) -> Path:
 
 
 def _read_logs(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
-    """What the logs of a closed store write, batch by batch."""
+    """Yield the batches in the logs of a closed store."""
     names = rocks.family_numbers(path)
     for log in sorted(path.glob("*.log")):
         for record in write_ahead_log.read(log.read_bytes()).records:
             try:
                 yield write_ahead_log.operations(record, names)
             except (IndexError, ValueError):
-                continue  # not a batch of ours
+                continue  # not one of our batches
 
 
 def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
@@ -199,7 +200,7 @@ def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
 
 
 def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
-    """Make a new store with every row that can be read."""
+    """Build a new store from every row that can be read."""
     shutil.rmtree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
     try:
@@ -221,7 +222,7 @@ def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
 
 
 def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
-    """Let what is made from events follow from those that are left. The times of the lost."""
+    """Make derived rows follow the events that are left. Return the times of the lost events."""
     with _open_store(path) as store:
         _restore_counters(store)
         lost = _drop_lost_events(store)
@@ -235,8 +236,8 @@ def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
 
 
 def _drop_lost_events(store: CommittedStore) -> list[Millis]:
-    """An event whose entry in its session is there and which itself is not, is lost: its id is
-    freed, so that an import may bring it back. A forgotten one has no entry there."""
+    """Drop events whose session entry exists and whose record is lost. Their ids are freed, so
+    that an import can bring them back. A forgotten event has no session entry."""
     lost: list[Millis] = []
     for page in _pages(store, families.SESSION_EVENTS):
         entries = [(key, keys.parse_position(key)) for key, _ in page]
@@ -254,7 +255,7 @@ def _drop_lost_events(store: CommittedStore) -> list[Millis]:
 
 
 def _restore_event_ids(store: CommittedStore) -> None:
-    """Every event is known by its id, and in its session."""
+    """Restore the id and the session entry of every event."""
     for page in _pages(store, families.EVENTS):
         batch: list[Operation] = []
         for key, value in page:
@@ -268,7 +269,7 @@ def _restore_event_ids(store: CommittedStore) -> None:
 
 
 def _restore_counters(store: CommittedStore) -> None:
-    """No sequence number is given twice, also where the last one given is not known."""
+    """Make sure that no sequence number is used twice, also where the last one is unknown."""
     for family in _NUMBERED:
         last: dict[bytes, int] = {}
         for page in _pages(store, family):
@@ -283,7 +284,7 @@ def _restore_counters(store: CommittedStore) -> None:
 
 
 def _build_outbox_entry(event_key: bytes) -> Batch:
-    """An entry in the outbox: whatever is made from this event is to be looked at again."""
+    """Build an outbox entry that has everything derived from this event checked again."""
     return Batch((Append(families.OUTBOX, keys.OUTBOX_PREFIX, codec.encode_key(event_key)),))
 
 
@@ -327,4 +328,4 @@ def _open_store(path: Path) -> Iterator[CommittedStore]:
 
 
 def _ignore_health(health: StoreHealth) -> None:
-    """The write that failed says so itself."""
+    """Ignore health reports: a failed write raises by itself."""

@@ -1,12 +1,12 @@
 """Look up which user holds the other end of a TCP connection within this machine.
 
-The kernel's socket table knows it. A row is proof only while its connection is established and
+The kernel's socket table shows it. A row is proof only while its connection is established and
 belongs to an open file, which the row shows by an inode: the rows that a closed connection leaves
-behind (TIME_WAIT and others) have neither inode nor owner, and say uid 0.
+behind (TIME_WAIT and others) have neither inode nor owner, and show uid 0.
 
-Two ways to ask. `sock_diag` finds one connection in some 10 µs however many there are. Kernels
-without it, and sandboxes that forbid it, may have `/proc/net/tcp`, which is read from its
-beginning each time (5 ms on an idle machine: most of that is walking an empty table).
+There are two ways to ask. `sock_diag` finds one connection in about 10 µs however many there are.
+Kernels without it, and sandboxes that forbid it, may have `/proc/net/tcp`, which is read from its
+beginning each time (5 ms on an idle machine, mostly for walking an empty table).
 """
 
 import socket
@@ -34,7 +34,7 @@ _ANY_INTERFACE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)  # and any cooki
 _OWNER = struct.Struct("=12xII")  # uid, inode
 _OWNER_AT = _HEADER.size + _ANSWER.size + _CONNECTION.size + len(_ANY_INTERFACE)
 _ANSWER_BYTES = 8192
-_MOST_ANSWERS = 16  # to earlier questions, whose answers were not read
+_MOST_ANSWERS = 16  # unread answers to earlier questions
 
 _PROC_NET = Path("/proc/self/net")
 _UID_MAP = Path("/proc/self/uid_map")
@@ -50,7 +50,7 @@ class SockDiag:
         self._socket = socket.socket(
             socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG
         )
-        self._socket.setblocking(False)  # the answer is there when the question was sent
+        self._socket.setblocking(False)  # the answer is there as soon as the question was sent
         self._sequence = 0
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class SockDiag:
             return None
         if answer is None:
             return None
-        # A connection that is gone is answered with the socket that listens there.
+        # For a connection that is gone, the kernel answers with the listening socket.
         family, state = _ANSWER.unpack_from(answer, _HEADER.size)
         found = _CONNECTION.unpack_from(answer, _HEADER.size + _ANSWER.size)
         if state != _ESTABLISHED or found not in (
@@ -101,7 +101,7 @@ class ProcNet:
         self._folder = folder
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file stays open."""
 
     def find_owner(self, peer: Address, own: Address, /) -> SocketOwner | None:
         tables = {"tcp6": _pack_mapped}
@@ -120,9 +120,9 @@ class ProcNet:
 
 
 def choose(uid: int) -> SocketOwners | None:
-    """Choose the way that works here; None where no owner can be proven.
+    """Choose the way that works on this machine; None where no owner can be proven.
 
-    Each is tried on a connection of our own, which must be found to be of this user.
+    Each is tried on a connection of our own, which must show this user.
     """
     if sys.platform != "linux" or _is_ambiguous(uid):
         return None
@@ -136,7 +136,8 @@ def choose(uid: int) -> SocketOwners | None:
 
 
 def _is_ambiguous(uid: int) -> bool:
-    """Whether others may be shown as this user: in a user namespace, as all are that it lacks."""
+    """Tell whether other users may be shown as this one: a user namespace shows every user it
+    lacks alike."""
     try:
         if _UID_MAP.read_text().split() == _EVERY_UID:
             return False
@@ -166,11 +167,11 @@ def _pack_padded(address: Address) -> bytes:
 
 
 def _pack_mapped(address: Address) -> bytes:
-    """As a socket of IPv6 has an address of IPv4."""
+    """Return an IPv4 address as an IPv6 socket has it."""
     host: IPv4Address | IPv6Address = address.host
     return host.packed if host.version == 6 else b"\0" * 10 + b"\xff\xff" + host.packed
 
 
 def _hexadecimal(packed: bytes) -> str:
-    """As in /proc/net: words of 32 bits in the order of this machine."""
+    """Format an address as /proc/net does: words of 32 bits in the byte order of this machine."""
     return "".join(f"{word:08X}" for (word,) in struct.iter_unpack("=I", packed))

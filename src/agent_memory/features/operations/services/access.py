@@ -1,4 +1,4 @@
-"""Access: bearer keys by name, made, listed, revoked and checked."""
+"""Bearer keys by name: create, list, revoke, check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Access:
     new_secret: Callable[[], str]
 
     def create(self, name: str) -> str:
-        """A new key. Its secret is told this once and not kept."""
+        """Create a key and return its secret, which is shown once and not stored."""
         secret = self.new_secret()
         key = AccessKey(name=name, digest=access.hash_secret(secret), created_ms=self.clock.now())
         if not self.keys.add(key):
@@ -34,9 +34,9 @@ class Access:
             raise NotFound(f"no key {name!r}; `memory-daemon token list` shows all")
 
     def knows(self, name: str) -> bool:
-        """Whether there is such a key, still."""
+        """Tell whether the key still exists."""
         return any(key.name == name for key in self.keys.list_keys())
 
     def check(self, secret: str) -> AccessKey | None:
-        """The key that this secret belongs to, if any."""
+        """Return the key that a secret belongs to, if any."""
         return access.find_key(secret, self.keys.list_keys())

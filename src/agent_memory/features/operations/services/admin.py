@@ -1,4 +1,4 @@
-"""Admin: looking after the store."""
+"""Look after the store: statistics and compaction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ class Admin:
         return self.store.stats()
 
     def compact(self, family: str | None, done: Callable[[int], None]) -> StoreStats:
-        """One family, or all. `done` is told after each how many are done; it may raise to stop."""
+        """Compact one family, or all. `done` gets the number done after each, and may raise to
+        stop."""
         known = [each.name for each in self.store.stats().families]
         if family is not None and family not in known:
             raise InvalidInput(f"no column family {family!r}; there are {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Jobs: what runs in the background, under the names by which it is known."""
+"""The background jobs: their names, their times and their work."""
 
 import threading
 from collections.abc import Callable
@@ -36,14 +36,15 @@ CRONS = {
     OUTBOX: "0 * * * * *",
 }
 
-RETRIES = 20  # summaries that are tried again per run
+RETRIES = 20  # failed summaries tried again per run
 
 Check = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class JobTasks:
-    """The work of each job. Cutting and rolling up take turns: both write the same nodes."""
+    """The work of each job. Cutting segments and rolling up share a lock: both write the same
+    nodes."""
 
     segmenting: Segmenting
     rollup: Rollup
@@ -51,12 +52,12 @@ class JobTasks:
     writer: TocWriter
     indexes: Indexes
     learning: Learning
-    on_learning_failure: Callable[[AgentMemoryError], None]  # told why
+    on_learning_failure: Callable[[AgentMemoryError], None]
     notes: NoteWriter
     forgetting: Forgetting
     on_forgetting_finished: Callable[
         [ForgettingReport], None
-    ]  # told of what a stop or a crash had left undone
+    ]  # a forgetting that a stop or a crash had cut off
     toc_lock: threading.Lock
     changes: ChangeFeed
 
@@ -77,12 +78,12 @@ class JobTasks:
             self.rollup.run(lambda _: check())
 
     def process_outbox(self, check: Check) -> bool:
-        """Bring notes, knowledge and indexes up to date, remove what every consumer has behind it,
-        and finish a forgetting that was cut off. Whether more waits."""
+        """Bring notes, knowledge and indexes up to date, trim the outbox, and finish a
+        forgetting that was cut off. Return whether more is waiting."""
 
         def between() -> None:
             check()
-            self.notes.flush(check)  # a backlog of the indexes does not hold the notes up
+            self.notes.flush(check)  # a backlog of the indexes must not hold up the notes
             self._learn(check)
 
         try:
@@ -96,7 +97,7 @@ class JobTasks:
         return more
 
     def _learn(self, check: Check) -> None:
-        """What cannot be learned from holds nothing else up."""
+        """Learn from new events. A learning failure must not block indexing."""
         try:
             self.learning.keep_up(check)
         except StorageClosed:
@@ -105,7 +106,7 @@ class JobTasks:
             self.on_learning_failure(exc)
 
     def _trim(self) -> None:
-        """Some stay, for those who follow what changes and were away."""
+        """Trim the outbox, leaving some entries for followers that reconnect."""
         needed = self.changes.needed
         done = min(self.writer.cursor(), self.indexes.cursor(), self.learning.cursor())
         done = min(
@@ -124,19 +125,19 @@ class Jobs:
         return self.scheduler.running, self.scheduler.status()
 
     def wake_indexes(self) -> None:
-        """There is something to index or to embed."""
+        """Index and embed soon."""
         self.scheduler.wake(OUTBOX)
 
     def pause(self, name: str) -> str | None:
-        """Why it could not be done, if so."""
+        """Pause a job. Return the reason where that fails."""
         return self._try(self.scheduler.pause, name)
 
     def resume(self, name: str) -> str | None:
-        """Why it could not be done, if so."""
+        """Resume a job. Return the reason where that fails."""
         return self._try(self.scheduler.resume, name)
 
     def run(self, name: str) -> JobStatus:
-        """Run it now and wait. Raises NotFound."""
+        """Run a job now and wait for it. Raises NotFound."""
         return self.scheduler.run(name)
 
     def _try(self, action: Callable[[str], None], name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Vitals: how much waits, and how much there is, in numbers that someone watches."""
+"""Figures for monitoring: what is pending, what is stored, which jobs failed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from agent_memory.features.recall.services.indexes import Indexes
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.ports import StoreMaintenance
 
-_NOTES = 10_000  # more is told as that many
+_NOTES = 10_000  # a longer queue is reported as this
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Metrics:
     jobs: Jobs
 
     def is_writable(self) -> bool:
-        """Whether the store takes writes."""
+        """Tell whether the store takes writes."""
         return self.get_health().writable
 
     def count_pending(self) -> Mapping[str, int]:
-        """What has yet to be done, by whom; nothing while the store cannot be read."""
+        """Count what is pending, by consumer; empty while the store cannot be read."""
         if not self.get_health().readable:
             return {}
         status = self.indexes.status()
@@ -46,7 +46,7 @@ class Metrics:
         }
 
     def sizes(self) -> Mapping[str, int]:
-        """How much there is; nothing while the store cannot be read."""
+        """Return the size of what is stored; empty while the store cannot be read."""
         if not self.get_health().readable:
             return {}
         stats = self.store.stats()
@@ -59,5 +59,5 @@ class Metrics:
         }
 
     def count_job_failures(self) -> Mapping[str, int]:
-        """How often each job has failed."""
+        """Count the failures of each job."""
         return {job.name: job.state.error_count for job in self.jobs.status()[1]}

@@ -1,4 +1,4 @@
-"""Verification: reads everything that is stored, and makes anew what is derived and damaged."""
+"""Verify everything that is stored, and rebuild derived data that is damaged."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Verdict:
     rows: int
     memories: int
     notes: int
-    damages: tuple[Damage, ...]  # of the store
-    indexes: Mapping[str, str]  # which are damaged, and how
-    unindexed: int  # memories that the index of words does not have
-    problems: tuple[str, ...]  # of memories: not indexed, not in their notes
+    damages: tuple[Damage, ...]  # to the store
+    indexes: Mapping[str, str]  # damaged indexes, and how
+    unindexed: int  # memories missing in the word index
+    problems: tuple[str, ...]  # memories not indexed or not in their notes
 
     @property
     def sound(self) -> bool:
@@ -34,7 +34,7 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Verification:
     check_store: Callable[[Done], StoreCheck]
-    index_checks: Mapping[str, Callable[[], list[str]]]  # the damaged files of each
+    index_checks: Mapping[str, Callable[[], list[str]]]  # lists the damaged files of each index
     survey: MemoryStatistics
     indexes: Indexes
     rebuild: Rebuild
@@ -55,9 +55,9 @@ class Verification:
         )
 
     def repair(self, verdict: Verdict, done: Done) -> tuple[Verdict, tuple[str, ...]]:
-        """Make anew what is derived from the store and is wrong. How it is then, and what was done,
-        in words. Damaged tables of the store itself are repaired while no daemon runs."""
-        if verdict.damages:  # what is derived follows from the store, once that is repaired
+        """Rebuild derived data that is wrong. Return the state afterwards and what was done, in
+        words. Damaged tables of the store itself are repaired while no daemon runs."""
+        if verdict.damages:  # derived data is rebuilt once the store is repaired
             return verdict, ()
         made: list[str] = []
         if verdict.indexes.get(WORDS) or verdict.unindexed:
