@@ -87,7 +87,7 @@ def turns(
 
 
 def awaited(size: str, rounds: int, saver: AgentMemorySaver, times: Times) -> None:
-    """The same by asyncio."""
+    """Do the same with asyncio."""
 
     async def run() -> None:
         draw = random.Random(size)
@@ -118,7 +118,7 @@ def about(step: int) -> CheckpointMetadata:
 
 
 def state(size: int, draw: random.Random) -> Checkpoint:
-    """A conversation of about so many bytes."""
+    """Build a conversation of about so many bytes."""
     messages: list[dict[str, str]] = []
     while size > 0:
         text = " ".join(draw.choices(WORDS, k=draw.randint(5, 60)))

@@ -45,7 +45,7 @@ async def unary(
 
 
 async def stream(corpus: Corpus, port: int, first: int, seconds: float, limit: int) -> int:
-    """The same over one stream, 100 events a message."""
+    """Do the same over one stream, 100 events a message."""
     end = min(first + limit, len(corpus))
     deadline = time.monotonic() + seconds
     sent = 0

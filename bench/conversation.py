@@ -134,7 +134,8 @@ def events(seed: int, count: int, first_ms: int) -> Iterator[pb.Event]:
 
 
 def write(path: Path, count: int) -> None:
-    """A file of `count` records, and beside it their offsets. Made by all cores, same each time."""
+    """Write a file of `count` records and one of their offsets, on all cores, the same each
+    time."""
     parts = [
         (path.with_suffix(f".{first}"), seed, min(_PART, count - first))
         for seed, first in enumerate(range(0, count, _PART))
@@ -162,7 +163,7 @@ class Corpus:
         return len(self._offsets) - 1
 
     def joined(self, first: int, count: int) -> bytes:
-        """The records from `first` on as one message."""
+        """Return the records from `first` on as one message."""
         end = min(first + count, len(self))
         if end <= first:
             raise IndexError("the corpus is used up: make a larger one")

@@ -106,7 +106,7 @@ def goal(title: str, name: str, values: Sequence[float], bare: float) -> str:
 def measure(
     rounds: int, project: Path, until: Callable[[], bool] = lambda: False
 ) -> dict[str, list[float]]:
-    """The bare interpreter and each hook in turn."""
+    """Time the bare interpreter and each hook in turn."""
     times: dict[str, list[float]] = {"bare": [], **{name: [] for name in GOALS}}
     for number in range(rounds):
         if until():

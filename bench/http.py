@@ -90,7 +90,7 @@ def compare(options: argparse.Namespace, key: str, port: int, bare_port: int) ->
 
 
 async def rate(port: int, path: str, key: str, connections: int, seconds: float) -> float:
-    """Requests a second over so many connections that are kept open."""
+    """Measure requests a second over so many open connections."""
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n\r\n"
     ).encode()

@@ -134,7 +134,8 @@ def isolated() -> Iterator[Path]:
 
 @contextmanager
 def loaded() -> Iterator[None]:
-    """A worker that summarizes is a niced process in pure Python; events come from a program."""
+    """Run a niced process in pure Python, as a summarizing worker is; events come from a
+    program."""
     spin = "import os; os.nice(10)\nwhile True: sum(range(1000))"
     worker = subprocess.Popen([sys.executable, "-c", spin])
     ended = threading.Event()

@@ -62,7 +62,7 @@ class Process:
         return answer
 
     def wait_for(self, read: Callable[[], int | None]) -> int:
-        """What `read` gives once it gives something."""
+        """Return what `read` gives once it gives something."""
         deadline = time.monotonic() + READY_SECONDS
         while (found := read()) is None:
             if self._child.poll() is not None or time.monotonic() > deadline:
@@ -125,7 +125,7 @@ class Daemon(Process):
 
 
 def serve_lines(answer: Callable[[dict[str, Any]], Mapping[str, object]]) -> None:
-    """The other end of `Process.ask`: until stdin ends."""
+    """Answer `Process.ask` until stdin ends."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     for line in sys.stdin:
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")

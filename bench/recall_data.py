@@ -75,14 +75,14 @@ def _chances() -> NDArray[np.float64]:
 
 
 def turns(count: int, first: int = 0) -> Iterator[Event]:
-    """The turns from the one with this number on. What `count` is does not change them."""
+    """Return the turns from this number on. They do not depend on `count`."""
     session, skipped = divmod(first, TURNS)
     found = (event for number in _from(session) for event in _session(number))
     return islice(found, skipped, skipped + count)
 
 
 def stored(event: Event) -> domain.Event:
-    """What the daemon makes of it."""
+    """Build the event that the daemon stores."""
     return domain.Event(
         event_id=EventId(event.event_id),
         session_id=SessionId(event.session_id),
@@ -109,7 +109,7 @@ def questions(count: int, among: int, seed: int = 0) -> list[str]:
 
 
 def dated(asked: Sequence[str]) -> list[str]:
-    """The same, of some month."""
+    """Ask the same about some month."""
     months = (datetime(2025, 1 + number % 12, 1, tzinfo=UTC) for number in range(len(asked)))
     return [
         f"{question.rstrip('?')} in {month:%B %Y}"

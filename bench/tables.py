@@ -6,7 +6,7 @@ Row = Sequence[str]
 
 
 def render(title: str, head: Row, rows: Sequence[Row]) -> str:
-    """An empty row becomes a rule."""
+    """Print a table. An empty row becomes a rule."""
     filled = [row for row in (head, *rows) if row]
     widths = [max(len(row[i]) for row in filled) for i in range(len(head))]
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))

@@ -255,7 +255,7 @@ def made(count: int, seed: int = 1) -> Iterable[Event]:
 
 
 def many(folder: Path, count: int) -> list[Event]:
-    """The transcripts over and over, a day apart, until there are enough events."""
+    """Repeat the transcripts, a day apart, until there are enough events."""
     once = list(transcripts(folder))
     found: list[Event] = []
     while len(found) < count:

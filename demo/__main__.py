@@ -108,7 +108,7 @@ class Shell:
 
 @contextmanager
 def daemon() -> Iterator[Shell]:
-    """A daemon that keeps to a folder of its own, started and stopped by our commands."""
+    """Run a daemon in a folder of its own, started and stopped by commands."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-demo-"))
     for name in ("DATA_HOME", "CONFIG_HOME", "CACHE_HOME", "RUNTIME_DIR"):
         os.environ[f"XDG_{name}"] = str(folder / name.lower())
