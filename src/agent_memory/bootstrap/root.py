@@ -168,7 +168,7 @@ from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.gate import Gate, GatePolicy
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
-from agent_memory.interfaces.mcp.dependencies import McpDependencies as McpParts
+from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel import futures, ulids
@@ -218,7 +218,7 @@ class App:
     hooks: HookHandler
     parts: HttpDependencies
     mcp: LazyMcpServer
-    offered: McpParts
+    offered: McpDependencies
     observer: Observer
     spans: SpanExporter | None
     services: Services
@@ -704,7 +704,7 @@ def build(
         model=model,
         clock=clock,
     )
-    offered = McpParts(
+    offered = McpDependencies(
         bridge=bridge,
         capture=capture,
         recall=recall,
@@ -1104,10 +1104,10 @@ def _model_server(settings: Settings) -> LeasedServer:
     )
 
 
-def _mcp(parts: McpParts, settings: Settings, used: Path) -> LazyMcpServer:
+def _mcp(parts: McpDependencies, settings: Settings, used: Path) -> LazyMcpServer:
     def load() -> Callable[[], TransportServer]:
         from agent_memory.interfaces.mcp.handlers import McpServerFactory
-        from agent_memory.interfaces.mcp.serving import McpTransportServer
+        from agent_memory.interfaces.mcp.transports import McpTransportServer
 
         return lambda: McpTransportServer(
             McpServerFactory(parts),

@@ -12,7 +12,7 @@ from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.interfaces.mcp.serving import McpTransportServer
+from agent_memory.interfaces.mcp.transports import McpTransportServer
 from tests.launching import SECONDS, Home
 from tests.mcp_clients import ERAS, INITIALIZE, over_http, over_sse
 from tests.mcp_offer import StubTools

@@ -209,7 +209,7 @@ class TestHost:
 
     def test_two_are_one_too_many(self, door: Door) -> None:
         refused = door.ask(headers=[("host", HOST)])
-        assert (refused.status, refused.detail) == (400, "there are two host headers")
+        assert (refused.status, refused.detail) == (400, "the request has two host headers")
 
     def test_settings_may_name_more(self, opened: Callable[..., Door]) -> None:
         door = opened(hosts=("Memory.Example", "2001:db8::1"))

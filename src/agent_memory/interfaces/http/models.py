@@ -1,4 +1,4 @@
-"""The shapes of REST, as the OpenAPI page shows them and as requests are checked against."""
+"""The models of REST, for the OpenAPI document and the validation of requests."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,7 +14,7 @@ MAX_LIMIT = 500
 MAX_OFFSET = 1_000_000
 MAX_IDS = 1_000
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items of a page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most items to return.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Items to skip.")]
 Filter = Annotated[str | None, Query(max_length=limits.NAME_CHARS)]
 
@@ -29,21 +29,21 @@ T = TypeVar("T")
 
 
 class ResponseModel(BaseModel):
-    """Something that is answered: its examples stand on the page."""
+    """A response body."""
 
 
 class RequestModel(BaseModel):
-    """Something that is asked for: what is not known is refused, so that no typo goes unnoticed."""
+    """A request body. Unknown fields are refused, so that a typo does not go unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
     def dump_set_fields(self) -> dict[str, Any]:
-        """What was given, and nothing of what was not."""
+        """Return only the fields that the request contains."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 def _omit_defaults(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """What is left out stays as it is: a default would tell clients to send it."""
+    """Remove defaults from a schema: a field that is left out keeps its value."""
 
     def edit_schema(schema: dict[str, Any]) -> None:
         schema["examples"] = [example]
@@ -103,14 +103,17 @@ class FactAnswer(ResponseModel):
 
 
 class FactCreate(RequestModel):
-    """A claim. The same value again confirms the fact, another one replaces it and is history."""
+    """A fact to store. The same value confirms the fact; another value replaces it, and the old one
+    becomes history."""
 
     scope: Name = facts.DEFAULT_SCOPE
     agent_id: OptionalName = None
     user_id: OptionalName = None
     key: Name
     value: Value
-    fact_type: Annotated[Name | None, Field(description="As it was; `fact` at first.")] = None
+    fact_type: Annotated[
+        Name | None, Field(description="The default is the type it has; `fact` for a new one.")
+    ] = None
     confidence: Share | None = None
 
     model_config = ConfigDict(
@@ -232,7 +235,7 @@ class ProcedureCreate(RequestModel):
 
 
 class ProcedureChange(RequestModel):
-    """`times_succeeded` and `times_failed` are set by whoever counts for itself."""
+    """The fields to change. Set `times_succeeded` and `times_failed` only if you keep count."""
 
     name: Name = ""
     description: Text = ""
@@ -291,7 +294,7 @@ class CheckpointAnswer(ResponseModel):
 
 
 class CheckpointIds(RequestModel):
-    """At least one of both."""
+    """The checkpoints to delete, by thread or by id; at least one of the two."""
 
     thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
     checkpoint_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
