@@ -12,11 +12,11 @@ from agent_memory.interfaces.bridge import Bridge
 
 
 async def follow(
-    changes: ChangeFeed, bridge: Bridge, wanted: RecordFilter, wake: Callable[[], None]
+    changes: ChangeFeed, bridge: Bridge, accepts: RecordFilter, wake: Callable[[], None]
 ) -> Follower:
-    """Follow the records that `wanted` accepts; `wake` is called in a thread when there are new
+    """Follow the records that `accepts` selects; `wake` is called in a thread when there are new
     ones. Raises StorageClosed."""
-    begun = asyncio.ensure_future(bridge.run(lambda: changes.follow(wanted, wake)))
+    begun = asyncio.ensure_future(bridge.run(lambda: changes.follow(accepts, wake)))
     try:
         return await asyncio.shield(begun)
     except asyncio.CancelledError:

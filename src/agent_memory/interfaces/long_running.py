@@ -111,7 +111,7 @@ class TaskRunner:
     """Runs slow calls for one event loop, `AT_ONCE` at a time.
 
     They get threads of their own because a git remote may take a minute. `max_tasks` limits the
-    calls that run or wait. Of the steps that a client has not read yet, `max_unread` are kept.
+    calls that run or wait. Of the steps that were not read yet, the last `max_unread` remain.
     """
 
     def __init__(self, *, max_tasks: int | None = None, max_unread: int = 1) -> None:

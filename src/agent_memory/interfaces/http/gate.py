@@ -201,15 +201,15 @@ class Gate:
 
 
 def _headers(scope: Scope) -> Headers:
-    found: dict[bytes, bytes] = {}
+    headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in _READ:
-            if name in found:
+            if name in headers:
                 raise RequestRefused(
                     HTTPStatus.BAD_REQUEST, f"the request has two {name.decode()} headers"
                 )
-            found[name] = value
-    return found
+            headers[name] = value
+    return headers
 
 
 def _unread(headers: Headers) -> int | None:

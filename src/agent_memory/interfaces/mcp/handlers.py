@@ -41,8 +41,6 @@ from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, NotFound
 from agent_memory.kernel.tracing import Interface, TraceContext
 
-__all__ = ["ClientOrigin", "McpServerFactory"]
-
 log = structlog.get_logger()
 
 T = TypeVar("T")

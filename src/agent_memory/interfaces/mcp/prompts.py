@@ -84,23 +84,23 @@ def _build_decision(request: RequestContext, summary: str, context: str) -> list
         domains=frozenset(request.list_nearby() or ()),
         namespace="decisions",
     )
-    before = _recall_text(
-        request, Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope), MAX_RELATED
-    )
+    query = Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope, limit=MAX_RELATED)
+    earlier = _render_hits(_hits(request, query))
     ask = (
         "We have made a decision. Store it with the tool memory_capture: namespace `decisions`, the"
         " summary below (shortened to 100 characters if need be), and as content, in markdown, its"
         " context, the decision, the alternatives we considered, and its consequences, as far as"
         " they are known."
     )
-    if before:
+    if earlier:
         ask += (
             " Earlier decisions on the subject are below: list the ids of the related ones in"
             " `relates_to`. If it contradicts or repeats one of them, tell me first."
         )
     else:
         ask += " The memory has no earlier decision on the subject."
-    return [f"{ask}\n\nSummary: {summary}\n\nContext:\n{context}", *before]
+    ask += f"\n\nSummary: {summary}\n\nContext:\n{context}"
+    return [ask, earlier] if earlier else [ask]
 
 
 def _build_topic(request: RequestContext, topic: str) -> list[str]:
@@ -123,11 +123,6 @@ def _build_topic(request: RequestContext, topic: str) -> list[str]:
         " for the whole of it. Name your sources, and say what seems outdated."
     )
     return [ask, text]
-
-
-def _recall_text(request: RequestContext, query: Query, limit: int) -> list[str]:
-    text = _render_hits(_hits(request, replace(query, limit=limit)))
-    return [text] if text else []
 
 
 def _hits(request: RequestContext, query: Query) -> list[Hit]:
