@@ -27,6 +27,7 @@ KEYLESS_FOLDER = "/static-offline-docs/"
 FAILURES_A_SECOND = 10
 FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
+_PREFLIGHT = b"access-control-request-method"
 _READ = frozenset(
     {
         b"host",
@@ -34,7 +35,7 @@ _READ = frozenset(
         b"authorization",
         b"content-length",
         b"transfer-encoding",
-        b"access-control-request-method",
+        _PREFLIGHT,
         b"access-control-request-headers",
     }
 )
@@ -95,7 +96,7 @@ class Gate:
             origin = self._check_origin(scope, headers)
             if origin is not None:
                 send = _add_cors_headers(send, origin)
-                if scope.get("method") == "OPTIONS" and _is_preflight(headers):
+                if scope.get("method") == "OPTIONS" and _PREFLIGHT in headers:
                     await _answer_preflight(headers, send)
                     return
             caller = self._authenticate(scope, headers)
@@ -244,10 +245,6 @@ def _add_cors_headers(send: Send, origin: str) -> Send:
         await send(message)
 
     return send_with_cors
-
-
-def _is_preflight(headers: Headers) -> bool:
-    return b"access-control-request-method" in headers
 
 
 async def _answer_preflight(headers: Headers, send: Send) -> None:

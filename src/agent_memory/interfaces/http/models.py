@@ -1,6 +1,5 @@
 """The models of REST, for the OpenAPI document and the validation of requests."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -42,15 +41,16 @@ class RequestModel(BaseModel):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-def _omit_defaults(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """Remove defaults from a schema: a field that is left out keeps its value."""
+def _example(example: dict[str, Any], *, omit_defaults: bool = False) -> ConfigDict:
+    """Show an example in the OpenAPI document. Omit the defaults of a change: a field that is left
+    out keeps its value."""
 
     def edit_schema(schema: dict[str, Any]) -> None:
         schema["examples"] = [example]
-        for field in schema["properties"].values():
+        for field in schema["properties"].values() if omit_defaults else ():
             field.pop("default", None)
 
-    return edit_schema
+    return ConfigDict(json_schema_extra=edit_schema)
 
 
 class Items(ResponseModel, Generic[T]):
@@ -61,9 +61,7 @@ class Items(ResponseModel, Generic[T]):
 class Ids(RequestModel):
     ids: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_IDS)]
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]}]}
-    )
+    model_config = _example({"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]})
 
 
 class FactAnswer(ResponseModel):
@@ -80,24 +78,20 @@ class FactAnswer(ResponseModel):
     created_at: str
     updated_at: str
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
-                    "scope": "global",
-                    "agent_id": "claude-code",
-                    "user_id": None,
-                    "key": "test_command",
-                    "value": "make test",
-                    "fact_type": "preference",
-                    "confidence": 0.91,
-                    "times_confirmed": 3,
-                    "access_count": 12,
-                    "created_at": "2026-01-15T10:30:00",
-                    "updated_at": "2026-01-15T12:00:00",
-                }
-            ]
+    model_config = _example(
+        {
+            "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
+            "scope": "global",
+            "agent_id": "claude-code",
+            "user_id": None,
+            "key": "test_command",
+            "value": "make test",
+            "fact_type": "preference",
+            "confidence": 0.91,
+            "times_confirmed": 3,
+            "access_count": 12,
+            "created_at": "2026-01-15T10:30:00",
+            "updated_at": "2026-01-15T12:00:00",
         }
     )
 
@@ -116,11 +110,8 @@ class FactCreate(RequestModel):
     ] = None
     confidence: Share | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"key": "test_command", "value": "make test", "fact_type": "preference"}]
-        },
+    model_config = _example(
+        {"key": "test_command", "value": "make test", "fact_type": "preference"}
     )
 
 
@@ -129,9 +120,7 @@ class FactChange(RequestModel):
     fact_type: Name = ""
     confidence: Share = 0.0
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"value": "make check test"})
-    )
+    model_config = _example({"value": "make check test"}, omit_defaults=True)
 
 
 class FormerAnswer(ResponseModel):
@@ -169,19 +158,14 @@ class EpisodeCreate(RequestModel):
     started_at: datetime
     ended_at: datetime
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent_id": "support-bot",
-                    "trigger_type": "chat",
-                    "summary": "Found the parcel of order 4711",
-                    "started_at": "2026-01-15T10:30:00",
-                    "ended_at": "2026-01-15T10:35:00",
-                }
-            ]
-        },
+    model_config = _example(
+        {
+            "agent_id": "support-bot",
+            "trigger_type": "chat",
+            "summary": "Found the parcel of order 4711",
+            "started_at": "2026-01-15T10:30:00",
+            "ended_at": "2026-01-15T10:35:00",
+        }
     )
 
 
@@ -190,10 +174,7 @@ class EpisodeChange(RequestModel):
     error_code: OptionalName = None
     summary: Text = ""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra=_omit_defaults({"success": False, "error_code": "timeout"}),
-    )
+    model_config = _example({"success": False, "error_code": "timeout"}, omit_defaults=True)
 
 
 class ProcedureAnswer(ResponseModel):
@@ -219,18 +200,13 @@ class ProcedureCreate(RequestModel):
     steps: Annotated[list[Name], Field(max_length=100)] = []
     is_active: bool = True
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent_id": "support-bot",
-                    "name": "order_lookup",
-                    "description": "Look up the state of an order by its number",
-                    "steps": ["find_order", "track_parcel"],
-                }
-            ]
-        },
+    model_config = _example(
+        {
+            "agent_id": "support-bot",
+            "name": "order_lookup",
+            "description": "Look up the state of an order by its number",
+            "steps": ["find_order", "track_parcel"],
+        }
     )
 
 
@@ -243,9 +219,7 @@ class ProcedureChange(RequestModel):
     times_succeeded: Count = 0
     times_failed: Count = 0
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"is_active": False})
-    )
+    model_config = _example({"is_active": False}, omit_defaults=True)
 
 
 class UserAnswer(ResponseModel):
@@ -265,12 +239,7 @@ class UserCreate(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"canonical_id": "telegram:123456789", "display_name": "Ann"}]
-        },
-    )
+    model_config = _example({"canonical_id": "telegram:123456789", "display_name": "Ann"})
 
 
 class UserChange(RequestModel):
@@ -278,9 +247,7 @@ class UserChange(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"email": "ann@example.org"})
-    )
+    model_config = _example({"email": "ann@example.org"}, omit_defaults=True)
 
 
 class CheckpointAnswer(ResponseModel):
@@ -299,9 +266,7 @@ class CheckpointIds(RequestModel):
     thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
     checkpoint_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"thread_ids": ["1:5", "1:6"]}]}
-    )
+    model_config = _example({"thread_ids": ["1:5", "1:6"]})
 
 
 class SessionAnswer(ResponseModel):

@@ -1,6 +1,6 @@
 """The handlers of MCP requests, for every transport."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import structlog
@@ -92,15 +92,17 @@ class McpServerFactory:
         """Build the server of one stdio connection, or of all HTTP requests: `find_origin` is
         called for each request."""
         settings = self._dependencies.settings
-        handlers = _RequestHandlers(self._dependencies, self._tasks, self._tools, find_origin)
+        handlers = _RequestHandlers(
+            self._dependencies, self._tasks, self._subscriptions, self._tools, find_origin
+        )
         optional: dict[str, Any] = {}
         if settings.prompts_enabled:
             optional["on_list_prompts"] = handlers.list_prompts
             optional["on_get_prompt"] = handlers.get_prompt
         if settings.subscriptions:
             optional["on_subscriptions_listen"] = self._subscriptions.listen
-            optional["on_subscribe_resource"] = self._subscribe(handlers)
-            optional["on_unsubscribe_resource"] = self._unsubscribe
+            optional["on_subscribe_resource"] = handlers.subscribe
+            optional["on_unsubscribe_resource"] = handlers.unsubscribe
         server = _SdkServer(
             settings.server_name,
             version=self._dependencies.version,
@@ -131,18 +133,6 @@ class McpServerFactory:
         self._subscriptions.close()
         self._tasks.close()
 
-    def _subscribe(
-        self, handlers: "_RequestHandlers"
-    ) -> Callable[[Context, SubscribeRequestParams], Coroutine[Any, Any, EmptyResult]]:
-        async def subscribe(ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-            uri = await handlers.run(ctx, lambda request: resolve_uri(request, params.uri))
-            return self._subscriptions.subscribe(ctx, params, uri)
-
-        return subscribe
-
-    async def _unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        return self._subscriptions.unsubscribe(ctx, params)
-
 
 class _RequestHandlers:
     """One method for each kind of request."""
@@ -151,11 +141,13 @@ class _RequestHandlers:
         self,
         dependencies: McpDependencies,
         tasks: TaskRunner,
+        subscriptions: Subscriptions,
         tools_result: ListToolsResult,
         find_origin: FindOrigin,
     ) -> None:
         self._dependencies = dependencies
         self._tasks = tasks
+        self._subscriptions = subscriptions
         self._tools = tools_result
         self._find_origin = find_origin
 
@@ -220,6 +212,13 @@ class _RequestHandlers:
         return ReadResourceResult(
             contents=[TextResourceContents(uri=uri, mime_type=resources.JSON, text=text)]
         )
+
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        uri = await self.run(ctx, lambda request: resolve_uri(request, params.uri))
+        return self._subscriptions.subscribe(ctx, params, uri)
+
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        return self._subscriptions.unsubscribe(ctx, params)
 
     async def list_prompts(
         self, _: Context, __: PaginatedRequestParams | None
