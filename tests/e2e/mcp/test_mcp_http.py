@@ -124,7 +124,7 @@ class TestStand:
 
 
 class TestProjects:
-    """Whom a request is for, whatever the client's revision."""
+    """The project of a request, in every version of the protocol."""
 
     @pytest.mark.parametrize("era", ERAS)
     @pytest.mark.parametrize(("query", "project"), [("?project=my-app", "my-app"), ("", "")])
@@ -166,7 +166,7 @@ class TestProjects:
 
 @asynccontextmanager
 async def _listening(folder: Path, most_streams: int = 8) -> AsyncIterator[str]:
-    """The transports on a port, without the gate before them."""
+    """Serve the transports on a port, without the gate."""
 
     def nothing() -> Application:
         raise AssertionError("no request here needs the application")

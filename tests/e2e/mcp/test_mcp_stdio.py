@@ -21,7 +21,7 @@ STATUS = "memory_status"
 
 @pytest.fixture(scope="module")
 def errands() -> Iterator[ProgramServer]:
-    """The real way, with tools at its end that show what happens on it."""
+    """Run the real daemon with the tools of `mcp_offer`."""
     with Home() as home, ProgramServer(home) as server:
         yield server
 

@@ -1,5 +1,5 @@
-"""What MCP clients are offered: every tool, resource, prompt, completion and subscription, asked
-for by the official client, over streams, in both eras of the protocol."""
+"""Every tool, resource, prompt, completion and subscription of MCP, called by the official client
+over streams, in the old and the new protocol."""
 
 import asyncio
 import json
@@ -116,7 +116,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 @pytest.fixture(scope="module")
 def baker(repository: Repository) -> ClientOrigin:
-    """Who works in the repository `bakery`."""
+    """A client in the repository `bakery`."""
     return context_at(repository)
 
 
@@ -895,7 +895,7 @@ class TestSubscriptions:
         uri = "subcog://project%3Aquiet"
 
         def flood() -> None:
-            """On the event loop, so that nothing is taken out of the feed meanwhile."""
+            """Fill the feed on the event loop, so that the server cannot read it meanwhile."""
             many = [
                 memory(f"{era} {n}", namespace="inception") for n in range(change_feed.ROOM + 64)
             ]
@@ -923,7 +923,7 @@ class TestSubscriptions:
 
 
 class Patient(InlineWorker):
-    """A worker that waits until it is let go."""
+    """A worker that waits for `go_on`."""
 
     def __init__(self) -> None:
         self.reached, self.go_on = threading.Event(), threading.Event()

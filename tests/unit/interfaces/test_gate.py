@@ -1,4 +1,4 @@
-"""The gate before HTTP: who is let in, who is not, and with which words."""
+"""The gate of HTTP: the requests it accepts, and the reasons for refusing the others."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Reader:
-    """An application that reads all, and tells how much that was."""
+    """An application that reads the body and answers with its size."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -86,7 +86,7 @@ class Reader:
 
 
 class Door:
-    """A gate with one key behind it, and a clock that stands."""
+    """A gate with one key and a stopped clock."""
 
     def __init__(self, *, application: Any = None, **chosen: Any) -> None:
         self.clock = Clock()

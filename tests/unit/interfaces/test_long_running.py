@@ -112,6 +112,28 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
     assert sorted(begun) == list(range(long_running.AT_ONCE))
 
 
+def test_closing_drops_the_calls_that_wait() -> None:
+    go_on = threading.Event()
+    begun: list[int] = []
+
+    async def run() -> None:
+        runner = TaskRunner()
+        first = [
+            asyncio.create_task(runner.run(lambda _: go_on.wait(SECONDS), quietly))
+            for _ in range(long_running.AT_ONCE)
+        ]
+        waiting = asyncio.create_task(runner.run(lambda _: begun.append(1), quietly))
+        await asyncio.sleep(0)
+        runner.close()
+        with pytest.raises(Cancelled):
+            await waiting
+        go_on.set()
+        await asyncio.gather(*first)
+
+    asyncio.run(run())
+    assert begun == []
+
+
 def test_too_much_is_refused() -> None:
     go_on = threading.Event()
 

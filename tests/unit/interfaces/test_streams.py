@@ -100,6 +100,17 @@ class TestTasks:
         )
         assert b'event: complete\ndata: {"success":false' in told
 
+    def test_a_crash_is_reported_without_its_details(self) -> None:
+        def broken(_: OnProgress) -> Mapping[str, Any]:
+            raise RuntimeError("/home/ann/secret")
+
+        async def watch() -> list[bytes]:
+            return [each async for each in TaskStreams(SECONDS).run("bake", {}, broken)]
+
+        _, told = asyncio.run(watch())
+        assert b'"code":-32000' in told
+        assert b"secret" not in told
+
 
 class TestSending:
     def test_a_reader_that_takes_nothing_is_left(self) -> None:
