@@ -113,15 +113,19 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
 
 
 def test_closing_drops_the_calls_that_wait() -> None:
-    go_on = threading.Event()
+    go_on, started = threading.Event(), threading.Barrier(long_running.AT_ONCE + 1)
     begun: list[int] = []
+
+    def work(_: OnProgress) -> None:
+        started.wait(SECONDS)
+        assert go_on.wait(SECONDS)
 
     async def run() -> None:
         runner = TaskRunner()
         first = [
-            asyncio.create_task(runner.run(lambda _: go_on.wait(SECONDS), quietly))
-            for _ in range(long_running.AT_ONCE)
+            asyncio.create_task(runner.run(work, quietly)) for _ in range(long_running.AT_ONCE)
         ]
+        await asyncio.to_thread(started.wait, SECONDS)
         waiting = asyncio.create_task(runner.run(lambda _: begun.append(1), quietly))
         await asyncio.sleep(0)
         runner.close()
