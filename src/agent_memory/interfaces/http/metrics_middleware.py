@@ -3,11 +3,10 @@
 import time
 
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
+from agent_memory.interfaces.http.gate import LONG_LIVED_PATHS
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel import tracing
 from agent_memory.kernel.tracing import Interface
-
-STREAMS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
 
 
 class MetricsMiddleware:
@@ -32,7 +31,7 @@ class MetricsMiddleware:
         try:
             await self._application(scope, receive, send_noting_status)
         finally:
-            streams = scope["type"] == "websocket" or scope["path"].startswith(STREAMS)
+            streams = scope["type"] == "websocket" or scope["path"].startswith(LONG_LIVED_PATHS)
             self._observer.record(
                 Interface.STREAMING if streams else Interface.HTTP,
                 _operation(scope),
