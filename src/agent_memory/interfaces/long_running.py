@@ -16,7 +16,7 @@ T = TypeVar("T")
 OnProgress = Callable[[str, int, int], None]  # phase, current, total; raises Cancelled
 
 
-class Step(NamedTuple):
+class ProgressStep(NamedTuple):
     """The progress of a task. `total` is 0 if it is not known."""
 
     phase: str
@@ -39,7 +39,7 @@ class RunningTask(Generic[T]):
         self._work = work
         self._slots = slots
         self._loop = asyncio.get_running_loop()
-        self._unread: deque[Step] = deque(maxlen=max_unread)
+        self._unread: deque[ProgressStep] = deque(maxlen=max_unread)
         self._changed = asyncio.Event()
         self._cancelled = threading.Event()
         self._outcome: Future[T] = Future()
@@ -51,7 +51,7 @@ class RunningTask(Generic[T]):
         """Whether the call has returned or raised and all its steps are read."""
         return self._finished and not self._unread
 
-    async def next_step(self, seconds: float | None = None) -> Step | None:
+    async def next_step(self, seconds: float | None = None) -> ProgressStep | None:
         """Return the next step, or None at the end or if none comes within `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -96,13 +96,13 @@ class RunningTask(Generic[T]):
     def _on_progress(self, phase: str, current: int, total: int) -> None:
         if self._cancelled.is_set():
             raise Cancelled
-        self._call_on_loop(self._add_step, Step(phase, current, total))
+        self._call_on_loop(self._add_step, ProgressStep(phase, current, total))
 
     def _call_on_loop(self, call: Callable[..., object], *args: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed: the daemon has stopped
             self._loop.call_soon_threadsafe(call, *args)
 
-    def _add_step(self, step: Step) -> None:
+    def _add_step(self, step: ProgressStep) -> None:
         self._unread.append(step)
         self._changed.set()
 
@@ -134,7 +134,9 @@ class TaskRunner:
             self._tasks.discard(task)
 
     async def run(
-        self, work: Callable[[OnProgress], T], report: Callable[[int, Step], Awaitable[None]]
+        self,
+        work: Callable[[OnProgress], T],
+        report: Callable[[int, ProgressStep], Awaitable[None]],
     ) -> T:
         """Run a call to its end and report its steps, numbered from 1. Raises Overloaded."""
         with self.start(work) as task:

@@ -6,12 +6,12 @@ import threading
 import pytest
 
 from agent_memory.interfaces import long_running
-from agent_memory.interfaces.long_running import OnProgress, Step, TaskRunner
+from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
 from agent_memory.kernel.errors import Cancelled, InvalidInput, Overloaded
 from tests.launching import SECONDS
 
 
-async def quietly(_number: int, _step: Step) -> None:
+async def quietly(_number: int, _step: ProgressStep) -> None:
     """Ignore progress."""
 
 
@@ -26,7 +26,7 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
             done("merging", number, 100)
         return "bread"
 
-    async def report(number: int, step: Step) -> None:
+    async def report(number: int, step: ProgressStep) -> None:
         steps.append((number, step.message))
         seen.set()
 

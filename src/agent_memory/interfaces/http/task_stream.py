@@ -7,7 +7,7 @@ import structlog
 
 from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import sse
-from agent_memory.interfaces.long_running import OnProgress, Step, TaskRunner
+from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ class TaskStreams:
                 if step is not None:
                     yield _format_step(step)
                 elif not task.started:
-                    yield _format_step(Step("waiting", 0, 0))
+                    yield _format_step(ProgressStep("waiting", 0, 0))
                 elif not task.ended:
                     yield sse.KEEP_ALIVE
             try:
@@ -58,7 +58,7 @@ def format_failure(error: AgentMemoryError) -> bytes:
     return sse.format_json_event("error", shown) + sse.format_json_event("complete", end)
 
 
-def _format_step(step: Step) -> bytes:
+def _format_step(step: ProgressStep) -> bytes:
     return sse.format_json_event(
         "progress",
         {

@@ -31,7 +31,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from agent_memory.interfaces.long_running import Step, TaskRunner
+from agent_memory.interfaces.long_running import ProgressStep, TaskRunner
 from agent_memory.interfaces.mcp import completions, errors, prompts, resources, tools
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.request_context import ClientOrigin, RequestContext
@@ -185,7 +185,7 @@ class _RequestHandlers:
                 lambda: tool.to_result(tool.handler(request, tool_input, _ignore_progress))
             )
 
-        async def report(number: int, step: Step) -> None:
+        async def report(number: int, step: ProgressStep) -> None:
             await ctx.session.report_progress(number, None, step.message)
 
         return await self._tasks.run(
