@@ -179,7 +179,8 @@ class TestApply:
         memory.text("archive", older, "--restore")
         answer = memory("consolidate", "--undo")
         assert (
-            answer.text == "✓ Undone: 0 memories restored; 1 were changed since and stay as they are\n"
+            answer.text
+            == "✓ Undone: 0 memories restored; 1 were changed since and stay as they are\n"
         )
         assert memory.show(older)["status"] == "active"
 
