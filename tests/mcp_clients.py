@@ -1,4 +1,4 @@
-"""MCP clients: the official one over each transport, and lines by hand."""
+"""MCP clients: the SDK's over each transport, and one that writes lines itself."""
 
 import json
 import os
@@ -34,7 +34,7 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 async def over_stdio(
     home: Home, era: Any = "auto", cwd: Path | None = None
 ) -> AsyncIterator[Client]:
-    """As an agent runs it, but for the folders that keep tests apart."""
+    """Run `memory serve` as an agent does, in the folders of a test."""
     command, *words = (os.fsdecode(word) for word in home.command("memory", "serve"))
     server = StdioServerParameters(
         command=command, args=words, env=home.environ, cwd=cwd or home.work
@@ -63,7 +63,7 @@ async def over_sse(url: str, key: str = "") -> AsyncIterator[Client]:
 
 
 class LineClient:
-    """`memory serve` by hand: what a well-behaved client would not do."""
+    """A client of `memory serve` that may send anything."""
 
     def __init__(self, home: Home) -> None:
         self.process = Running(
@@ -99,17 +99,17 @@ class LineClient:
     def receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"it has ended: {self.process.stderr and self.process.stderr.read()!r}"
-        found: dict[str, Any] = json.loads(line)
-        return found
+        assert line, f"the server has ended: {self.process.stderr and self.process.stderr.read()!r}"
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def leave(self) -> tuple[int, bytes, bytes]:
-        """Close our end: the exit code, and what was still said."""
+        """Close standard input. Return the exit code and the rest of both outputs."""
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, out, err
 
     def wait_exit(self) -> tuple[int, bytes]:
-        """Its exit code and its complaint, once it has ended by itself."""
+        """Wait for the server to exit. Return its exit code and its standard error."""
         code = self.process.wait(SECONDS)
         assert self.process.stderr is not None
         return code, self.process.stderr.read()

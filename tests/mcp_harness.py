@@ -1,4 +1,4 @@
-"""A desk of MCP over the daemon's real services and store, on an event loop of its own."""
+"""MCP servers over the daemon's real services and store, on an event loop of their own."""
 
 import asyncio
 import json
@@ -19,93 +19,92 @@ from agent_memory.features.log.model.events import Event
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.errors import ERROR_KEY
-from agent_memory.interfaces.mcp.handlers import ClientOrigin, McpServerFactory
+from agent_memory.interfaces.mcp.handlers import McpServerFactory
+from agent_memory.interfaces.mcp.request_context import ClientOrigin
 from tests.git_repositories import Repository
 from tests.launching import SECONDS
 
 T = TypeVar("T")
 
-OLDER, MODERN = "legacy", "auto"  # as the client calls them; the present one it finds out
+OLDER, MODERN = "legacy", "auto"  # the modes of the SDK's client
 ERAS = (OLDER, MODERN)
 ANYONE = ClientOrigin(caller=None)
 
 
 class McpHarness:
-    """Built in its own thread; `run` brings work there, and waits."""
+    """Runs the servers in a thread of its own; `run` runs a coroutine there and waits for it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.settings = config.Settings(embedder=config.EmbedderSettings(provider="none"))
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="office")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mcp-harness")
         self._thread.start()
         self.app = self.run(self._build_app())
         self.app.scheduler.start()
-        self.factory = self.run(self._build_factory(self.parts))
+        self.factory = self.run(self._build_factory(self.dependencies))
 
     @property
-    def parts(self) -> McpDependencies:
-        made = self.app.mcp_dependencies
+    def dependencies(self) -> McpDependencies:
         environ = {"HOME": str(self.folder / "nobody"), "PATH": "/usr/bin:/bin"}
-        return replace(made, environ=environ)
+        return replace(self.app.mcp_dependencies, environ=environ)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
 
-    def build_factory(self, parts: McpDependencies) -> McpServerFactory:
-        """A desk with other parts."""
-        return self.run(self._build_factory(parts))
+    def build_factory(self, dependencies: McpDependencies) -> McpServerFactory:
+        return self.run(self._build_factory(dependencies))
 
-    def close_factory(self, desk: McpServerFactory) -> None:
+    def close_factory(self, factory: McpServerFactory) -> None:
         async def end() -> None:
-            desk.close()
+            factory.close()
 
         self.run(end())
 
     def ingest(self, *events: Event) -> None:
         ingest = self.app.services.backfill.ingest
-        ingest.submit([ingest.clean(each) for each in events]).result(SECONDS)
+        ingest.submit([ingest.clean(event) for event in events]).result(SECONDS)
 
     def run_client(
         self,
         work: Callable[["HarnessClient"], Awaitable[T]],
         era: str = MODERN,
-        visitor: ClientOrigin = ANYONE,
-        desk: McpServerFactory | None = None,
+        origin: ClientOrigin = ANYONE,
+        factory: McpServerFactory | None = None,
     ) -> T:
-        """Do it as a client of this era."""
+        """Run `work` with a client of this protocol version."""
 
-        async def visiting() -> T:
-            async with connect_client(desk or self.factory, era, visitor) as entered:
-                return await work(entered)
+        async def connect() -> T:
+            async with connect_client(factory or self.factory, era, origin) as guest:
+                return await work(guest)
 
-        return self.run(visiting())
+        return self.run(connect())
 
     def call(
         self,
         name: str,
         *,
         era: str = MODERN,
-        visitor: ClientOrigin = ANYONE,
-        desk: McpServerFactory | None = None,
+        origin: ClientOrigin = ANYONE,
+        factory: McpServerFactory | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
-        """What a tool tells."""
+        """Call a tool and return its structured content."""
 
         async def calling(guest: "HarnessClient") -> dict[str, Any]:
             return parse_result(await guest.client.call_tool(name, arguments))
 
-        return self.run_client(calling, era, visitor, desk)
+        return self.run_client(calling, era, origin, factory)
 
     def fail(
-        self, name: str, *, era: str = MODERN, visitor: ClientOrigin = ANYONE, **arguments: Any
+        self, name: str, *, era: str = MODERN, origin: ClientOrigin = ANYONE, **arguments: Any
     ) -> tuple[int, str]:
-        """With what code and message a tool fails."""
+        """Call a tool that fails and return the code and the message."""
 
         async def calling(guest: "HarnessClient") -> tuple[int, str]:
             return parse_failure(await guest.client.call_tool(name, arguments))
 
-        return self.run_client(calling, era, visitor)
+        return self.run_client(calling, era, origin)
 
     def close(self) -> None:
         self.close_factory(self.factory)
@@ -118,29 +117,29 @@ class McpHarness:
     async def _build_app(self) -> root.App:
         return root.build(self.settings, self.folder / "db", self.folder, self.folder / "config")
 
-    async def _build_factory(self, parts: McpDependencies) -> McpServerFactory:
-        return McpServerFactory(parts)
+    async def _build_factory(self, dependencies: McpDependencies) -> McpServerFactory:
+        return McpServerFactory(dependencies)
 
 
 class HarnessClient:
-    """A client, and what it was told without asking."""
+    """A client and the notifications it has received."""
 
     def __init__(self) -> None:
         self.client: Client
-        self.noted: asyncio.Queue[ServerNotification] = asyncio.Queue()
+        self.notifications: asyncio.Queue[ServerNotification] = asyncio.Queue()
 
     async def on_message(self, message: Any) -> None:
         if isinstance(message, ServerNotification):
-            await self.noted.put(message)
+            await self.notifications.put(message)
 
     async def wait_for_updates(self, count: int) -> set[str]:
-        """The URIs of so many updates, or `list` for one of the list."""
-        found: set[str] = set()
+        """Wait for `count` updates and return their URIs; `list` stands for the list."""
+        updated: set[str] = set()
         async with asyncio.timeout(SECONDS):
-            while len(found) < count:
-                note = await self.noted.get()
-                found.add(getattr(note.params, "uri", "list"))
-        return found
+            while len(updated) < count:
+                notification = await self.notifications.get()
+                updated.add(getattr(notification.params, "uri", "list"))
+        return updated
 
     async def read(self, uri: str) -> Any:
         (content,) = (await self.client.read_resource(uri, cache_mode="bypass")).contents
@@ -151,18 +150,18 @@ class HarnessClient:
 
 @asynccontextmanager
 async def connect_client(
-    desk: McpServerFactory, era: str, visitor: ClientOrigin
+    factory: McpServerFactory, era: str, origin: ClientOrigin
 ) -> AsyncIterator[HarnessClient]:
-    """Over streams, as on stdio."""
-    entered = HarnessClient()
-    transport = InMemoryTransport(desk.build_server(lambda _: visitor))
-    async with Client(transport, mode=era, message_handler=entered.on_message) as client:
-        entered.client = client
-        yield entered
+    """Connect over in-memory streams, as on stdio."""
+    guest = HarnessClient()
+    transport = InMemoryTransport(factory.build_server(lambda _: origin))
+    async with Client(transport, mode=era, message_handler=guest.on_message) as client:
+        guest.client = client
+        yield guest
 
 
 def context_at(repository: Repository) -> ClientOrigin:
-    """Who works in this folder."""
+    """Return the origin of a client in this folder."""
     caller = Caller(folder=str(repository.folder), environ=repository.environ)
     return ClientOrigin(caller=caller)
 
@@ -175,8 +174,8 @@ def get_text(result: CallToolResult) -> str:
 
 def parse_result(result: CallToolResult) -> dict[str, Any]:
     assert not result.is_error, get_text(result)
-    found: dict[str, Any] = result.structured_content
-    return found
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
 def parse_failure(result: CallToolResult) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What MCP clients are offered where only the way to it is tested: tools that do one thing each."""
+"""A stub MCP server for tests of the transports: its tools do one thing each."""
 
 import json
 from collections.abc import Callable
@@ -10,21 +10,21 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 
-from agent_memory.interfaces.mcp.handlers import ClientOrigin
+from agent_memory.interfaces.mcp.request_context import ClientOrigin
 
 TOOLS = ("where", "wait", "linger", "pause", "repeat")
 WAITING, CANCELLED = "waiting", "cancelled"
 
 
 class StubTools:
-    """Tells in `record` what became of the call that waits."""
+    """Writes to `record` what happens to the call that waits."""
 
     def __init__(self, folder: Path) -> None:
         self.record = folder / "waiting"
-        self.link = folder / "daemon.sock"  # it is gone once a stop has begun
+        self.link = folder / "daemon.sock"  # removed when the daemon begins to stop
 
     def build_server(
-        self, visitor: Callable[[ServerRequestContext[Any, Any]], ClientOrigin]
+        self, find_origin: Callable[[ServerRequestContext[Any, Any]], ClientOrigin]
     ) -> Server[Any]:
         async def list_tools(
             _ctx: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
@@ -35,20 +35,20 @@ class StubTools:
         async def call_tool(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> types.CallToolResult:
-            given = params.arguments or {}
+            arguments = params.arguments or {}
             if params.name == "where":
-                who = visitor(ctx)
-                folder = "" if who.caller is None else who.caller.folder
-                return _to_result({"folder": folder, "project": who.project})
+                client = find_origin(ctx)
+                folder = "" if client.caller is None else client.caller.folder
+                return _to_result({"folder": folder, "project": client.project})
             if params.name == "wait":
                 await self._wait()
             while params.name == "linger" and self.link.is_symlink():  # noqa: ASYNC110  # a file
                 await anyio.sleep(0.01)
             if params.name == "pause":
                 await anyio.sleep(0.2)
-            return _to_result({"text": given.get("text", "x") * given.get("times", 1)})
+            return _to_result({"text": arguments.get("text", "x") * arguments.get("times", 1)})
 
-        return Server("errands", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
+        return Server("stub", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
     def close(self) -> None:
         pass

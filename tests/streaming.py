@@ -1,4 +1,4 @@
-"""Streams as programs use them: httpx for SSE, websockets for WebSocket, a real daemon behind."""
+"""Clients of a real daemon's streams: httpx for SSE, websockets for WebSocket."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -25,14 +25,14 @@ class ServerEvent(NamedTuple):
 
 
 class ServedDaemon:
-    """A daemon, and how it is reached."""
+    """A daemon with its addresses and key."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.start()
 
     def start(self) -> None:
-        """Also once more, on the same data, where it was stopped."""
+        """Start the daemon, or start it again on the same data."""
         home = self.home
         home.serve()
         status = home.status()
@@ -53,9 +53,9 @@ class ServedDaemon:
                 assert client.ingest(event).created
 
     def capture(self, summary: str, *words: str, namespace: str = "decisions") -> str:
-        """The new memory's URI."""
-        told = self.home.run("memory", "capture", namespace, summary, "--format", "json", *words)
-        uri: str = told.json()["uri"]
+        """Capture a memory and return its URI."""
+        answer = self.home.run("memory", "capture", namespace, summary, "--format", "json", *words)
+        uri: str = answer.json()["uri"]
         return uri
 
     def http(self) -> httpx.Client:
@@ -89,30 +89,30 @@ class ServedDaemon:
             yield parse_stream(response.iter_lines())
 
     def post(self, path: str, **body: Any) -> list[ServerEvent]:
-        """All events of an operation."""
+        """Return all events of an operation, without comments."""
         with self.stream("POST", path, json=body) as events:
-            return [each for each in events if each.event != COMMENT]
+            return [event for event in events if event.event != COMMENT]
 
 
 def parse_stream(lines: Iterator[str]) -> Iterator[ServerEvent]:
     parser = _Parser()
     for line in lines:
-        if (found := parser.line(line)) is not None:
-            yield found
+        if (event := parser.parse_line(line)) is not None:
+            yield event
 
 
 async def parse_stream_async(lines: AsyncIterator[str]) -> AsyncIterator[ServerEvent]:
     parser = _Parser()
     async for line in lines:
-        if (found := parser.line(line)) is not None:
-            yield found
+        if (event := parser.parse_line(line)) is not None:
+            yield event
 
 
 class _Parser:
     def __init__(self) -> None:
         self._fields: dict[str, str] = {}
 
-    def line(self, line: str) -> ServerEvent | None:
+    def parse_line(self, line: str) -> ServerEvent | None:
         if line.startswith(COMMENT):
             return ServerEvent(COMMENT, line[1:].strip(), "")
         if line:
@@ -127,16 +127,16 @@ class _Parser:
 
 @contextmanager
 def start_serve(home: Home, transport: str, *words: str) -> Iterator[tuple[Running, str]]:
-    """`memory serve`, on a free port: the command and its address."""
+    """Run `memory serve` on a free port, and yield the command and its address."""
     arguments = ("serve", "--transport", transport, "--port", "0", "--format", "json", *words)
     with home.begin("memory", *arguments) as command:
-        told = b""
+        output = b""
         assert command.stdout is not None
-        while not told.endswith(b"}\n"):
+        while not output.endswith(b"}\n"):
             part = command.stdout.read(4096)
-            assert part, told
-            told += part
-        address: str = json.loads(told)["addresses"][0]
+            assert part, output
+            output += part
+        address: str = json.loads(output)["addresses"][0]
         yield command, address
 
 
@@ -145,11 +145,11 @@ def ask(socket: SyncConnection, **request: Any) -> None:
 
 
 def receive(socket: SyncConnection) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(socket.recv(timeout=SECONDS))
-    return found
+    answer: dict[str, Any] = json.loads(socket.recv(timeout=SECONDS))
+    return answer
 
 
 async def ask_async(socket: ClientConnection, **request: Any) -> dict[str, Any]:
     await socket.send(json.dumps(request))
-    found: dict[str, Any] = json.loads(await socket.recv())
-    return found
+    answer: dict[str, Any] = json.loads(await socket.recv())
+    return answer

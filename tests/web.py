@@ -1,4 +1,4 @@
-"""The HTTP side of a daemon that a test has started, and how to ask it."""
+"""An HTTP client of a daemon that a test has started."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ SECONDS = 30.0
 
 
 class Web:
-    """A daemon, and how to ask it."""
+    """A daemon's HTTP address and keys."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -21,11 +21,11 @@ class Web:
         self.place = f"127.0.0.1:{self.record['http_port']}"
 
     def client(self, *, key: str | None = None, **options: Any) -> httpx.Client:
-        """With the daemon's first key unless another one is given; "" is none."""
-        shown = self.key if key is None else key
+        """Return a client with the daemon's first key, with another one, or with none ("")."""
+        token = self.key if key is None else key
         return httpx.Client(
             base_url=f"{self.record['http_scheme']}://{self.place}",
-            headers={"authorization": f"Bearer {shown}"} if shown else {},
+            headers={"authorization": f"Bearer {token}"} if token else {},
             timeout=SECONDS,
             trust_env=False,
             **options,

@@ -228,7 +228,7 @@ async def _serve(data: Path) -> None:
 def _entrance(data: Path) -> LazyMcpServer:
     def load() -> Callable[[], TransportServer]:
         # Late, as in the daemon: most tests here need none of it.
-        from agent_memory.interfaces.mcp.serving import McpTransportServer  # noqa: PLC0415
+        from agent_memory.interfaces.mcp.transports import McpTransportServer  # noqa: PLC0415
         from tests.mcp_offer import StubTools  # noqa: PLC0415
 
         return lambda: McpTransportServer(StubTools(data), max_body_bytes=1 << 20, most_streams=8)

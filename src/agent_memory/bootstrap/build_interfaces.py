@@ -161,7 +161,7 @@ def build_mcp_server(
 
     def load() -> Callable[[], TransportServer]:
         from agent_memory.interfaces.mcp.handlers import McpServerFactory
-        from agent_memory.interfaces.mcp.serving import McpTransportServer
+        from agent_memory.interfaces.mcp.transports import McpTransportServer
 
         return lambda: McpTransportServer(
             McpServerFactory(dependencies),

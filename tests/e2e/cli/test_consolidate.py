@@ -70,7 +70,7 @@ class TestPlan:
         assert any("LLM" in each and "summarizer.provider" in each for each in found["skipped"])
         assert any("embedder.provider" in each for each in found["skipped"])
         text = memory.text(*FULL, "--dry-run")
-        assert text.startswith("Looked at 3 memories.\n\n")
+        assert text.startswith("Compared 3 memories.\n\n")
         assert f"Keep      {newer}  Use PostgreSQL as the shop database\n" in text
         assert f"Supersede {older}  Use PostgreSQL as the database of the shop\n" in text
         assert "Skipped: merged summaries" in text
@@ -135,7 +135,7 @@ class TestApply:
     ) -> None:
         older, newer, other = alike
         text = memory.text(*FULL, "--yes")
-        assert text.endswith("\n✓ Applied. `memory consolidate --undo` takes the merges back.\n")
+        assert text.endswith("\n✓ Applied. To undo the merges, run `memory consolidate --undo`.\n")
         assert memory.recall_ids("postgresql") == [newer]
         assert set(memory.recall_ids()) == {newer, other}
         assert set(memory.recall_ids("postgresql", "--include-archived")) == {older, newer}
@@ -179,7 +179,8 @@ class TestApply:
         memory.text("archive", older, "--restore")
         answer = memory("consolidate", "--undo")
         assert (
-            answer.text == "✓ Undone: 0 memories are as they were; 1 were changed since, and stay\n"
+            answer.text
+            == "✓ Undone: 0 memories restored; 1 were changed since and stay as they are\n"
         )
         assert memory.show(older)["status"] == "active"
 

@@ -1,4 +1,4 @@
-"""The HTTP door of a real daemon: keys, hosts, origins, limits, TLS, the Unix socket, the audit."""
+"""HTTP of a real daemon: keys, hosts, origins, limits, TLS, the Unix socket, the audit log."""
 
 import asyncio
 import json

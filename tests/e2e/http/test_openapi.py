@@ -1,4 +1,4 @@
-"""The description of REST and REST itself agree: what the page allows is answered as it says."""
+"""REST behaves as its OpenAPI document says."""
 
 from collections.abc import Iterator
 from typing import Any

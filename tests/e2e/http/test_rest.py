@@ -430,7 +430,7 @@ class TestReading:
                 assert client.get(f"/static-offline-docs/{name}").status_code == 200
             described = client.get("/openapi.json").json()
         assert FACTS in described["paths"]
-        given = described["components"]["schemas"]["FactGiven"]
+        given = described["components"]["schemas"]["FactCreate"]
         assert given["examples"][0]["key"]
 
     def test_figures_for_prometheus(self, api: httpx.Client) -> None:

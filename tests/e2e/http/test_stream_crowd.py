@@ -1,4 +1,4 @@
-"""As many clients as may be connected, one of each kind frozen: the others are told everything."""
+"""As many clients as may connect, one of each kind frozen: the others receive everything."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ async def _crowded(served: ServedDaemon) -> None:
 
 
 async def _freeze_stream(stack: AsyncExitStack, served: ServedDaemon) -> None:
-    """It asks for the stream, and never reads."""
+    """Ask for the stream, and never read it."""
     _, writer = await asyncio.open_connection(sock=_narrow(served), limit=1024)
     lines = (
         f"GET /stream/events?session_id={HEAVY} HTTP/1.1",
@@ -104,7 +104,7 @@ async def _change(ws: ClientConnection) -> str:
 
 
 def _narrow(served: ServedDaemon) -> socket.socket:
-    """A connection that holds little of what is not read."""
+    """Return a connection with small buffers."""
     host, _, port = served.address.partition(":")
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -12,7 +12,7 @@ from agent_memory.interfaces import listening
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.lazy_app import LazyApp
 from agent_memory.interfaces.http.server import HttpServer
-from agent_memory.interfaces.mcp.serving import McpTransportServer
+from agent_memory.interfaces.mcp.transports import McpTransportServer
 from tests.launching import SECONDS, Home
 from tests.mcp_clients import ERAS, INITIALIZE, over_http, over_sse
 from tests.mcp_offer import StubTools
@@ -124,7 +124,7 @@ class TestStand:
 
 
 class TestProjects:
-    """Whom a request is for, whatever the client's revision."""
+    """The project of a request, in every version of the protocol."""
 
     @pytest.mark.parametrize("era", ERAS)
     @pytest.mark.parametrize(("query", "project"), [("?project=my-app", "my-app"), ("", "")])
@@ -166,7 +166,7 @@ class TestProjects:
 
 @asynccontextmanager
 async def _listening(folder: Path, most_streams: int = 8) -> AsyncIterator[str]:
-    """The transports on a port, without the gate before them."""
+    """Serve the transports on a port, without the gate."""
 
     def nothing() -> Application:
         raise AssertionError("no request here needs the application")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory import __version__
-from agent_memory.interfaces.mcp.lines import MAX_LINE_BYTES, MAX_RUNNING
+from agent_memory.interfaces.mcp.stdio_lines import MAX_LINE_BYTES, MAX_RUNNING
 from tests.launching import SECONDS, Home, ProgramServer, patch_launcher, wait_until
 from tests.mcp_clients import ERAS, LineClient, over_stdio
 from tests.mcp_offer import CANCELLED, TOOLS, WAITING
@@ -21,7 +21,7 @@ STATUS = "memory_status"
 
 @pytest.fixture(scope="module")
 def errands() -> Iterator[ProgramServer]:
-    """The real way, with tools at its end that show what happens on it."""
+    """Run the real daemon with the tools of `mcp_offer`."""
     with Home() as home, ProgramServer(home) as server:
         yield server
 

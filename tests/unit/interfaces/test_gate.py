@@ -1,4 +1,4 @@
-"""The gate before HTTP: who is let in, who is not, and with which words."""
+"""The gate of HTTP: the requests it accepts, and the reasons for refusing the others."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ class Answer:
 
 
 class Reader:
-    """An application that reads all, and tells how much that was."""
+    """An application that reads the body and answers with its size."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -86,7 +86,7 @@ class Reader:
 
 
 class Door:
-    """A gate with one key behind it, and a clock that stands."""
+    """A gate with one key and a stopped clock."""
 
     def __init__(self, *, application: Any = None, **chosen: Any) -> None:
         self.clock = Clock()
@@ -209,7 +209,7 @@ class TestHost:
 
     def test_two_are_one_too_many(self, door: Door) -> None:
         refused = door.ask(headers=[("host", HOST)])
-        assert (refused.status, refused.detail) == (400, "there are two host headers")
+        assert (refused.status, refused.detail) == (400, "the request has two host headers")
 
     def test_settings_may_name_more(self, opened: Callable[..., Door]) -> None:
         door = opened(hosts=("Memory.Example", "2001:db8::1"))

@@ -31,7 +31,7 @@ Address = tuple[str, int]
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Tells how much it was sent; over WebSocket, sends it back."""
+    """Answer with the size of the body; over WebSocket, echo."""
     if scope["type"] == "websocket":
         if scope["path"] == "/refused":
             await refuse(RequestRefused(418, "not here"), scope, receive, send, 0)  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def bounded(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
 
 
 def admitted(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-    """As if each had shown a key."""
+    """Mark all connections as authenticated."""
     scope["state"]["caller"] = "owner"
     return bounded(scope, receive, send)
 
@@ -82,7 +82,7 @@ def served(
     application: Application = bounded,
     bounds: Bounds | None = None,
 ) -> None:
-    """A server for as long as the client takes."""
+    """Run a server while the client runs."""
 
     async def serve() -> None:
         sockets = listening.bind(("127.0.0.1",), 0)
@@ -101,7 +101,7 @@ def _unexpected(reason: BaseException | None) -> None:
 
 
 async def said(address: Address, *pieces: bytes) -> bytes:
-    """All that comes back until the end of the connection."""
+    """Read until the end of the connection."""
     reader, writer = await asyncio.open_connection(*address)
     found = b""
     try:

@@ -1,4 +1,4 @@
-"""The HTTP listener: that its end is told of, unless it was asked for."""
+"""The HTTP server reports its end, unless it was stopped."""
 
 import asyncio
 

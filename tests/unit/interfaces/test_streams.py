@@ -1,4 +1,4 @@
-"""What streams are made of: errands that are cancelled, readers that take nothing."""
+"""Event streams: tasks that are cancelled, readers that read nothing, tokens that expired."""
 
 import asyncio
 import threading
@@ -15,12 +15,13 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.interfaces import wire
+from agent_memory.interfaces import long_running, wire
 from agent_memory.interfaces.bridge import Bridge
-from agent_memory.interfaces.http import long_running, sse, streams
+from agent_memory.interfaces.http import sse, streams
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.long_running import OnProgress, SseTaskRunner
+from agent_memory.interfaces.http.task_stream import TaskStreams
+from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from tests.contract.stores import memory as in_memory
@@ -37,7 +38,7 @@ def test_events_are_lines_that_a_browser_understands() -> None:
     assert sse.format_event("start", "{}") == b"event: start\ndata: {}\n\n"
 
 
-class TestErrands:
+class TestTasks:
     def test_progress_is_told_while_the_work_runs(self) -> None:
         seen = threading.Event()
 
@@ -48,7 +49,7 @@ class TestErrands:
 
         async def watch() -> list[bytes]:
             told = []
-            async for each in SseTaskRunner(SECONDS).run("bake", {}, work):
+            async for each in TaskStreams(SECONDS).run("bake", {}, work):
                 told.append(each)
                 if b"progress" in each:
                     seen.set()
@@ -71,7 +72,7 @@ class TestErrands:
                 ended.set()
 
         async def watch() -> bool:
-            running = SseTaskRunner(SOON)
+            running = TaskStreams(SOON)
             begun = [running.run("bake", {}, endless) for _ in range(long_running.AT_ONCE)]
             for each in begun:
                 await anext(each)  # its start
@@ -91,13 +92,24 @@ class TestErrands:
             raise InvalidInput("no flour")
 
         async def watch() -> list[bytes]:
-            return [each async for each in SseTaskRunner(SECONDS).run("bake", {}, broken)]
+            return [each async for each in TaskStreams(SECONDS).run("bake", {}, broken)]
 
         _, told = asyncio.run(watch())
         assert told.startswith(
             b'event: error\ndata: {"code":-32002,"name":"invalid_argument","message":"no flour"}'
         )
         assert b'event: complete\ndata: {"success":false' in told
+
+    def test_a_crash_is_reported_without_its_details(self) -> None:
+        def broken(_: OnProgress) -> Mapping[str, Any]:
+            raise RuntimeError("/home/ann/secret")
+
+        async def watch() -> list[bytes]:
+            return [each async for each in TaskStreams(SECONDS).run("bake", {}, broken)]
+
+        _, told = asyncio.run(watch())
+        assert b'"code":-32000' in told
+        assert b"secret" not in told
 
 
 class TestSending:
@@ -154,7 +166,6 @@ async def _forever() -> MutableMapping[str, Any]:
 
 
 def test_a_stream_that_cannot_go_on_says_so() -> None:
-    """What it would have to tell is no longer kept."""
     asyncio.run(_gone())
 
 
@@ -165,10 +176,10 @@ async def _gone() -> None:
     log.append([_event(str(number)) for number in range(5)]).result(SECONDS)
     outbox.trim(3)
     bridge = Bridge()
-    # What else there is, is not used here.
+    # The routes under test use none of the other dependencies.
     parts: dict[str, Any] = dict.fromkeys(HttpDependencies.__slots__)
     parts |= {"changes": changes, "bridge": bridge, "streaming": StreamingSettings()}
-    parts |= {"sse": ConnectionLimit("SSE", 5), "environ": {}}
+    parts |= {"sse_limit": ConnectionLimit("SSE", 5), "environ": {}}
     api = FastAPI()
     api.include_router(streams.build_router(HttpDependencies(**parts)))
     transport = httpx.ASGITransport(api)

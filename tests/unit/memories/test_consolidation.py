@@ -561,3 +561,49 @@ class TestTiers:
         assert [(move.memory.key, move.before.value if move.before else "", move.after.value)
                 for move in plan.moves] == [(old.key, "hot", "warm")]  # fmt: skip
         assert parts.plan(full=True).moves == ()
+
+
+class TestConsolidate:
+    """Plan, ask, apply: the one use case of every interface."""
+
+    @pytest.mark.parametrize("agreed", [False, True])
+    def test_the_plan_is_applied_only_if_it_is_confirmed(
+        self, parts: Parts, alike: tuple[Memory, Memory], agreed: bool
+    ) -> None:
+        plans: list[ConsolidationPlan] = []
+
+        def confirm(plan: ConsolidationPlan) -> bool:
+            plans.append(plan)
+            return agreed
+
+        outcome = parts.service.consolidate(
+            None, parts.here, full=False, confirm=confirm, done=quietly
+        )
+        assert (outcome.plan, outcome.applied) == (plans[0], agreed)
+        status = MemoryStatus.ARCHIVED if agreed else MemoryStatus.ACTIVE
+        assert parts.stored(alike[0].key).status is status
+
+    def test_an_empty_plan_needs_no_confirmation(self, parts: Parts) -> None:
+        def confirm(_plan: ConsolidationPlan) -> bool:
+            raise AssertionError("there is nothing to confirm")
+
+        outcome = parts.service.consolidate(
+            None, parts.here, full=False, confirm=confirm, done=quietly
+        )
+        assert outcome.plan.empty
+        assert not outcome.applied
+
+    def test_merges_that_fail_are_added_to_what_was_skipped(
+        self, parts: Parts, alike: tuple[Memory, Memory]
+    ) -> None:
+        gone = parts.keep("One for both")
+        parts.curation.apply(
+            gone.key, parts.here, lambda each: memories.build_tombstone(each, parts.clock.now())
+        )
+        with parts.with_model(written("One for both")) as (modelled, _):
+            outcome = modelled.service.consolidate(
+                None, parts.here, full=False, confirm=lambda _plan: True, done=quietly
+            )
+        assert outcome.applied
+        assert "was forgotten" in outcome.plan.skipped[-1]
+        assert [parts.stored(each.key) for each in alike] == list(alike)

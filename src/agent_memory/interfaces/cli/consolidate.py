@@ -1,7 +1,8 @@
-"""`memory consolidate`: near-duplicates become one, after a look at the plan."""
+"""`memory consolidate`: show the plan, ask, and merge near-duplicate memories."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import ExitStack
 
 import click
 
@@ -23,42 +24,54 @@ SHOWN = 20
         "memory consolidate --undo",
     ),
 )
-@click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
-@click.option("--full", is_flag=True, help="Look at all memories, not only at what is new.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
+@click.option("--full", is_flag=True, help="Compare all memories, not only the new ones.")
 @click.option("--domain", default="all", show_default=True, help=f"all, {DOMAIN_HELP}")
-@click.option("-y", "--yes", is_flag=True, help="Apply the plan without a question.")
-@click.option("--undo", is_flag=True, help="Take back the last consolidation.")
+@click.option("-y", "--yes", is_flag=True, help="Apply the plan without asking.")
+@click.option("--undo", is_flag=True, help="Undo the last consolidation.")
 @invocation
 def consolidate(
     run: Invocation, dry_run: bool, full: bool, domain: str, yes: bool, undo: bool
 ) -> None:
-    """Merge memories that say the same, and put those away that are superseded.
+    """Merge memories that say the same and archive the ones they replace.
 
-    On a terminal the plan is shown first, and you are asked whether to apply it. Elsewhere it is
-    applied: --dry-run shows it only, and --undo takes it back.
+    On a terminal, the command shows the plan and asks before it applies it. Elsewhere it applies
+    the plan at once. --dry-run only shows the plan; --undo reverts the last consolidation.
     """
-    service, place = run.backend.require_services().consolidation, resolve_location(run)
+    service, location = run.backend.require_services().consolidation, resolve_location(run)
     if undo:
-        count, left = service.undo(place)
-        note = f"; {left} were changed since, and stay" if left else ""
+        count, left = service.undo(location)
+        note = f"; {left} were changed since and stay as they are" if left else ""
         run.show(
             {"undone": count, "left": left},
-            lambda: f"\N{CHECK MARK} Undone: {count} memories are as they were{note}",
+            lambda: f"\N{CHECK MARK} Undone: {count} memories restored{note}",
         )
         return
-    with run.terminal.progress("Comparing", None) as advance:
-        plan = service.plan(
-            resolve_domains(run, domain), full=full, done=lambda _phase, done, _of: advance(done)
-        )
-    applied = not dry_run and not plan.empty
     call = run.terminal.call
-    if applied and not yes and call.input_is_terminal and call.output_is_terminal:
-        run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
-        applied = run.terminal.confirm("Apply this plan?")
-    if applied:
-        with run.terminal.progress("Merging", len(plan.merges)) as advance:
-            missed = service.apply(plan, place, lambda _phase, done, _of: advance(done))
-        plan = replace(plan, skipped=(*plan.skipped, *missed))
+    asks = not yes and call.input_is_terminal and call.output_is_terminal
+    with ExitStack() as bars:
+        advance = bars.enter_context(run.terminal.progress("Comparing", None))
+
+        def confirm(plan: ConsolidationPlan) -> bool:
+            nonlocal advance
+            bars.close()  # a progress bar would overwrite the question
+            if dry_run:
+                return False
+            if asks:
+                run.terminal.write("\n".join(_as_text(plan)) + "\n\n")
+                if not run.terminal.confirm("Apply this plan?"):
+                    return False
+            advance = bars.enter_context(run.terminal.progress("Merging", len(plan.merges)))
+            return True
+
+        outcome = service.consolidate(
+            resolve_domains(run, domain),
+            location,
+            full=full,
+            confirm=confirm,
+            done=lambda _phase, current, _total: advance(current),
+        )
+    plan, applied = outcome.plan, outcome.applied
     run.show(
         wire.plan_json(plan, applied=applied),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
@@ -67,7 +80,7 @@ def consolidate(
 
 
 def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
-    yield f"Looked at {plan.considered} memories."
+    yield f"Compared {plan.considered} memories."
     for merge in plan.merges[:SHOWN]:
         kept = merge.cluster.kept
         yield ""
@@ -79,21 +92,19 @@ def _as_text(plan: ConsolidationPlan) -> Iterator[str]:
             yield f"Supersede {old.id}  {rendering.plain(old.summary)}"
     if len(plan.merges) > SHOWN:
         yield f"... and {len(plan.merges) - SHOWN} more groups"
-    moved: dict[str, int] = {}
-    for move in plan.moves:
-        moved[move.after.value] = moved.get(move.after.value, 0) + 1
+    moved = Counter(move.after.value for move in plan.moves)
     if moved:
         yield ""
         yield "Tiers: " + ", ".join(f"{count} become {name}" for name, count in moved.items())
-    yield from (f"Skipped: {each}" for each in plan.skipped)
+    yield from (f"Skipped: {reason}" for reason in plan.skipped)
 
 
 def _outcome(plan: ConsolidationPlan, applied: bool, dry_run: bool) -> str:
     if plan.empty:
         return "There is nothing to consolidate."
     if applied:
-        undo = " `memory consolidate --undo` takes the merges back." if plan.merges else ""
+        undo = " To undo the merges, run `memory consolidate --undo`." if plan.merges else ""
         return f"\N{CHECK MARK} Applied.{undo}"
     if dry_run:
-        return "Nothing was changed: leave --dry-run out to apply it."
+        return "Nothing was changed. To apply the plan, leave out --dry-run."
     return "Nothing was changed."

@@ -1,4 +1,4 @@
-"""Answers as bytes: encoded once, by the fastest encoder at hand."""
+"""Responses as JSON bytes, encoded once by msgspec, and a cache of pages."""
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -10,72 +10,72 @@ from agent_memory.interfaces.http.models import Problem
 
 T = TypeVar("T")
 
-MAX_KEPT = 8 << 20  # bytes of pages of one kind
+MAX_CACHED = 8 << 20  # bytes of pages per cache
 MAX_PAGES = 1_000
 
 
 class ThreadRunner(Protocol):
-    """Runs a service in a thread: `Bridge.run`."""
+    """Runs a call in a thread: `Bridge.run`."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 _encode = msgspec.json.Encoder().encode
 
-# What every route may answer, whoever asks: see the gate in front of them.
+# The errors of every route; most come from the gate in front of them.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "A request that cannot be read"},
-    401: {"model": Problem, "description": "No key, or one that is not known"},
-    403: {"model": Problem, "description": "A foreign origin"},
+    400: {"model": Problem, "description": "The request is malformed"},
+    401: {"model": Problem, "description": "The key is missing or unknown"},
+    403: {"model": Problem, "description": "The origin is not allowed"},
     413: {"model": Problem, "description": "The body is too large"},
-    421: {"model": Problem, "description": "A foreign host"},
-    422: {"model": Problem, "description": "Something that was asked for cannot be"},
+    421: {"model": Problem, "description": "The Host is not allowed"},
+    422: {"model": Problem, "description": "A parameter or field is invalid"},
     429: {"model": Problem, "description": "Too many requests"},
-    431: {"model": Problem, "description": "The address or the headers are too large"},
-    503: {"model": Problem, "description": "Too much unfinished work, or stopping"},
+    431: {"model": Problem, "description": "The URL or the headers are too large"},
+    503: {"model": Problem, "description": "The daemon is overloaded or stopping"},
 }
-MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not there"}}
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Problem, "description": "Not found"}}
 
 
 def render_json(value: object, status: int = 200) -> Response:
     return Response(_encode(value), status, media_type="application/json")
 
 
-def render_page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> Response:
-    return Response(_encode_page(found, shown), media_type="application/json")
+def render_page(page: tuple[Sequence[T], int], to_json: Callable[[T], dict[str, Any]]) -> Response:
+    return Response(_encode_page(page, to_json), media_type="application/json")
 
 
-def _encode_page(found: tuple[Sequence[T], int], shown: Callable[[T], dict[str, Any]]) -> bytes:
-    items, total = found
-    return _encode({"items": [shown(item) for item in items], "total": total})
+def _encode_page(page: tuple[Sequence[T], int], to_json: Callable[[T], dict[str, Any]]) -> bytes:
+    items, total = page
+    return _encode({"items": [to_json(item) for item in items], "total": total})
 
 
 class PageCache:
-    """The pages of one kind of record, kept as bytes for as long as nothing is written: who asks
-    again, as a dashboard does, costs next to nothing."""
+    """The encoded pages of one kind of record, until a record is written: repeated requests, as of
+    a dashboard, cost next to nothing."""
 
     def __init__(self, version: Callable[[], int], run: ThreadRunner) -> None:
         self._version = version
         self._run = run
-        self._kept: dict[Hashable, bytes] = {}
+        self._pages: dict[Hashable, bytes] = {}
         self._size = 0
-        self._of = -1  # the version that they are of
+        self._cached_version = -1
 
     async def render(
         self,
-        wanted: Hashable,
+        key: Hashable,
         read: Callable[[], tuple[Sequence[T], int]],
-        shown: Callable[[T], dict[str, Any]],
+        to_json: Callable[[T], dict[str, Any]],
     ) -> Response:
         version = self._version()
-        if version != self._of:
-            self._kept, self._size, self._of = {}, 0, version
-        body = self._kept.get(wanted)
+        if version != self._cached_version:
+            self._pages, self._size, self._cached_version = {}, 0, version
+        body = self._pages.get(key)
         if body is None:
-            body = await self._run(lambda: _encode_page(read(), shown))
-            room = len(self._kept) < MAX_PAGES and self._size + len(body) <= MAX_KEPT
-            if version == self._of and room:
-                self._kept[wanted] = body
+            body = await self._run(lambda: _encode_page(read(), to_json))
+            room = len(self._pages) < MAX_PAGES and self._size + len(body) <= MAX_CACHED
+            if version == self._cached_version and room:
+                self._pages[key] = body
                 self._size += len(body)
         return Response(body, media_type="application/json")
 

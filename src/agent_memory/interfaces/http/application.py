@@ -1,4 +1,4 @@
-"""The HTTP application: every router, and what an error becomes."""
+"""The HTTP application: all routers, and the responses to errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from agent_memory.interfaces.http import (
     checkpoints,
     knowledge,
     metrics,
-    reading,
+    read_api,
     status,
     streams,
     websocket,
@@ -28,77 +28,77 @@ from agent_memory.kernel.status import DaemonStatus
 PREFIX = "/api/v1"
 
 
-def build_app(parts: HttpDependencies, told: Callable[[], DaemonStatus]) -> FastAPI:
+def build_app(dependencies: HttpDependencies, read_status: Callable[[], DaemonStatus]) -> FastAPI:
     api = FastAPIOffline(
         title="Agent Memory",
         version=__version__,
-        description="What agents said, did and learned, for programs.",
+        description="The conversations, memories and knowledge of agents, for programs.",
         redoc_url=None,
     )
     for routes in (
-        *knowledge.build_routers(parts),
-        checkpoints.build_router(parts),
-        reading.build_router(parts),
-        status.build_router(parts.bridge, told),
+        *knowledge.build_routers(dependencies),
+        checkpoints.build_router(dependencies),
+        read_api.build_router(dependencies),
+        status.build_router(dependencies.bridge, read_status),
     ):
         api.include_router(routes, prefix=PREFIX, responses=PROBLEMS)
     api.include_router(
-        metrics.build_router(parts.bridge, parts.observer, parts.metrics), responses=PROBLEMS
+        metrics.build_router(dependencies.bridge, dependencies.observer, dependencies.metrics),
+        responses=PROBLEMS,
     )
-    api.include_router(streams.build_router(parts), responses=PROBLEMS)
-    api.include_router(websocket.build_router(parts, "/ws"))
-    api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # as FastAPI has it
+    api.include_router(streams.build_router(dependencies), responses=PROBLEMS)
+    api.include_router(websocket.build_router(dependencies, "/ws"))
+    api.openapi = lambda: _build_openapi(api)  # type: ignore[method-assign]  # FastAPI's way
     return _add_error_handlers(api)
 
 
 def _build_openapi(api: FastAPI) -> dict[str, Any]:
-    """What the page shows, and that it takes a key."""
+    """Return FastAPI's document, with the bearer key added."""
     if api.openapi_schema is None:
-        found = get_openapi(
+        document = get_openapi(
             title=api.title, version=api.version, description=api.description, routes=api.routes
         )
-        found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"key": []}]
-        api.openapi_schema = found
+        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"key": []}]
+        api.openapi_schema = document
     return api.openapi_schema
 
 
-def build_transport_app(parts: HttpDependencies, transport: str) -> FastAPI:
-    """What `memory serve` opens a port of its own for."""
+def build_transport_app(dependencies: HttpDependencies, transport: str) -> FastAPI:
+    """Build the application of `memory serve`, which has a port of its own."""
     api = FastAPI(title="Agent Memory", version=__version__, openapi_url=None)
     if transport == "websocket":
-        api.include_router(websocket.build_router(parts, "/ws", "/"))
+        api.include_router(websocket.build_router(dependencies, "/ws", "/"))
     else:
-        api.include_router(streams.build_router(parts))
+        api.include_router(streams.build_router(dependencies))
     return _add_error_handlers(api)
 
 
 def _add_error_handlers(api: FastAPI) -> FastAPI:
-    """With what an error becomes."""
     api.add_exception_handler(AgentMemoryError, _on_error)
     api.add_exception_handler(RequestValidationError, _on_invalid_request)
     return api
 
 
 async def _on_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, AgentMemoryError)  # noqa: S101  # it is what the handler is for
+    assert isinstance(error, AgentMemoryError)  # noqa: S101  # the handler is registered for it
     return answers.render_json({"detail": _plain(str(error))}, wire.codes(error).http)
 
 
 async def _on_invalid_request(_request: Request, error: Exception) -> Response:
-    """Where and why, and never what was given: it may be a secret, or no text at all."""
+    """Say which fields are invalid and why, but not their values, which may hold a secret."""
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    found = [
+    problems = [
         {
-            "loc": [_plain(str(part)) for part in each["loc"]],
-            "msg": each["msg"],
-            "type": each["type"],
+            "loc": [_plain(str(part)) for part in problem["loc"]],
+            "msg": problem["msg"],
+            "type": problem["type"],
         }
-        for each in error.errors()
+        for problem in error.errors()
     ]
-    return answers.render_json({"detail": found}, 422)
+    return answers.render_json({"detail": problems}, 422)
 
 
 def _plain(text: str) -> str:
-    """As it can be encoded."""
+    """Replace what UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""What ASGI applications are made of."""
+"""The types of ASGI applications."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -11,7 +11,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 async def send_json(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-    """A whole answer, in JSON."""
+    """Send a whole response of JSON."""
     fixed = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""One line in the log for each write: who did what, and how it ended. Never what was in it."""
+"""The audit log: a line for each write with its caller, path and status, never its content."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 class AuditMiddleware:
-    """Stands before an application, behind whoever has told it the caller."""
+    """Logs the writes to an application. The gate must have set the caller in the scope."""
 
     def __init__(self, inner: Application, record: Callable[..., object] | None = None) -> None:
         self._inner = inner
@@ -24,9 +24,9 @@ class AuditMiddleware:
         if scope["type"] != "http" or scope["method"] in READING:
             await self._inner(scope, receive, send)
             return
-        status = 0  # the client was gone before there was an answer
+        status = 0  # stays 0 if the client leaves before the response
 
-        async def noting(message: Message) -> None:
+        async def send_noting_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -34,7 +34,7 @@ class AuditMiddleware:
 
         began = time.perf_counter()
         try:
-            await self._inner(scope, receive, noting)
+            await self._inner(scope, receive, send_noting_status)
         except BaseException:
             status = status or 500
             raise

@@ -1,4 +1,4 @@
-"""Bodies of requests: how large they may become, and how slowly they may come."""
+"""Limits on the size of request bodies and the time they take to arrive."""
 
 import asyncio
 from http import HTTPStatus
@@ -12,12 +12,12 @@ SECONDS = 120.0
 def too_large(most: int) -> RequestRefused:
     return RequestRefused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body is larger than {most:,} bytes (http.max_body_bytes): send less at once",
+        f"the body exceeds {most:,} bytes (http.max_body_bytes): send less at once",
     )
 
 
 class BodyLimitMiddleware:
-    """Stands before an application that reads them."""
+    """Limits the bodies that an application reads."""
 
     def __init__(self, inner: Application, *, most: int, seconds: float = SECONDS) -> None:
         self._inner = inner
@@ -33,8 +33,8 @@ class BodyLimitMiddleware:
 
 
 class _Body:
-    """Counts what the application reads. Over the limit the client is answered here, and the
-    application is told that it has gone: whatever it then says reaches nobody."""
+    """The body of one request. Beyond a limit, it answers the client itself, tells the application
+    that the client has disconnected, and discards what the application sends."""
 
     def __init__(
         self, scope: Scope, receive: Receive, send: Send, *, most: int, seconds: float
@@ -61,7 +61,7 @@ class _Body:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            slow = f"the body has not come within {self._seconds:g} seconds"
+            slow = f"the body did not arrive within {self._seconds:g} seconds"
             close = (b"connection", b"close")
             return await self._end(
                 RequestRefused(HTTPStatus.REQUEST_TIMEOUT, slow, close), unread=0

@@ -1,4 +1,4 @@
-"""`/api/v1/memories/checkpoints/`: the states of graphs, listed and removed."""
+"""`/api/v1/memories/checkpoints/`: list and delete the checkpoints of graphs."""
 
 from typing import Annotated, Any
 
@@ -24,26 +24,28 @@ from agent_memory.kernel.errors import InvalidInput
 Thread = Annotated[str | None, Query(max_length=MAX_ID_CHARS)]
 
 
-def build_router(parts: HttpDependencies) -> APIRouter:
+def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(prefix="/memories/checkpoints", tags=["checkpoints"])
-    run, graphs = parts.bridge.run, parts.graphs
+    run, graphs = dependencies.bridge.run, dependencies.graphs
 
     @routes.get("/", summary="List checkpoints", response_model=Items[CheckpointAnswer])
-    async def listed(thread_id: Thread = None, limit: Limit = 50, offset: Offset = 0) -> Response:
+    async def list_checkpoints(
+        thread_id: Thread = None, limit: Limit = 50, offset: Offset = 0
+    ) -> Response:
         thread = None if thread_id is None else ThreadId(thread_id)
-        found = await run(lambda: graphs.list_infos(thread, limit=limit, offset=offset))
-        return answers.render_page(found, _checkpoint_json)
+        page = await run(lambda: graphs.list_infos(thread, limit=limit, offset=offset))
+        return answers.render_page(page, _checkpoint_json)
 
     @routes.post(
         "/batch-delete/",
-        summary="Delete checkpoints, of whole threads or one by one",
+        summary="Delete checkpoints, by thread or one by one",
         status_code=204,
     )
-    async def deleted(given: CheckpointIds) -> Response:
-        if given.thread_ids is None and given.checkpoint_ids is None:
+    async def delete_checkpoints(ids: CheckpointIds) -> Response:
+        if ids.thread_ids is None and ids.checkpoint_ids is None:
             raise InvalidInput("give thread_ids, checkpoint_ids, or both")
-        threads = [ThreadId(name) for name in given.thread_ids or ()]
-        names = [CheckpointId(name) for name in given.checkpoint_ids or ()]
+        threads = [ThreadId(name) for name in ids.thread_ids or ()]
+        names = [CheckpointId(name) for name in ids.checkpoint_ids or ()]
 
         def remove() -> None:
             graphs.delete_threads(threads)

@@ -1,4 +1,4 @@
-"""Seats: how many may be connected at once by one transport."""
+"""A limit on the open connections of one transport."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ RETRY_SECONDS = 5
 
 
 class ConnectionLimit:
-    """Used on one event loop."""
+    """Counts open connections, on one event loop."""
 
     def __init__(self, transport: str, limit: int) -> None:
         self._transport = transport
@@ -23,7 +23,7 @@ class ConnectionLimit:
 
     @contextmanager
     def acquire(self) -> Iterator[bool]:
-        """Whether there was a seat left; it is free again afterwards."""
+        """Take a place until the block ends. Yield False if none is left."""
         if self._taken >= self._limit:
             yield False
             return

@@ -1,8 +1,8 @@
-"""Connections: what one may hold of us before it has asked, and while it does not read.
+"""Limits on HTTP connections: their number, the head of a request, and slow readers.
 
-uvicorn with httptools bounds neither the head of a request nor the time in which it comes. Where
-all places are taken, a new connection gets that of the oldest which has shown no key: clients
-without one cannot keep out those that have it.
+uvicorn with httptools limits neither the size of a request's head nor the time it takes to arrive.
+If all places are taken, a new connection replaces the oldest one that has shown no key: clients
+without a key cannot keep out those that have one.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ _arrivals = count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How many clients there may be, how long each may take for the head of a request, and how
-    long it may read nothing. A process often has no more than 1,024 files."""
+    """The most connections, the seconds in which the head of a request must arrive, and the seconds
+    a client may read nothing. A process may often open no more than 1,024 files."""
 
     connections: int = 512
     head_seconds: float = 20.0
@@ -30,12 +30,12 @@ class Bounds:
 
 
 def build_bounds(streams: int) -> Bounds:
-    """With room for so many of each kind of stream, and for those who only ask."""
+    """Return bounds with room for `streams` of each kind of stream and for plain requests."""
     return Bounds(connections=max(Bounds().connections, 4 * streams))
 
 
 class Stall:
-    """Cuts off a client that reads nothing of what waits for it: else that would wait for ever."""
+    """Disconnects a client that reads nothing: its data would wait in memory forever."""
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
         self._transport = transport
@@ -46,14 +46,14 @@ class Stall:
     def begin(self) -> None:
         self.end()
         self._waiting = self._transport.get_write_buffer_size()
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look)
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
 
     def end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._transport.get_write_buffer_size() < self._waiting:
             self.begin()  # slow, but it reads
         else:
@@ -61,22 +61,24 @@ class Stall:
 
 
 class HttpConnection(HttpToolsProtocol):
-    def __init__(self, bounds: Bounds, **given: Any) -> None:
-        super().__init__(**given)
+    """A connection of uvicorn with bounds."""
+
+    def __init__(self, bounds: Bounds, **options: Any) -> None:
+        super().__init__(**options)
         self._bounds = bounds
         self._stall: Stall | None = None
         self._in_head = True
-        self._unparsed = 0  # bytes since the parser last had something to say
-        self._turned_away = False
-        self._known = False
+        self._unparsed = 0  # bytes since the last callback of the parser
+        self._refused = False
+        self._authenticated = False
         self.arrived = next(_arrivals)
-        self._patience: asyncio.TimerHandle | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._stall = Stall(transport, self._bounds.stalled_seconds)
-        if not self._finds_room():
-            self._turn_away(b"503 Service Unavailable", b"too many connections")
+        if not self._make_room():
+            self._refuse(b"503 Service Unavailable", b"too many connections")
         else:
             self._wait_for_head()
 
@@ -88,30 +90,35 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether one of its requests was let in with a key, or over a socket of the owner's."""
+        """Return whether a request of this connection had a key or came by the owner's socket."""
         if self.scope is not None:  # before the first request
-            self._known = self._known or bool(self.scope.get("state", {}).get("caller"))
-        return self._known
+            self._authenticated = self._authenticated or bool(
+                self.scope.get("state", {}).get("caller")
+            )
+        return self._authenticated
 
     def on_message_begin(self) -> None:
-        self._known = self.is_authenticated  # what was known of the last request is gone with it
+        self._authenticated = self.is_authenticated  # the next request replaces the scope
         super().on_message_begin()
 
-    def _finds_room(self) -> bool:
-        """Whether there is a place, or one can be had from who has shown no key."""
+    def _make_room(self) -> bool:
+        """Return whether there is a place; if there is none, take one from a connection without a
+        key."""
         if len(self.connections) <= self._bounds.connections:
             return True
-        open_ones = [each for each in self.connections if not each.transport.is_closing()]
-        if len(open_ones) <= self._bounds.connections:
+        others = [other for other in self.connections if not other.transport.is_closing()]
+        if len(others) <= self._bounds.connections:
             return True
         unknown = [
-            each
-            for each in open_ones
-            if isinstance(each, HttpConnection) and each is not self and not each.is_authenticated
+            other
+            for other in others
+            if isinstance(other, HttpConnection)
+            and other is not self
+            and not other.is_authenticated
         ]
         if not unknown:
             return False
-        min(unknown, key=lambda each: each.arrived).transport.abort()
+        min(unknown, key=lambda other: other.arrived).transport.abort()
         return True
 
     def data_received(self, data: bytes) -> None:
@@ -123,7 +130,7 @@ class HttpConnection(HttpToolsProtocol):
             self._too_large()
         elif len(self.pipeline) > MAX_PIPELINED:
             self.transport.abort()
-        elif self._in_head and self._unparsed and self._patience is None:
+        elif self._in_head and self._unparsed and self._head_timer is None:
             self._wait_for_head()
 
     def on_headers_complete(self) -> None:
@@ -133,22 +140,22 @@ class HttpConnection(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._too_large()
-        if not self._turned_away:
+        if not self._refused:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._unparsed = 0
-        if not self._turned_away:
+        if not self._refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._unparsed = 0
         self._in_head = True
-        if not self._turned_away:
+        if not self._refused:
             super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        if not self._turned_away:
+        if not self._refused:
             super().handle_websocket_upgrade()
 
     def pause_writing(self) -> None:
@@ -163,24 +170,24 @@ class HttpConnection(HttpToolsProtocol):
 
     def _wait_for_head(self) -> None:
         loop = asyncio.get_running_loop()
-        self._patience = loop.call_later(self._bounds.head_seconds, self.transport.close)
+        self._head_timer = loop.call_later(self._bounds.head_seconds, self.transport.close)
 
     def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def send_400_response(self, msg: str) -> None:
-        self._turn_away(b"400 Bad Request", msg.encode("ascii"))
+        self._refuse(b"400 Bad Request", msg.encode("ascii"))
 
     def _too_large(self) -> None:
-        self._turn_away(b"431 Request Header Fields Too Large", b"the headers are too large")
+        self._refuse(b"431 Request Header Fields Too Large", b"the headers are too large")
 
-    def _turn_away(self, status: bytes, detail: bytes) -> None:
-        self._turned_away = True
-        # Before the first request there is none, whatever its type says.
+    def _refuse(self, status: bytes, detail: bytes) -> None:
+        self._refused = True
+        # Before the first request it is None, although its type does not say so.
         if self.cycle is not None and not self.cycle.response_complete:  # type: ignore[redundant-expr]
-            self.transport.abort()  # in the middle of another answer there is nothing to say
+            self.transport.abort()  # another response is being sent
             return
         self.transport.write(build_response(status, detail))
         self.transport.close()
@@ -194,9 +201,9 @@ def build_response(status: bytes, detail: bytes) -> bytes:
     )
 
 
-def build_websocket(bounds: Bounds, **given: Any) -> asyncio.Protocol:
-    """What a connection becomes that asks for WebSocket. Loaded then: it takes 30 ms."""
-    from agent_memory.interfaces.http.upgraded import WebSocketConnection  # noqa: PLC0415
+def build_websocket(bounds: Bounds, **options: Any) -> asyncio.Protocol:
+    """Build the protocol of an upgraded connection. The import is late because it takes 30 ms."""
+    from agent_memory.interfaces.http.websocket_connection import WebSocketConnection  # noqa: PLC0415
 
-    made: Callable[..., asyncio.Protocol] = WebSocketConnection
-    return made(bounds, **given)
+    build: Callable[..., asyncio.Protocol] = WebSocketConnection
+    return build(bounds, **options)

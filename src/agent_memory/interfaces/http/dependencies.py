@@ -1,4 +1,4 @@
-"""What the HTTP interface is given to work with."""
+"""The services and settings that the HTTP interface uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,5 +40,5 @@ class HttpDependencies:
     streaming: StreamingSettings
     sse_limit: ConnectionLimit
     websocket_limit: ConnectionLimit
-    remote: str  # of projects
-    environ: Mapping[str, str] = field(repr=False)  # with which git is run
+    remote: str  # the git remote of projects
+    environ: Mapping[str, str] = field(repr=False)  # runs git

@@ -1,4 +1,4 @@
-"""Stands: listeners that are opened beside the daemon's own, each for as long as it is wanted."""
+"""Listeners beside the daemon's own, for `memory serve`."""
 
 import asyncio
 import ssl
@@ -18,28 +18,31 @@ log = structlog.get_logger()
 
 
 class ExtraListeners:
-    """Built on the event loop that serves them; `serve` is called in threads. With TLS where the
-    daemon's own port has it."""
+    """Opens listeners. Build it on the event loop that serves them; call `serve` in threads.
+
+    They use TLS if the daemon's own port does.
+    """
 
     def __init__(
-        self, made: Callable[[], HttpServer], tls: Callable[[], ssl.SSLContext | None]
+        self, build_server: Callable[[], HttpServer], load_tls: Callable[[], ssl.SSLContext | None]
     ) -> None:
-        self._made = made
-        self._tls = tls
+        self._build_server = build_server
+        self._load_tls = load_tls
         self._loop = asyncio.get_running_loop()
-        self._wanted: set[CancelToken] = set()
+        self._open: set[CancelToken] = set()
         self._ended = False
 
     def serve(
         self,
         application: Application,
-        where: tuple[str, int],
-        told: Callable[[list[str]], None],
+        address: tuple[str, int],
+        on_ready: Callable[[list[str]], None],
         until: CancelToken,
     ) -> None:
-        """Listen until it is set, or `end`. Raises ListenFailed and ConfigError."""
-        host, port = where
-        tls = self._tls()
+        """Listen until `until` is set or `end` is called, and pass the URLs to `on_ready`. Raises
+        ListenFailed and ConfigError."""
+        host, port = address
+        tls = self._load_tls()
         refusal = REFUSAL if tls is None else None
         sockets = listening.bind(listening.resolve_hosts("--host", host, refusal=refusal), port)
         failures: list[BaseException | None] = []
@@ -50,27 +53,27 @@ class ExtraListeners:
             until.set()
 
         async def start() -> HttpServer:
-            self._wanted.add(until)
+            self._open.add(until)
             if self._ended:
                 until.set()
-            server = self._made()
+            server = self._build_server()
             server.start(application, sockets, on_end, tls)
             return server
 
         server = asyncio.run_coroutine_threadsafe(start(), self._loop).result()
         try:
-            shown = [listening.format_address(*each.getsockname()[:2]) for each in sockets]
             scheme = "http" if tls is None else "https"
-            told([f"{scheme}://{address}" for address in shown])
+            bound = [listening.format_address(*each.getsockname()[:2]) for each in sockets]
+            on_ready([f"{scheme}://{each}" for each in bound])
             until.wait()
         finally:
-            self._wanted.discard(until)
+            self._open.discard(until)
             asyncio.run_coroutine_threadsafe(server.stop(), self._loop).result()
         if failures:
-            raise ListenFailed(f"serving ended: {failures[0] or 'its server ended'}")
+            raise ListenFailed(f"the listener stopped: {failures[0] or 'its server ended'}")
 
     def end(self) -> None:
-        """The daemon stops: all of them end."""
+        """End all listeners."""
         self._ended = True
-        for until in list(self._wanted):
+        for until in list(self._open):
             until.set()

@@ -1,7 +1,7 @@
-"""The gate: what a request must show before the application hears of it.
+"""The gate in front of the application: it checks every request.
 
-In this order: a Host of ours, no web page of a stranger, a bearer key, not too often, not too
-much. It imports no framework, so that a request which is turned away loads none.
+It checks, in this order, the Host, the Origin, the bearer key, the rate and the length. It imports
+no framework, so that a refused request loads none.
 """
 
 import contextlib
@@ -16,19 +16,18 @@ from agent_memory.interfaces.http.asgi import Application, Message, Receive, Sco
 from agent_memory.interfaces.http.audit import READING, AuditMiddleware
 from agent_memory.interfaces.http.bodies import BodyLimitMiddleware, too_large
 from agent_memory.interfaces.http.rates import TokenBuckets
-from agent_memory.interfaces.http.refusals import RequestRefused, refuse
+from agent_memory.interfaces.http.refusals import POLICY_VIOLATION, RequestRefused, refuse
 from agent_memory.kernel.errors import ConfigError, Unauthorized
 
 OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 LONG_LIVED_PATHS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
 KEYLESS = frozenset({"/health", "/docs", "/openapi.json"})
 KEYLESS_FOLDER = "/static-offline-docs/"
-# Keys are 256 random bits, so nobody guesses one: this bounds what trying costs us.
+# A key has 256 random bits and cannot be guessed: this limits the cost of wrong keys.
 FAILURES_A_SECOND = 10
 FAILURES_AT_ONCE = 100
 MAX_LENGTH_DIGITS = 18
-POLICY = 1008  # of WebSocket: against the rules
-
+_PREFLIGHT = b"access-control-request-method"
 _READ = frozenset(
     {
         b"host",
@@ -36,22 +35,21 @@ _READ = frozenset(
         b"authorization",
         b"content-length",
         b"transfer-encoding",
-        b"access-control-request-method",
+        _PREFLIGHT,
         b"access-control-request-headers",
     }
 )
-_PREFLIGHT = "OPTIONS"
 
 Headers = Mapping[bytes, bytes]
 
 
 class _Revoked(ConnectionError):
-    """The key of a connection is no longer one."""
+    """The key of an open connection was revoked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePolicy:
-    """`hosts` and `origins` are those beyond our own."""
+    """The limits of the gate. `hosts` and `origins` are allowed besides our own."""
 
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
@@ -62,71 +60,73 @@ class GatePolicy:
 
 
 class Gate:
+    """Checks requests, and passes the good ones to an application."""
+
     def __init__(
         self,
         inner: Application,
         guard: BearerGuard,
-        admission: GatePolicy,
+        policy: GatePolicy,
         clock: Callable[[], float],
         record: Callable[..., object] | None = None,
     ) -> None:
         self._inner = AuditMiddleware(
-            BodyLimitMiddleware(inner, most=admission.max_body_bytes), record
+            BodyLimitMiddleware(inner, most=policy.max_body_bytes), record
         )
         self._guard = guard
-        self._hosts = OWN_HOSTS | {host.lower().strip("[]") for host in admission.hosts}
-        for origin in admission.origins:
+        self._hosts = OWN_HOSTS | {host.lower().strip("[]") for host in policy.hosts}
+        for origin in policy.origins:
             if not origins.is_origin(origin):
                 raise ConfigError(
-                    f"http.allowed_origins: {origin!r} is no origin; give one as browsers do, like"
+                    f"http.allowed_origins: {origin!r} is not an origin: use a form like"
                     " https://dashboard.example or http://localhost:3000"
                 )
-        self._origins = {origins.normalize(each) for each in admission.origins}
-        self._any_origin = admission.any_origin
-        self._most = admission.max_body_bytes
-        self._rates = TokenBuckets(rate=admission.rate, burst=admission.burst, clock=clock)
+        self._origins = {origins.normalize(origin) for origin in policy.origins}
+        self._any_origin = policy.any_origin
+        self._most = policy.max_body_bytes
+        self._rates = TokenBuckets(rate=policy.rate, burst=policy.burst, clock=clock)
         self._failures = TokenBuckets(rate=FAILURES_A_SECOND, burst=FAILURES_AT_ONCE, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request that anyone may have sent."""
+        """Handle a request from a TCP socket."""
         unread = None
         try:
             headers = _headers(scope)
             unread = _unread(headers)
-            page = self._check_origin(scope, headers)
-            if page is not None:
-                send = _add_cors_headers(send, page)
-                if scope.get("method") == _PREFLIGHT and _is_preflight(headers):
+            origin = self._check_origin(scope, headers)
+            if origin is not None:
+                send = _add_cors_headers(send, origin)
+                if scope.get("method") == "OPTIONS" and _PREFLIGHT in headers:
                     await _answer_preflight(headers, send)
                     return
-            caller = self._caller(scope, headers)
+            caller = self._authenticate(scope, headers)
             self._check_length(headers)
         except RequestRefused as refused:
             await refuse(refused, scope, receive, send, unread)
             return
         _set_state(scope, caller=caller, listener="tcp", unread=unread)
         if caller and scope["path"].startswith(LONG_LIVED_PATHS):
-            send = self._while_known(caller, send)
+            send = self._end_when_revoked(caller, send)
         with contextlib.suppress(_Revoked):
             await self._inner(scope, receive, send)
 
-    def _while_known(self, caller: str, send: Send) -> Send:
-        """A connection that stays open ends once its key is revoked."""
+    def _end_when_revoked(self, caller: str, send: Send) -> Send:
+        """Return a `send` that ends a long-lived connection once its key is revoked."""
 
-        async def send_while_known(message: Message) -> None:
+        async def send_if_valid(message: Message) -> None:
             if self._guard.has_key(caller):
                 await send(message)
                 return
             if message["type"].startswith("websocket."):
-                await send({"type": "websocket.close", "code": POLICY})
+                await send({"type": "websocket.close", "code": POLICY_VIOLATION})
             else:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             raise _Revoked
 
-        return send_while_known
+        return send_if_valid
 
     async def serve_trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request over a socket that only its owner can open: that is access enough."""
+        """Handle a request from the Unix socket: only its owner can open it, so it needs no key."""
         unread = None
         try:
             headers = _headers(scope)
@@ -139,22 +139,22 @@ class Gate:
         await self._inner(scope, receive, send)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> str | None:
-        """The web page of another origin that asks, if one does, and may."""
+        """Return the allowed foreign origin that a request comes from, or None."""
         host = headers.get(b"host", b"")
         if origins.parse_host(host) not in self._hosts:
             raise RequestRefused(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "this daemon is not known by the Host of the request: ask for localhost, or add"
-                " the name to http.allowed_hosts",
+                "the Host of the request is not a name of this daemon: use localhost, or add the"
+                " name to http.allowed_hosts",
             )
-        given = headers.get(b"origin")
-        if given is None:
+        header = headers.get(b"origin")
+        if header is None:
             return None
-        origin = origins.normalize(given.decode("latin-1"))
+        origin = origins.normalize(header.decode("latin-1"))
         if origin == origins.build_origin(scope["scheme"], host):
             return None
         if self._any_origin or origin in self._origins:
-            return given.decode("latin-1")
+            return header.decode("latin-1")
         if (
             scope["type"] == "websocket"
             or scope["method"] not in READING
@@ -162,13 +162,13 @@ class Gate:
         ):
             raise RequestRefused(
                 HTTPStatus.FORBIDDEN,
-                "this comes from a web page of another origin: http.allowed_origins names those"
-                " that may",
+                "the request comes from a web page of another origin: add that origin to"
+                " http.allowed_origins",
             )
         return None
 
-    def _caller(self, scope: Scope, headers: Headers) -> str:
-        """The name of the key; empty where none is asked for."""
+    def _authenticate(self, scope: Scope, headers: Headers) -> str:
+        """Return the name of the key; empty if the path needs none."""
         path = scope["path"]
         if (
             (path in KEYLESS or path.startswith(KEYLESS_FOLDER))
@@ -177,18 +177,18 @@ class Gate:
         ):
             name = ""
         else:
-            name = self._key(headers)
+            name = self._check_key(headers)
         if path != "/health" and (seconds := self._rates.take(name)):
-            raise _too_often("too many requests at once (http.rate, http.burst)", seconds)
+            raise _too_often("too many requests (http.rate, http.burst)", seconds)
         return name
 
-    def _key(self, headers: Headers) -> str:
-        given = headers.get(b"authorization")
+    def _check_key(self, headers: Headers) -> str:
+        header = headers.get(b"authorization")
         try:
-            return self._guard(None if given is None else given.decode("latin-1")).name
+            return self._guard(None if header is None else header.decode("latin-1")).name
         except Unauthorized as exc:
             if seconds := self._failures.take(""):
-                raise _too_often("too many requests without a right key", seconds) from exc
+                raise _too_often("too many requests without a valid key", seconds) from exc
             raise RequestRefused(
                 HTTPStatus.UNAUTHORIZED, str(exc), (b"www-authenticate", b"Bearer")
             ) from exc
@@ -196,27 +196,25 @@ class Gate:
     def _check_length(self, headers: Headers) -> None:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > MAX_LENGTH_DIGITS:
-            raise RequestRefused(
-                HTTPStatus.BAD_REQUEST, "the Content-Length is not a number of bytes"
-            )
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, "Content-Length is not a number of bytes")
         if int(length) > self._most:
             raise too_large(self._most)
 
 
 def _headers(scope: Scope) -> Headers:
-    found: dict[bytes, bytes] = {}
+    headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in _READ:
-            if name in found:
+            if name in headers:
                 raise RequestRefused(
-                    HTTPStatus.BAD_REQUEST, f"there are two {name.decode()} headers"
+                    HTTPStatus.BAD_REQUEST, f"the request has two {name.decode()} headers"
                 )
-            found[name] = value
-    return found
+            headers[name] = value
+    return headers
 
 
 def _unread(headers: Headers) -> int | None:
-    """How much of a body there is to come; None: nobody knows."""
+    """Return the length of the body, or None if it is not known."""
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit() or len(length) > MAX_LENGTH_DIGITS:
         return None
@@ -224,7 +222,7 @@ def _unread(headers: Headers) -> int | None:
 
 
 def _set_state(scope: Scope, **facts: object) -> None:
-    """For those behind us; a client has no way to write there."""
+    """Store facts for the middleware behind the gate; a client cannot write there."""
     scope.setdefault("state", {}).update(facts)
 
 
@@ -237,9 +235,9 @@ def _too_often(what: str, seconds: float) -> RequestRefused:
     )
 
 
-def _add_cors_headers(send: Send, page: str) -> Send:
-    """Let the browser show the answer to that page."""
-    headers = [(b"access-control-allow-origin", page.encode("latin-1")), (b"vary", b"origin")]
+def _add_cors_headers(send: Send, origin: str) -> Send:
+    """Return a `send` that lets the browser pass responses to that origin."""
+    headers = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin")]
 
     async def send_with_cors(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -249,16 +247,12 @@ def _add_cors_headers(send: Send, page: str) -> Send:
     return send_with_cors
 
 
-def _is_preflight(headers: Headers) -> bool:
-    return b"access-control-request-method" in headers
-
-
 async def _answer_preflight(headers: Headers, send: Send) -> None:
     allowed = [
         (b"access-control-allow-methods", b"GET, HEAD, POST, PUT, PATCH, DELETE"),
         (b"access-control-max-age", b"600"),
     ]
-    if (wanted := headers.get(b"access-control-request-headers")) is not None:
-        allowed.append((b"access-control-allow-headers", wanted))
+    if (requested := headers.get(b"access-control-request-headers")) is not None:
+        allowed.append((b"access-control-allow-headers", requested))
     await send({"type": "http.response.start", "status": 204, "headers": allowed})
     await send({"type": "http.response.body", "body": b""})

@@ -1,5 +1,5 @@
-"""The application, loaded with the first request that needs it: a daemon that only hooks and
-commands talk to never pays for it."""
+"""The application, loaded by the first request that needs it: a daemon that serves only hooks and
+commands never loads it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,9 +12,11 @@ FAILING = b'{"status": "failing", "store": "%s"}'
 
 
 class LazyApp:
-    """Answers `GET /health` itself: the daemon answers, so it lives, and `health` says whether its
-    store takes writes. `mounts` are applications by their paths, which need nothing of what is
-    loaded here."""
+    """An application that loads another on demand.
+
+    It answers `GET /health` itself, with the state of the store from `health`. `mounts` are
+    applications by their paths, which do not need the loaded one.
+    """
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class LazyApp:
             health = self._health()
             if health.writable:
                 await send_json(send, 200, HEALTHY)
-            else:  # why is for those with a key: a reason may name paths
+            else:  # without the reason, which may name paths: /health needs no key
                 state = b"read_only" if health.readable else b"unavailable"
                 await send_json(send, 503, FAILING % state)
             return

@@ -1,4 +1,4 @@
-"""`/metrics`: for Prometheus."""
+"""`/metrics`, for Prometheus."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,12 +17,12 @@ from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.observing import BUCKETS, Observer
 
 
-def build_router(bridge: Bridge, observer: Observer, vitals: Metrics) -> APIRouter:
+def build_router(bridge: Bridge, observer: Observer, figures: Metrics) -> APIRouter:
     routes = APIRouter(tags=["status"])
     registry = CollectorRegistry()
-    registry.register(_Collector(observer, vitals))
+    registry.register(_Collector(observer, figures))
 
-    @routes.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+    @routes.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
     async def metrics() -> Response:
         body = await bridge.run(lambda: generate_latest(registry))
         return Response(body, media_type=CONTENT_TYPE_LATEST)
@@ -31,40 +31,40 @@ def build_router(bridge: Bridge, observer: Observer, vitals: Metrics) -> APIRout
 
 
 class _Collector(Collector):
-    """Reads what was counted, when it is asked for."""
+    """Reads the counters on each scrape."""
 
-    def __init__(self, observer: Observer, vitals: Metrics) -> None:
+    def __init__(self, observer: Observer, figures: Metrics) -> None:
         self._observer = observer
-        self._vitals = vitals
+        self._metrics = figures
 
     def describe(self) -> Iterator[Metric]:
-        yield from ()  # to register must not ask for figures
+        yield from ()  # else registering would collect
 
     def collect(self) -> Iterator[Metric]:
         yield from self._operations()
         writable = GaugeMetricFamily(
             "agent_memory_store_writable", "1 if the store takes writes, 0 if it is failing"
         )
-        writable.add_metric([], int(self._vitals.is_writable()))
+        writable.add_metric([], int(self._metrics.is_writable()))
         yield writable
         yield _gauges(
-            "queue_depth", "What has yet to be done", "queue", self._vitals.count_pending()
+            "queue_depth", "Items waiting in each queue", "queue", self._metrics.count_pending()
         )
-        yield _gauges("stored", "How much there is", "what", self._vitals.sizes())
+        yield _gauges("stored", "Stored records and bytes", "what", self._metrics.sizes())
         failures = CounterMetricFamily(
-            "agent_memory_job_failures", "How often a job has failed", labels=["job"]
+            "agent_memory_job_failures", "Failures of each background job", labels=["job"]
         )
-        for name, count in self._vitals.count_job_failures().items():
+        for name, count in self._metrics.count_job_failures().items():
             failures.add_metric([name], count)
         yield failures
 
     def _operations(self) -> Iterator[Metric]:
         labels = ["interface", "operation", "outcome"]
         counts = CounterMetricFamily(
-            "agent_memory_operations", "What was asked, and how it ended", labels=labels
+            "agent_memory_operations", "Operations, by interface and outcome", labels=labels
         )
         seconds = HistogramMetricFamily(
-            "agent_memory_operation_seconds", "How long it took", labels=labels
+            "agent_memory_operation_seconds", "Duration of operations", labels=labels
         )
         bounds = [*(str(bound) for bound in BUCKETS), "+Inf"]
         for operation, tally in self._observer.snapshot().items():

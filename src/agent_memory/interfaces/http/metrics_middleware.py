@@ -1,16 +1,17 @@
-"""Every request is counted, by the route that answered it."""
+"""Counts and times every request by its route."""
 
 import time
 
 from agent_memory.interfaces.http.asgi import Application, Message, Receive, Scope, Send
+from agent_memory.interfaces.http.gate import LONG_LIVED_PATHS
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel import tracing
 from agent_memory.kernel.tracing import Interface
 
-STREAMS = ("/stream", "/ws", "/mcp", "/sse", "/messages")
-
 
 class MetricsMiddleware:
+    """Records the requests of an application."""
+
     def __init__(self, application: Application, observer: Observer) -> None:
         self._application = application
         self._observer = observer
@@ -30,7 +31,7 @@ class MetricsMiddleware:
         try:
             await self._application(scope, receive, send_noting_status)
         finally:
-            streams = scope["type"] == "websocket" or scope["path"].startswith(STREAMS)
+            streams = scope["type"] == "websocket" or scope["path"].startswith(LONG_LIVED_PATHS)
             self._observer.record(
                 Interface.STREAMING if streams else Interface.HTTP,
                 _operation(scope),
@@ -41,16 +42,16 @@ class MetricsMiddleware:
 
 
 def _operation(scope: Scope) -> str:
-    """The method and the route, never the path itself, of which there is any number."""
+    """Return the method and the route. The path itself has too many values for a label."""
     route: str = scope["path"]
     if "route" not in scope and route != "/health":
         route = "unmatched"
     for name, value in scope.get("path_params", {}).items():
-        if value:  # whole parts of the path: an id may stand in another word
+        if value:  # replace whole segments: an id may also be part of another word
             route = f"{route}/".replace(f"/{value}/", f"/{{{name}}}/", 1)[:-1]
     return f"{scope.get('method', 'WS')} {route}"
 
 
 def _header(scope: Scope, name: bytes) -> str:
-    found: bytes = next((value for key, value in scope["headers"] if key == name), b"")
-    return found.decode("latin-1")
+    value: bytes = next((value for key, value in scope["headers"] if key == name), b"")
+    return value.decode("latin-1")

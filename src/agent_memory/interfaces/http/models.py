@@ -1,6 +1,5 @@
-"""The shapes of REST, as the OpenAPI page shows them and as requests are checked against."""
+"""The models of REST, for the OpenAPI document and the validation of requests."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -14,7 +13,7 @@ MAX_LIMIT = 500
 MAX_OFFSET = 1_000_000
 MAX_IDS = 1_000
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items of a page.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most items to return.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Items to skip.")]
 Filter = Annotated[str | None, Query(max_length=limits.NAME_CHARS)]
 
@@ -29,28 +28,29 @@ T = TypeVar("T")
 
 
 class ResponseModel(BaseModel):
-    """Something that is answered: its examples stand on the page."""
+    """A response body."""
 
 
 class RequestModel(BaseModel):
-    """Something that is asked for: what is not known is refused, so that no typo goes unnoticed."""
+    """A request body. Unknown fields are refused, so that a typo does not go unnoticed."""
 
     model_config = ConfigDict(extra="forbid")
 
     def dump_set_fields(self) -> dict[str, Any]:
-        """What was given, and nothing of what was not."""
+        """Return only the fields that the request contains."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-def _omit_defaults(example: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
-    """What is left out stays as it is: a default would tell clients to send it."""
+def _example(example: dict[str, Any], *, omit_defaults: bool = False) -> ConfigDict:
+    """Show an example in the OpenAPI document. Omit the defaults of a change: a field that is left
+    out keeps its value."""
 
     def edit_schema(schema: dict[str, Any]) -> None:
         schema["examples"] = [example]
-        for field in schema["properties"].values():
+        for field in schema["properties"].values() if omit_defaults else ():
             field.pop("default", None)
 
-    return edit_schema
+    return ConfigDict(json_schema_extra=edit_schema)
 
 
 class Items(ResponseModel, Generic[T]):
@@ -61,9 +61,7 @@ class Items(ResponseModel, Generic[T]):
 class Ids(RequestModel):
     ids: Annotated[list[Annotated[str, Field(max_length=128)]], Field(max_length=MAX_IDS)]
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]}]}
-    )
+    model_config = _example({"ids": ["6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11"]})
 
 
 class FactAnswer(ResponseModel):
@@ -80,44 +78,40 @@ class FactAnswer(ResponseModel):
     created_at: str
     updated_at: str
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
-                    "scope": "global",
-                    "agent_id": "claude-code",
-                    "user_id": None,
-                    "key": "test_command",
-                    "value": "make test",
-                    "fact_type": "preference",
-                    "confidence": 0.91,
-                    "times_confirmed": 3,
-                    "access_count": 12,
-                    "created_at": "2026-01-15T10:30:00",
-                    "updated_at": "2026-01-15T12:00:00",
-                }
-            ]
+    model_config = _example(
+        {
+            "id": "6f1c1f6e-6c0e-5f0f-9b0e-0d2a9a1f5a11",
+            "scope": "global",
+            "agent_id": "claude-code",
+            "user_id": None,
+            "key": "test_command",
+            "value": "make test",
+            "fact_type": "preference",
+            "confidence": 0.91,
+            "times_confirmed": 3,
+            "access_count": 12,
+            "created_at": "2026-01-15T10:30:00",
+            "updated_at": "2026-01-15T12:00:00",
         }
     )
 
 
 class FactCreate(RequestModel):
-    """A claim. The same value again confirms the fact, another one replaces it and is history."""
+    """A fact to store. The same value confirms the fact; another value replaces it, and the old one
+    becomes history."""
 
     scope: Name = facts.DEFAULT_SCOPE
     agent_id: OptionalName = None
     user_id: OptionalName = None
     key: Name
     value: Value
-    fact_type: Annotated[Name | None, Field(description="As it was; `fact` at first.")] = None
+    fact_type: Annotated[
+        Name | None, Field(description="The default is the type it has; `fact` for a new one.")
+    ] = None
     confidence: Share | None = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"key": "test_command", "value": "make test", "fact_type": "preference"}]
-        },
+    model_config = _example(
+        {"key": "test_command", "value": "make test", "fact_type": "preference"}
     )
 
 
@@ -126,9 +120,7 @@ class FactChange(RequestModel):
     fact_type: Name = ""
     confidence: Share = 0.0
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"value": "make check test"})
-    )
+    model_config = _example({"value": "make check test"}, omit_defaults=True)
 
 
 class FormerAnswer(ResponseModel):
@@ -166,19 +158,14 @@ class EpisodeCreate(RequestModel):
     started_at: datetime
     ended_at: datetime
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent_id": "support-bot",
-                    "trigger_type": "chat",
-                    "summary": "Found the parcel of order 4711",
-                    "started_at": "2026-01-15T10:30:00",
-                    "ended_at": "2026-01-15T10:35:00",
-                }
-            ]
-        },
+    model_config = _example(
+        {
+            "agent_id": "support-bot",
+            "trigger_type": "chat",
+            "summary": "Found the parcel of order 4711",
+            "started_at": "2026-01-15T10:30:00",
+            "ended_at": "2026-01-15T10:35:00",
+        }
     )
 
 
@@ -187,10 +174,7 @@ class EpisodeChange(RequestModel):
     error_code: OptionalName = None
     summary: Text = ""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra=_omit_defaults({"success": False, "error_code": "timeout"}),
-    )
+    model_config = _example({"success": False, "error_code": "timeout"}, omit_defaults=True)
 
 
 class ProcedureAnswer(ResponseModel):
@@ -216,23 +200,18 @@ class ProcedureCreate(RequestModel):
     steps: Annotated[list[Name], Field(max_length=100)] = []
     is_active: bool = True
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent_id": "support-bot",
-                    "name": "order_lookup",
-                    "description": "Look up the state of an order by its number",
-                    "steps": ["find_order", "track_parcel"],
-                }
-            ]
-        },
+    model_config = _example(
+        {
+            "agent_id": "support-bot",
+            "name": "order_lookup",
+            "description": "Look up the state of an order by its number",
+            "steps": ["find_order", "track_parcel"],
+        }
     )
 
 
 class ProcedureChange(RequestModel):
-    """`times_succeeded` and `times_failed` are set by whoever counts for itself."""
+    """The fields to change. Set `times_succeeded` and `times_failed` only if you keep count."""
 
     name: Name = ""
     description: Text = ""
@@ -240,9 +219,7 @@ class ProcedureChange(RequestModel):
     times_succeeded: Count = 0
     times_failed: Count = 0
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"is_active": False})
-    )
+    model_config = _example({"is_active": False}, omit_defaults=True)
 
 
 class UserAnswer(ResponseModel):
@@ -262,12 +239,7 @@ class UserCreate(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"canonical_id": "telegram:123456789", "display_name": "Ann"}]
-        },
-    )
+    model_config = _example({"canonical_id": "telegram:123456789", "display_name": "Ann"})
 
 
 class UserChange(RequestModel):
@@ -275,9 +247,7 @@ class UserChange(RequestModel):
     telegram_id: OptionalName = None
     email: OptionalName = None
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra=_omit_defaults({"email": "ann@example.org"})
-    )
+    model_config = _example({"email": "ann@example.org"}, omit_defaults=True)
 
 
 class CheckpointAnswer(ResponseModel):
@@ -291,14 +261,12 @@ class CheckpointAnswer(ResponseModel):
 
 
 class CheckpointIds(RequestModel):
-    """At least one of both."""
+    """The checkpoints to delete, by thread or by id; at least one of the two."""
 
     thread_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
     checkpoint_ids: Annotated[list[Name] | None, Field(max_length=MAX_IDS)] = None
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"thread_ids": ["1:5", "1:6"]}]}
-    )
+    model_config = _example({"thread_ids": ["1:5", "1:6"]})
 
 
 class SessionAnswer(ResponseModel):

@@ -1,7 +1,7 @@
-"""Hosts and origins: by which name this daemon may be asked, and by which web pages.
+"""Hosts and origins: the names of this daemon, and the web pages that may call it.
 
-A page of anyone's that the user looks at can send requests to this machine. The name that it asked
-for tells on it where the page made its own name lead here, and its origin tells where it is from.
+Any page the user visits can send requests to this machine. Its Origin says where it comes from. Its
+Host gives it away if the page made its own name resolve to this machine (DNS rebinding).
 """
 
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ SCHEMES = {"ws": "http", "wss": "https"}
 
 
 def parse_host(header: bytes) -> str | None:
-    """The name in a Host header, in lower case and without its port. None: it is none."""
+    """Return the name in a Host header, lower-case and without port, or None if it is invalid."""
     text = header.decode("latin-1").lower()
     if text.startswith("["):
         name, closed, rest = text[1:].partition("]")
@@ -24,19 +24,18 @@ def parse_host(header: bytes) -> str | None:
 
 
 def build_origin(scheme: str, host: bytes) -> str:
-    """The origin that a request was sent to."""
+    """Return the origin that a request was sent to."""
     return normalize(f"{SCHEMES.get(scheme, scheme)}://{host.decode('latin-1')}")
 
 
 def normalize(origin: str) -> str:
-    """In lower case, without what goes without saying."""
-    found = origin.strip().lower().removesuffix("/")
-    scheme, _, rest = found.partition("://")
+    """Return an origin in lower case, without a final slash or a default port."""
+    scheme, _, rest = origin.strip().lower().removesuffix("/").partition("://")
     return f"{scheme}://{rest.removesuffix(':' + DEFAULT_PORTS.get(scheme, '-'))}"
 
 
 def is_origin(text: str) -> bool:
-    """Whether this is what a browser would call itself by: a scheme and a host, perhaps a port."""
+    """Return whether the text is an origin as browsers write it: scheme, host, perhaps a port."""
     try:
         parts = urlsplit(text)
         named = bool(parts.hostname) and (parts.port or 0) >= 0

@@ -1,4 +1,4 @@
-"""How often: token buckets, refilled as time goes by."""
+"""Rate limits, as token buckets."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,8 @@ SWEEP_AT = 1024
 
 
 class TokenBuckets:
-    """One for each name: `burst` tokens, and `rate` more a second. Without either, no limit."""
+    """A bucket per name with `burst` tokens and `rate` more each second. If either is 0, there is
+    no limit."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -16,11 +17,11 @@ class TokenBuckets:
 
     @property
     def size(self) -> int:
-        """Of how many it knows more than that they are full."""
+        """Return the number of buckets that are not full."""
         return len(self._held)
 
     def take(self, name: str) -> float:
-        """0 if there was a token; else after how many seconds there is one."""
+        """Take a token and return 0, or return the seconds until there is one."""
         if not self._rate or not self._burst:
             return 0.0
         now = self._clock()
@@ -34,7 +35,7 @@ class TokenBuckets:
         return 0.0
 
     def _sweep(self, now: float) -> None:
-        """Forget those that are full again: they are as if never seen."""
+        """Remove the buckets that are full again: a new one is the same."""
         self._held = {
             name: (tokens, since)
             for name, (tokens, since) in self._held.items()

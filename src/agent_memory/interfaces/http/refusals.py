@@ -1,4 +1,4 @@
-"""Requests that are turned away: with a status, a reason in words, and without holding anything."""
+"""Refused requests: each is answered with a status and a reason, and holds no resources."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ POLICY_VIOLATION = 1008
 
 
 class RequestRefused(Exception):
-    """This request goes no further."""
+    """The request is refused, with this status and reason."""
 
     def __init__(self, status: HTTPStatus, detail: str, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(detail)
@@ -29,7 +29,7 @@ class RequestRefused(Exception):
 async def refuse(
     refused: RequestRefused, scope: Scope, receive: Receive, send: Send, unread: int | None
 ) -> None:
-    """`unread`: how much of a body may still come; None: nobody knows."""
+    """Answer a refused request. `unread` is the length of the body to come, or None if unknown."""
     if scope["type"] == "websocket":
         await _refuse_websocket(refused, scope, receive, send)
     elif unread is not None and unread <= SMALL_BYTES:
@@ -52,10 +52,10 @@ async def _refuse_websocket(
 
 
 async def _hang_up(refused: RequestRefused, receive: Receive, send: Send) -> None:
-    """The answer, and then the end of the connection.
+    """Send the answer and close the connection.
 
-    Closing it while the client still writes would take the answer back from it, so that is thrown
-    away for a moment.
+    Closing while the client still writes would discard the answer, so read and drop its data for a
+    moment.
     """
     body = refused.body
     headers = [
@@ -72,7 +72,7 @@ async def _hang_up(refused: RequestRefused, receive: Receive, send: Send) -> Non
             left = LINGER_BYTES
             while left > 0:
                 message = await receive()
-                if not message.get("more_body", False):  # the last of it, or the client is gone
+                if not message.get("more_body", False):  # the end of the body, or a disconnect
                     break
                 left -= len(message.get("body", b""))
     except TimeoutError:

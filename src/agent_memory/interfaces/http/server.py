@@ -1,4 +1,4 @@
-"""The HTTP listener: uvicorn on the daemon's own loop and sockets."""
+"""The HTTP server: uvicorn on the daemon's event loop and sockets."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ PONG_SECONDS = 20.0
 
 
 class HttpServer:
-    """Serves an application, or two, each on sockets of its own."""
+    """Serves applications, each on sockets of its own."""
 
     def __init__(self, *, ping_seconds: float = 30.0, bounds: Bounds | None = None) -> None:
         self._ping_seconds = ping_seconds
@@ -35,7 +35,7 @@ class HttpServer:
         on_end: Callable[[BaseException | None], None],
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`on_end` is told if serving ends before `stop`, and why."""
+        """Serve an application. If serving ends before `stop`, call `on_end` with the error."""
         server = _UvicornServer(self._config(application, tls))
 
         def on_task_done(task: asyncio.Task[None]) -> None:
@@ -66,24 +66,24 @@ class HttpServer:
             ws_ping_timeout=PONG_SECONDS,
             ws_per_message_deflate=False,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-            proxy_headers=False,  # they say what their sender likes
+            proxy_headers=False,  # any client can send them
             log_config=None,
-            log_level="warning",  # below that it writes queries and messages
+            log_level="warning",  # lower levels log queries and messages
             access_log=False,
             server_header=False,
-            date_header=False,  # uvicorn keeps it current by ticking
+            date_header=False,  # uvicorn updates it every second
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=2,
         )
 
 
 def _cast_to_class(call: Callable[..., asyncio.Protocol]) -> type[asyncio.Protocol]:
-    """uvicorn asks for a class, and only ever calls it."""
+    """Cast a factory to the class that uvicorn asks for: it only calls it."""
     return cast("type[asyncio.Protocol]", call)
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn without its ten ticks a second: an idle daemon sleeps."""
+    """A uvicorn server without its ten wake-ups a second: an idle daemon sleeps."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -98,5 +98,5 @@ class _UvicornServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the daemon's."""
+        """Leave signals to the daemon."""
         yield

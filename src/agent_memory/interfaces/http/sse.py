@@ -1,4 +1,4 @@
-"""Server-sent events: how they are written, and the answer that they are sent in."""
+"""Server-sent events: their format, and the responses that send them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -14,17 +14,17 @@ from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS, Connect
 
 log = structlog.get_logger()
 
-SEND_SECONDS = 10.0  # that a reader may take nothing
+SEND_SECONDS = 10.0  # for a client to read the next event
 KEEP_ALIVE = b": keep-alive\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # a proxy that collects would show nothing for long
+    (b"x-accel-buffering", b"no"),  # a proxy must not buffer
 ]
 
 
 def format_event(event: str, data: str, token: str = "") -> bytes:
-    """`data` is JSON, and so one line."""
+    """Format an event. `data` must be JSON, which is one line."""
     name = f"id: {token}\n" if token else ""
     return f"{name}event: {event}\ndata: {data}\n\n".encode()
 
@@ -34,18 +34,18 @@ def format_json_event(event: str, data: Mapping[str, Any], token: str = "") -> b
 
 
 class LimitedResponse(Response):
-    """An answer that takes its time, and a seat. It ends when its client goes away."""
+    """A long response that counts as a connection, and ends when its client disconnects."""
 
-    def __init__(self, seats: ConnectionLimit) -> None:
+    def __init__(self, limit: ConnectionLimit) -> None:
         super().__init__()
-        self._seats = seats
+        self._limit = limit
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        with self._seats.acquire() as seated:
-            if seated:
+        with self._limit.acquire() as admitted:
+            if admitted:
                 await run_until_first(self._answer(send), _wait_for_disconnect(receive))
                 return
-        body = msgspec.json.encode({"detail": self._seats.refusal})
+        body = msgspec.json.encode({"detail": self._limit.refusal})
         await send_json(send, 503, body, (b"retry-after", b"%d" % RETRY_SECONDS))
 
     async def _answer(self, send: Send) -> None:
@@ -53,12 +53,12 @@ class LimitedResponse(Response):
 
 
 class LongPollResponse(LimitedResponse):
-    """JSON, once it is known."""
+    """A response of JSON that is sent once `body` returns."""
 
     media_type = "application/json"
 
-    def __init__(self, seats: ConnectionLimit, body: Coroutine[Any, Any, str]) -> None:
-        super().__init__(seats)
+    def __init__(self, limit: ConnectionLimit, body: Coroutine[Any, Any, str]) -> None:
+        super().__init__(limit)
         self._body = body
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,29 +72,29 @@ class LongPollResponse(LimitedResponse):
 
 
 class EventStream(LimitedResponse):
-    """Sends what it is given as it comes. Whoever goes away, or takes nothing for a while, is left:
-    then `parts` is closed, wherever it stands."""
+    """A stream of events. If the client disconnects or reads nothing for `send_seconds`, the stream
+    ends and closes `events`."""
 
     media_type = "text/event-stream"
 
     def __init__(
         self,
-        seats: ConnectionLimit,
-        parts: AsyncGenerator[bytes, None],
+        limit: ConnectionLimit,
+        events: AsyncGenerator[bytes, None],
         *,
         send_seconds: float = SEND_SECONDS,
     ) -> None:
-        super().__init__(seats)
-        self._parts = parts
+        super().__init__(limit)
+        self._events = events
         self._send_seconds = send_seconds
 
     async def _answer(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        async with aclosing(self._parts) as parts:
+        async with aclosing(self._events) as events:
             try:
-                async for part in parts:
-                    message = {"type": "http.response.body", "body": part, "more_body": True}
-                    # Not `wait_for`: where the sending ends just then, it swallows a cancellation.
+                async for event in events:
+                    message = {"type": "http.response.body", "body": event, "more_body": True}
+                    # `wait_for` would swallow a cancellation that comes as the sending ends.
                     async with asyncio.timeout(self._send_seconds):
                         await send(message)
             except TimeoutError:
@@ -103,9 +103,9 @@ class EventStream(LimitedResponse):
         await send({"type": "http.response.body", "body": b""})
 
 
-async def run_until_first(*ways: Coroutine[Any, Any, object]) -> None:
-    """Until one of them ends; the others are cancelled, and have ended too."""
-    tasks = [asyncio.ensure_future(each) for each in ways]
+async def run_until_first(*calls: Coroutine[Any, Any, object]) -> None:
+    """Run until one of the calls ends, then cancel the others and wait for their end."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -123,7 +123,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def wait_with_timeout(woken: asyncio.Event, seconds: float) -> bool:
-    """Whether it was woken in time."""
+    """Wait for the event. Return False if it is not set in time."""
     try:
         async with asyncio.timeout(seconds):
             await woken.wait()

@@ -1,4 +1,4 @@
-"""`/api/v1/status/`: the daemon, as `memory-daemon status --format json` tells of it."""
+"""`/api/v1/status/`: the same as `memory-daemon status --format json`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +10,11 @@ from agent_memory.interfaces.bridge import Bridge
 from agent_memory.kernel.status import DaemonStatus
 
 
-def build_router(bridge: Bridge, told: Callable[[], DaemonStatus]) -> APIRouter:
+def build_router(bridge: Bridge, read_status: Callable[[], DaemonStatus]) -> APIRouter:
     routes = APIRouter(tags=["status"])
 
-    @routes.get("/status/", summary="The daemon and its store")
+    @routes.get("/status/", summary="Read the status of the daemon and its store")
     async def status() -> dict[str, Any]:
-        return wire.status_json(await bridge.run(told))
+        return wire.status_json(await bridge.run(read_status))
 
     return routes

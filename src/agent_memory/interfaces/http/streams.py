@@ -1,8 +1,7 @@
-"""`/stream/*`: what happens, as it happens, as server-sent events."""
+"""`/stream/*`: slow operations and new events as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Response
@@ -12,30 +11,31 @@ from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
-from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import following, questions, sse
+from agent_memory.interfaces import feed_follower, wire
+from agent_memory.interfaces.http import questions, sse, task_stream
 from agent_memory.interfaces.http.dependencies import HttpDependencies
-from agent_memory.interfaces.http.long_running import OnProgress, SseTaskRunner
 from agent_memory.interfaces.http.questions import RecallRequest
+from agent_memory.interfaces.http.task_stream import TaskStreams
+from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
 
 MAX_TIMEOUT = 300
 DEFAULT_TIMEOUT = 25
 _NAME_CHARS = 300
-_ANSWER_CHARS = 4 << 20  # of a long-poll; one event more may be in it
+_ANSWER_CHARS = 4 << 20  # of a long poll; it may exceed this by one event
 _ANSWER_EVENTS = 500
 _GONE = (
-    "the stream cannot go on from there: too much has changed since. Read what is stored, and"
-    " follow without since or Last-Event-ID"
+    "the stream cannot resume from this token: too much has changed since. Read the stored events,"
+    " then follow without since or Last-Event-ID"
 )
 
 
 class ConsolidateRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    dry_run: bool = Field(True, description="Show the plan, and change nothing.")
-    full: bool = Field(False, description="Look at all memories, not only at what is new.")
+    dry_run: bool = Field(True, description="Show the plan and change nothing.")
+    full: bool = Field(False, description="Compare all memories, not only the new ones.")
     domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
 
 
@@ -43,63 +43,68 @@ class SyncRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     domain: str = Field("all", max_length=_NAME_CHARS, examples=["project:my-app"])
-    remote: bool = Field(False, description="Fetch from the remote, and push to it.")
-    fetch: bool = False
-    push: bool = False
+    remote: bool = Field(False, description="Fetch from the remote and push to it.")
+    fetch: bool = Field(False, description="Fetch from the remote.")
+    push: bool = Field(False, description="Push to the remote.")
     force: bool = Field(False, description="Read all notes, even if nothing seems new.")
 
 
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events.", "content": {"text/event-stream": {}}},
-    503: {"description": "Too many streams are open; Retry-After says when to try again."},
+    503: {"description": "Too many streams are open. Retry-After says when to try again."},
 }
 
 
-def build_router(parts: HttpDependencies) -> APIRouter:
+def build_router(dependencies: HttpDependencies) -> APIRouter:
     routes = APIRouter(tags=["streams"], prefix="/stream")
-    keepalive = float(parts.streaming.sse_keepalive_seconds)
-    errands = SseTaskRunner(keepalive)
-    caller = Caller(folder="", environ=parts.environ)
+    _add_tasks(routes, dependencies)
+    _add_recall(routes, dependencies)
+    _add_events(routes, dependencies)
+    return routes
 
-    def stream(events: AsyncGenerator[bytes, None]) -> sse.EventStream:
-        return sse.EventStream(parts.sse_limit, events)
+
+def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
+    streams = TaskStreams(float(dependencies.streaming.sse_keepalive_seconds))
+    resolver = dependencies.project_resolver
+    caller = Caller(folder="", environ=dependencies.environ)
 
     @routes.post("/consolidate", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def consolidate(request: ConsolidateRequest) -> Response:
-        """Merge memories that say the same: progress while it runs, and the plan."""
+        """Merge memories that say the same. Streams progress, then the plan."""
 
         def work(done: OnProgress) -> Mapping[str, Any]:
-            chosen = None
-            if request.domain != "all":
-                chosen = [parts.project_resolver.resolve_domain(request.domain, caller)]
-            plan = parts.consolidation.plan(chosen, full=request.full, done=done)
-            applied = not request.dry_run and not plan.empty
-            if applied:
-                here = parts.project_resolver.resolve(USER, caller)
-                missed = parts.consolidation.apply(plan, here, done)
-                plan = replace(plan, skipped=(*plan.skipped, *missed))
-            what = "merged" if applied else "to merge"
+            every = request.domain == "all"
+            outcome = dependencies.consolidation.consolidate(
+                None if every else [resolver.resolve_domain(request.domain, caller)],
+                resolver.resolve(USER, caller),
+                full=request.full,
+                confirm=lambda _plan: not request.dry_run,
+                done=done,
+            )
+            plan = outcome.plan
+            verb = "merged" if outcome.applied else "to merge"
             return {
                 "success": True,
-                "summary": f"Looked at {plan.considered} memories: {len(plan.merges)} groups {what}"
-                + "".join(f"; skipped {each}" for each in plan.skipped[:5]),
-                "result": wire.plan_json(plan, applied=applied),
+                "summary": f"Compared {plan.considered} memories: {len(plan.merges)} groups {verb}"
+                + "".join(f"; skipped {reason}" for reason in plan.skipped[:5]),
+                "result": wire.plan_json(plan, applied=outcome.applied),
             }
 
-        return stream(errands.run("consolidate", request.model_dump(), work))
+        events = streams.run("consolidate", request.model_dump(), work)
+        return sse.EventStream(dependencies.sse_limit, events)
 
     @routes.post("/sync", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def sync(request: SyncRequest) -> Response:
-        """Make store, git notes and remote the same: progress while it runs, and what was done."""
+        """Sync the store with git notes and their remote. Streams progress, then the result."""
 
         def work(done: OnProgress) -> Mapping[str, Any]:
-            wanted = SyncOptions(
+            options = SyncOptions(
                 fetch=request.fetch or request.remote,
                 push=request.push or request.remote,
                 force=request.force,
             )
-            outcomes = parts.sharing.sync_domains(
-                request.domain, wanted, caller, parts.remote, done
+            outcomes = dependencies.sharing.sync_domains(
+                request.domain, options, caller, dependencies.remote, done
             )
             result = wire.sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
@@ -109,28 +114,34 @@ def build_router(parts: HttpDependencies) -> APIRouter:
                 "result": result,
             }
 
-        return stream(errands.run("sync", request.model_dump(), work))
+        events = streams.run("sync", request.model_dump(), work)
+        return sse.EventStream(dependencies.sse_limit, events)
 
+
+def _add_recall(routes: APIRouter, dependencies: HttpDependencies) -> None:
     @routes.post("/recall", status_code=200, responses=_STREAM, response_class=sse.EventStream)
     async def recall(request: RecallRequest) -> Response:
-        """What answers a question, best first."""
+        """Search memories and conversations. Streams the results, best first."""
 
-        async def events() -> AsyncGenerator[bytes, None]:
+        async def stream() -> AsyncGenerator[bytes, None]:
             params = request.model_dump(mode="json", exclude_defaults=True)
-            yield sse.format_json_event("start", {"operation": "recall", "params": params})
+            yield task_stream.format_start("recall", params)
             try:
-                found = await parts.bridge.run(lambda: questions.run_recall(request, parts.recall))
+                answer = await dependencies.bridge.run(
+                    lambda: questions.run_recall(request, dependencies.recall)
+                )
             except AgentMemoryError as exc:
-                told = wire.error_json(exc)
-                yield sse.format_json_event("error", told)
-                ended = {"success": False, "summary": told["message"], "error": told}
-                yield sse.format_json_event("complete", ended)
+                yield task_stream.format_failure(exc)
                 return
-            for each in found.results:
-                yield sse.format_json_event("result", each)
-            yield sse.format_json_event("complete", found.summary)
+            for result in answer.results:
+                yield sse.format_json_event("result", result)
+            yield sse.format_json_event("complete", answer.summary)
 
-        return stream(events())
+        return sse.EventStream(dependencies.sse_limit, stream())
+
+
+def _add_events(routes: APIRouter, dependencies: HttpDependencies) -> None:
+    keepalive = float(dependencies.streaming.sse_keepalive_seconds)
 
     @routes.get(
         "/events",
@@ -138,7 +149,7 @@ def build_router(parts: HttpDependencies) -> APIRouter:
         responses={
             **_STREAM,
             200: {
-                "description": "Server-sent events, or JSON where that is asked for.",
+                "description": "Server-sent events, or JSON if the request asks for it.",
                 "content": {"text/event-stream": {}, "application/json": {}},
             },
             410: {"description": "Too much has changed since that token."},
@@ -149,149 +160,159 @@ def build_router(parts: HttpDependencies) -> APIRouter:
         session_id: Annotated[str, Query(max_length=MAX_SESSION_ID_CHARS)] = "",
         project: Annotated[str, Query(max_length=_NAME_CHARS)] = "",
         since: Annotated[
-            str | None, Query(max_length=20, description="The id of an event, or `next`.")
+            str | None,
+            Query(max_length=20, description="The id of an event, or `next` of a long poll."),
         ] = None,
-        timeout: Annotated[  # noqa: ASYNC109  # the client's own
+        timeout: Annotated[  # noqa: ASYNC109  # a parameter of the API
             float | None,
-            Query(ge=0, le=MAX_TIMEOUT, description="Answer once, in JSON, after so many seconds."),
+            Query(
+                ge=0,
+                le=MAX_TIMEOUT,
+                description="Long poll: answer once, in JSON, after at most this many seconds.",
+            ),
         ] = None,
         accept: Annotated[str, Header()] = "",
         last_event_id: Annotated[str | None, Header(max_length=20)] = None,
     ) -> Response:
-        """Events as they are recorded. A client that was away goes on where it was: it sends the id
-        of the last event it has, as Last-Event-ID or as `since`."""
-        wanted = EventFilter(session_id=session_id, project=project)
-        given = last_event_id or since
-        after = None if not given else await parts.bridge.run(lambda: _parse_token(parts, given))
+        """Stream events as they are recorded. To resume after a break, send the id of the last
+        event you received, as Last-Event-ID or as `since`."""
+        event_filter = EventFilter(session_id=session_id, project=project)
+        token = last_event_id or since
+        after = (
+            await dependencies.bridge.run(lambda: _parse_token(dependencies, token))
+            if token
+            else None
+        )
         if timeout is not None or "application/json" in accept:
             seconds = DEFAULT_TIMEOUT if timeout is None else timeout
-            return sse.LongPollResponse(parts.sse_limit, _long_poll(parts, wanted, after, seconds))
+            return sse.LongPollResponse(
+                dependencies.sse_limit, _long_poll(dependencies, event_filter, after, seconds)
+            )
         params = {"session_id": session_id, "project": project}
         shown = {name: value for name, value in params.items() if value}
-        return stream(_tail(parts, wanted, after, shown, keepalive))
-
-    return routes
-
-
-def _parse_token(parts: HttpDependencies, token: str) -> int:
-    """The place that a token means. Raises where the stream cannot go on from it."""
-    if not (token.isascii() and token.isdecimal()) or int(token) > parts.changes.watermark():
-        raise InvalidInput(
-            "that is no id of an event of this stream: pass it on unchanged, or leave it out"
+        return sse.EventStream(
+            dependencies.sse_limit, _tail(dependencies, event_filter, after, shown, keepalive)
         )
-    if not parts.changes.has_all_after(int(token)):
+
+
+def _parse_token(dependencies: HttpDependencies, token: str) -> int:
+    """Return the position a token stands for. Raises if the stream cannot resume from it."""
+    changes = dependencies.changes
+    if not (token.isascii() and token.isdecimal()) or int(token) > changes.watermark():
+        raise InvalidInput(
+            "since or Last-Event-ID is not the id of an event of this stream: send it unchanged, or"
+            " leave it out"
+        )
+    if not changes.has_all_after(int(token)):
         raise HTTPException(410, _GONE)
     return int(token)
 
 
 class _EventFollower:
-    """A follower on the event loop."""
+    """A follower of the change feed, used on the event loop."""
 
-    def __init__(self, parts: HttpDependencies, wanted: EventFilter) -> None:
-        self._parts = parts
-        self._wanted = wanted
+    def __init__(self, dependencies: HttpDependencies, event_filter: EventFilter) -> None:
+        self._changes = dependencies.changes
+        self._bridge = dependencies.bridge
+        self._filter = event_filter
         self._loop = asyncio.get_running_loop()
         self.woken = asyncio.Event()
         self._follower: Follower | None = None
 
     async def begin(self) -> Follower:
-        """Anew, where there was one. Raises StorageClosed."""
+        """Follow the feed, in place of an earlier follower. Raises StorageClosed."""
         self.end()
-        self._follower = await following.follow(self._parts, self._wanted, self._wake)
+        self._follower = await feed_follower.follow(
+            self._changes, self._bridge, self._filter, self._wake
+        )
         return self._follower
 
     def end(self) -> None:
         if self._follower is not None:
-            self._parts.changes.leave(self._follower)
+            self._changes.leave(self._follower)
             self._follower = None
 
     async def has_all_after(self, after: int) -> bool:
-        return await self._parts.bridge.run(lambda: self._parts.changes.has_all_after(after))
+        return await self._bridge.run(lambda: self._changes.has_all_after(after))
 
     async def read_since(self, after: int, up_to: int) -> tuple[list[FeedItem], int]:
-        changes = self._parts.changes
-        return await self._parts.bridge.run(lambda: changes.read_since(after, up_to, self._wanted))
+        return await self._bridge.run(lambda: self._changes.read_since(after, up_to, self._filter))
+
+    async def read_page(self, after: int) -> tuple[list[str], int]:
+        """Return the stored events that fit one answer, and the position after them."""
+        newest = await self._bridge.run(self._changes.watermark)
+        events: list[str] = []
+        chars = 0
+        while after < newest and chars < _ANSWER_CHARS and len(events) < _ANSWER_EVENTS:
+            items, after = await self.read_since(after, newest)
+            events += [item.text for item in items]
+            chars += sum(len(item.text) for item in items)
+        return events, after
 
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self.woken.set)
 
 
 async def _tail(
-    parts: HttpDependencies,
-    wanted: EventFilter,
+    dependencies: HttpDependencies,
+    event_filter: EventFilter,
     after: int | None,
     params: Mapping[str, str],
     keepalive: float,
 ) -> AsyncGenerator[bytes, None]:
-    """What was stored since, and then what comes. One that was too slow for what comes reads on
-    from the store."""
-    mine = _EventFollower(parts, wanted)
+    """Yield the events stored since `after`, then new ones. A client that is too slow for the new
+    ones continues from the store."""
+    feed = _EventFollower(dependencies, event_filter)
     try:
-        follower = await mine.begin()
+        follower = await feed.begin()
         reached = follower.start if after is None else after
-        yield sse.format_json_event(
-            "start", {"operation": "events", "params": params}, str(reached)
-        )
+        yield task_stream.format_start("events", params, str(reached))
         while True:
             while reached < follower.start:
-                if not await mine.has_all_after(reached):
+                if not await feed.has_all_after(reached):
                     yield sse.format_json_event("error", wire.error_json(InvalidInput(_GONE)))
                     return
-                found, reached = await mine.read_since(reached, follower.start)
-                for each in found:
-                    yield sse.format_event("event", each.text, str(each.sequence))
-            if not await sse.wait_with_timeout(mine.woken, keepalive):
+                items, reached = await feed.read_since(reached, follower.start)
+                for item in items:
+                    yield sse.format_event("event", item.text, str(item.sequence))
+            if not await sse.wait_with_timeout(feed.woken, keepalive):
                 yield sse.KEEP_ALIVE
-            mine.woken.clear()
-            for each in follower.take():
-                if each.sequence > reached:  # one that came back may be ahead of the feed
-                    reached = each.sequence
-                    yield sse.format_event("event", each.text, str(reached))
+            feed.woken.clear()
+            for item in follower.take():
+                if item.sequence > reached:  # the store may be ahead of the feed after a resume
+                    reached = item.sequence
+                    yield sse.format_event("event", item.text, str(reached))
             if follower.dropped:
-                follower = await mine.begin()
+                follower = await feed.begin()
     except StorageClosed:
-        return  # the daemon stops
+        return  # the daemon is stopping
     finally:
-        mine.end()
+        feed.end()
 
 
 async def _long_poll(
-    parts: HttpDependencies, wanted: EventFilter, after: int | None, seconds: float
+    dependencies: HttpDependencies, event_filter: EventFilter, after: int | None, seconds: float
 ) -> str:
-    """At once where there is something, else when there is, or when the time is over."""
-    mine = _EventFollower(parts, wanted)
+    """Return events as soon as there are any, or nothing after `seconds`."""
+    feed = _EventFollower(dependencies, event_filter)
     deadline = asyncio.get_running_loop().time() + seconds
     events: list[str] = []
     reached = after
     try:
-        follower = await mine.begin()
+        follower = await feed.begin()
         reached = follower.start if after is None else after
         while True:
-            events, reached = await _read_stored(parts, mine, reached)
+            events, reached = await feed.read_page(reached)
             left = deadline - asyncio.get_running_loop().time()
             if (
                 events
                 or follower.dropped
-                or not await sse.wait_with_timeout(mine.woken, max(0.0, left))
+                or not await sse.wait_with_timeout(feed.woken, max(0.0, left))
             ):
                 break
-            mine.woken.clear()
+            feed.woken.clear()
     except StorageClosed:
-        pass  # the daemon stops: it is asked again
+        pass  # the daemon is stopping: the client polls again
     finally:
-        mine.end()
+        feed.end()
     return f'{{"events":[{",".join(events)}],"next":"{"" if reached is None else reached}"}}'
-
-
-async def _read_stored(
-    parts: HttpDependencies, mine: _EventFollower, after: int
-) -> tuple[list[str], int]:
-    """What there is, as much as fits an answer."""
-    newest = await parts.bridge.run(parts.changes.watermark)
-    events: list[str] = []
-    chars = 0
-    while after < newest and chars < _ANSWER_CHARS and len(events) < _ANSWER_EVENTS:
-        found, after = await mine.read_since(after, newest)
-        events += [each.text for each in found]
-        chars += sum(len(each.text) for each in found)
-    return events, after

@@ -1,4 +1,4 @@
-"""`/ws`: recall, and what changes, over one connection that both sides talk on."""
+"""`/ws`: recall and notifications of changes over a WebSocket."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,8 @@ from agent_memory.features.streaming.services.change_feed import (
     Follower,
     MemoryFilter,
 )
-from agent_memory.interfaces import wire
-from agent_memory.interfaces.http import following, questions, sse
+from agent_memory.interfaces import feed_follower, wire
+from agent_memory.interfaces.http import questions, sse
 from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.kernel.errors import (
@@ -36,11 +36,11 @@ log = structlog.get_logger()
 
 MAX_MESSAGE_CHARS = 64 << 10
 MAX_SUBSCRIPTIONS = 100
-MAX_RECALLS = 4  # at once, of one connection
+MAX_RECALLS = 4  # at once per connection
 MAX_UNSENT = 2_000  # answers
-MAX_UNSENT_CHARS = 16 << 20  # likewise, in all
+MAX_UNSENT_CHARS = 16 << 20  # of all unsent answers
 MAX_ID_CHARS = 200
-TRY_AGAIN_LATER, RESTARTS = 1013, 1012  # codes of a close
+TRY_AGAIN_LATER, RESTARTS = 1013, 1012  # close codes
 CLOSE_SECONDS = 2.0
 OPERATIONS = ("recall", "subscribe", "unsubscribe", "ping")
 
@@ -48,63 +48,63 @@ Subscription = EventFilter | MemoryFilter
 Request = Mapping[str, Any]
 
 
-def build_router(parts: HttpDependencies, *paths: str) -> APIRouter:
+def build_router(dependencies: HttpDependencies, *paths: str) -> APIRouter:
     routes = APIRouter()
 
     async def connect(socket: WebSocket) -> None:
-        with parts.websocket_limit.acquire() as seated:
-            if seated:
+        with dependencies.websocket_limit.acquire() as admitted:
+            if admitted:
                 await socket.accept()
-                await _WebSocketSession(socket, parts).serve()
+                await _WebSocketSession(socket, dependencies).serve()
                 return
-        await _refuse(socket, parts.websocket_limit.refusal)
+        await _refuse(socket, dependencies.websocket_limit.refusal)
 
     for path in paths:
         routes.add_api_websocket_route(path, connect)
     return routes
 
 
-async def _refuse(socket: WebSocket, why: str) -> None:
+async def _refuse(socket: WebSocket, reason: str) -> None:
     if "websocket.http.response" in socket.scope.get("extensions", {}):
         headers = {"Retry-After": str(RETRY_SECONDS)}
-        await socket.send_denial_response(JSONResponse({"detail": why}, 503, headers))
+        await socket.send_denial_response(JSONResponse({"detail": reason}, 503, headers))
     else:
         await socket.close(TRY_AGAIN_LATER)
 
 
 class _WebSocketSession:
-    """Answers, and what was subscribed to, are queued and sent by one task; whoever does not take
-    them is dropped."""
+    """One connection. A single task sends queued answers and changes; a client that does not read
+    them is disconnected."""
 
-    def __init__(self, socket: WebSocket, parts: HttpDependencies) -> None:
+    def __init__(self, socket: WebSocket, dependencies: HttpDependencies) -> None:
         self._socket = socket
-        self._parts = parts
+        self._dependencies = dependencies
         self._loop = asyncio.get_running_loop()
         self._unsent: deque[str] = deque()
         self._unsent_chars = 0
         self._woken = asyncio.Event()
-        self._over = asyncio.Event()
-        self._code = TRY_AGAIN_LATER  # once it is over
+        self._closing = asyncio.Event()
+        self._code = TRY_AGAIN_LATER  # sent on closing
         self._subscriptions: tuple[Subscription, ...] = ()
         self._follower: Follower | None = None
         self._recalls: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
         try:
-            await sse.run_until_first(self._read_all(), self._send_all(), self._over.wait())
+            await sse.run_until_first(self._read_all(), self._send_all(), self._closing.wait())
         except WebSocketDisconnect:
             pass
         finally:
             for task in self._recalls:
                 task.cancel()
             self._unfollow()
-        if self._over.is_set():
+        if self._closing.is_set():
             log.info("websocket.dropped", code=self._code)
             with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._socket.close(self._code)
 
-    # What comes.
+    # Requests.
 
     async def _read_all(self) -> None:
         while True:
@@ -137,56 +137,62 @@ class _WebSocketSession:
                 )
 
     def _begin_recall(self, request: Request) -> None:
-        given = {name: each for name, each in request.items() if name not in ("operation", "id")}
-        question = questions.parse_request(given)
+        fields = {name: each for name, each in request.items() if name not in ("operation", "id")}
+        question = questions.parse_request(fields)
         if len(self._recalls) >= MAX_RECALLS:
-            raise Overloaded(f"{MAX_RECALLS} recalls of this connection are running: wait for one")
+            raise Overloaded(
+                f"{MAX_RECALLS} recalls of this connection are running, the limit: wait for one"
+            )
         task = self._loop.create_task(self._recall(request, question))
         self._recalls.add(task)
         task.add_done_callback(self._recalls.discard)
 
     async def _recall(self, request: Request, question: questions.RecallRequest) -> None:
-        recall = self._parts.recall
+        recall = self._dependencies.recall
         try:
-            found = await self._parts.bridge.run(lambda: questions.run_recall(question, recall))
+            answer = await self._dependencies.bridge.run(
+                lambda: questions.run_recall(question, recall)
+            )
         except AgentMemoryError as exc:
             self._fail(request, exc)
             return
-        for each in found.results:
-            self._queue_answer(request, type="result", data=each)
-        self._queue_answer(request, type="complete", **found.summary)
+        for result in answer.results:
+            self._queue_answer(request, type="result", data=result)
+        self._queue_answer(request, type="complete", **answer.summary)
 
     async def _subscribe(self, request: Request) -> None:
-        wanted, named = _parse_subscription(request)
-        if wanted not in self._subscriptions:
+        subscription, named = _parse_subscription(request)
+        if subscription not in self._subscriptions:
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
                 raise Overloaded(
-                    f"there are {MAX_SUBSCRIPTIONS} subscriptions, the limit: unsubscribe from one"
+                    f"{MAX_SUBSCRIPTIONS} subscriptions exist, the limit: unsubscribe from one"
                 )
-            self._subscriptions = (*self._subscriptions, wanted)
+            self._subscriptions = (*self._subscriptions, subscription)
         if self._follower is None:
             try:
-                self._follower = await following.follow(self._parts, self._wants, self._wake)
+                self._follower = await feed_follower.follow(
+                    self._dependencies.changes, self._dependencies.bridge, self._wants, self._wake
+                )
             except StorageClosed:
                 self._subscriptions = ()
                 raise
         self._queue_answer(request, type="subscribed", **named)
 
     def _unsubscribe(self, request: Request) -> None:
-        wanted, named = _parse_subscription(request)
-        if wanted not in self._subscriptions:
-            raise NotFound("there is no such subscription")
-        self._subscriptions = tuple(each for each in self._subscriptions if each != wanted)
+        subscription, named = _parse_subscription(request)
+        if subscription not in self._subscriptions:
+            raise NotFound("no such subscription on this connection")
+        self._subscriptions = tuple(each for each in self._subscriptions if each != subscription)
         if not self._subscriptions:
             self._unfollow()
         self._queue_answer(request, type="unsubscribed", **named)
 
     def _unfollow(self) -> None:
         if self._follower is not None:
-            self._parts.changes.leave(self._follower)
+            self._dependencies.changes.leave(self._follower)
             self._follower = None
 
-    # What goes.
+    # Answers and changes.
 
     def _queue_answer(self, request: Request, **answer: Any) -> None:
         if "id" in request:
@@ -195,7 +201,7 @@ class _WebSocketSession:
         self._unsent.append(text)
         self._unsent_chars += len(text)
         if len(self._unsent) > MAX_UNSENT or self._unsent_chars > MAX_UNSENT_CHARS:
-            self._over.set()
+            self._closing.set()
         self._woken.set()
 
     def _fail(self, request: Request, error: AgentMemoryError) -> None:
@@ -211,7 +217,7 @@ class _WebSocketSession:
                 await self._send(text)
             if self._follower is not None:
                 for change in self._follower.take():
-                    if self._wants(change.record):  # it may have unsubscribed meanwhile
+                    if self._wants(change.record):  # the client may have unsubscribed
                         await self._send(_format_change(change))
             if self._unsent:
                 self._woken.set()
@@ -221,13 +227,13 @@ class _WebSocketSession:
             async with asyncio.timeout(sse.SEND_SECONDS):
                 await self._socket.send_text(text)
         except TimeoutError:
-            self._over.set()
-            await asyncio.Event().wait()  # until it is ended
+            self._closing.set()
+            await asyncio.Event().wait()  # `serve` cancels it
 
-    # From the thread that reads changes.
+    # Called by the change feed, in its thread.
 
     def _wants(self, record: FeedRecord) -> bool:
-        return any(wanted(record) for wanted in self._subscriptions)
+        return any(accepts(record) for accepts in self._subscriptions)
 
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self._check_follower)
@@ -235,7 +241,7 @@ class _WebSocketSession:
     def _check_follower(self) -> None:
         if self._follower is not None and self._follower.dropped:
             self._code = TRY_AGAIN_LATER if self._follower.slow else RESTARTS
-            self._over.set()
+            self._closing.set()
         self._woken.set()
 
 
@@ -247,7 +253,7 @@ def _format_change(change: FeedItem) -> str:
 
 def _parse_request(text: str | None) -> Request:
     if text is None:
-        raise InvalidInput("a message is JSON text, not binary data")
+        raise InvalidInput("the message is binary: send JSON text")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
             f"the message has {len(text):,} characters; the limit is {MAX_MESSAGE_CHARS:,}"
@@ -257,16 +263,16 @@ def _parse_request(text: str | None) -> Request:
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         raise InvalidInput("the message is not JSON") from None
     if not isinstance(request, dict):
-        raise InvalidInput('the message is not an object: {"operation": "ping"}')
+        raise InvalidInput('the message is not an object such as {"operation": "ping"}')
     name = request.get("id", 0)
     if not isinstance(name, int | str) or len(str(name)) > MAX_ID_CHARS:
         del request["id"]
-        raise InvalidInput(f"id is a number, or a text of at most {MAX_ID_CHARS} characters")
+        raise InvalidInput(f"id must be a number, or a text of at most {MAX_ID_CHARS} characters")
     return request
 
 
 def _parse_subscription(request: Request) -> tuple[Subscription, dict[str, Any]]:
-    """What is meant, and how it is named in the answer."""
+    """Return the filter of a subscription, and its name in the answer."""
     uri, events = request.get("uri"), request.get("events")
     if isinstance(uri, str) and events is None:
         return MemoryFilter(area=memories.parse_area(uri)), {"uri": uri}
@@ -275,9 +281,8 @@ def _parse_subscription(request: Request) -> tuple[Subscription, dict[str, Any]]
     if uri is None and isinstance(events, dict) and events.keys() <= {"session_id", "project"}:
         named = [events.get("session_id", ""), events.get("project", "")]
         if all(isinstance(each, str) and len(each) <= MAX_ID_CHARS * 2 for each in named):
-            wanted = EventFilter(session_id=named[0], project=named[1])
-            return wanted, {"events": events}
+            return EventFilter(session_id=named[0], project=named[1]), {"events": events}
     raise InvalidInput(
-        "give what to follow: uri (subcog://project:my-app/decisions, a domain, a namespace, all),"
+        "say what to follow: uri (subcog://project:my-app/decisions, a domain, a namespace, all),"
         ' or events (true, or {"session_id": ..., "project": ...})'
     )

@@ -1,4 +1,4 @@
-"""Budgets: no answer is larger than an agent can take, and what was cut says so."""
+"""Size limits of answers: cut values and rows to a budget, and mark what was cut."""
 
 import json
 import re
@@ -8,21 +8,19 @@ from typing import Any
 from agent_memory.features.recall.model.contexts import MARKER
 
 TRUNCATED = "truncated"
-_BYTES = 4  # of a token, as elsewhere; by bytes, since a sign of three bytes is near a whole token
-
-
+_BYTES = 4  # per token; bytes, because a character of three bytes is nearly a token of its own
 _MARK = re.compile(rf"<(?=\s*/?\s*{MARKER})", re.IGNORECASE)
 
 
-def encode(told: Any) -> str:
-    """JSON in which no marker of ours can begin or end: text from memory stays within its own."""
-    plain = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+def encode(value: Any) -> str:
+    """Return JSON in which our marker is escaped, so that text from memory cannot end its block."""
+    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _MARK.sub("\\\\u003c", plain)
 
 
-def size(told: Any) -> int:
-    """In bytes of JSON."""
-    return len(encode(told).encode("utf-8", "replace"))
+def size(value: Any) -> int:
+    """Return the size as JSON, in bytes."""
+    return len(encode(value).encode("utf-8", "replace"))
 
 
 def count_tokens(text: str) -> int:
@@ -30,49 +28,48 @@ def count_tokens(text: str) -> int:
 
 
 def tokens_to_bytes(limit: int) -> int:
-    """The bytes of so many tokens."""
     return limit * _BYTES
 
 
-def cut(told: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """So many bytes of it at most: the largest of its values is shortened, then the next."""
-    found = dict(told)
-    if size(found) <= most:
-        return found
-    found[TRUNCATED] = True
-    while (over := size(found) - most) > 0:
-        name = max(found, key=lambda each: _weight(found[each]))
-        if not _weight(found[name]):
+def cut(value: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """Shorten the largest field, then the next, until the object fits `most` bytes."""
+    shortened = dict(value)
+    if size(shortened) <= most:
+        return shortened
+    shortened[TRUNCATED] = True
+    while (over := size(shortened) - most) > 0:
+        name = max(shortened, key=lambda field: _weight(shortened[field]))
+        if not _weight(shortened[name]):
             break
-        found[name] = _shorter(found[name], over)
-    return found
+        shortened[name] = _shorter(shortened[name], over)
+    return shortened
 
 
 def take_fitting(rows: Iterable[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
-    """The first of them, as many as fit; each is cut to half of it, so that one always does."""
-    kept: list[dict[str, Any]] = []
+    """Return the first rows that fit. Each is cut to half of `most`, so that at least one fits."""
+    taken: list[dict[str, Any]] = []
     left = most
     for row in rows:
         short = cut(row, most // 2)
         left -= size(short) + 1
         if left < 0:
             break
-        kept.append(short)
-    return kept
+        taken.append(short)
+    return taken
 
 
 def cut_evenly(rows: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
-    """All of them, the long ones cut: each may take what those before it have left."""
-    kept: list[dict[str, Any]] = []
+    """Return all rows, the long ones cut: a row may use what the rows before it have left."""
+    shortened: list[dict[str, Any]] = []
     left = most
     for number, row in enumerate(rows):
-        kept.append(cut(row, left // (len(rows) - number)))
-        left = max(0, left - size(kept[-1]) - 1)
-    return kept
+        shortened.append(cut(row, left // (len(rows) - number)))
+        left = max(0, left - size(shortened[-1]) - 1)
+    return shortened
 
 
 def _weight(value: Any) -> int:
-    """What could be saved of it."""
+    """Return the bytes that shortening the value could save."""
     return size(value) if isinstance(value, str | list | dict) and value else 0
 
 

@@ -1,4 +1,4 @@
-"""Completions: what an argument may become, from what is there."""
+"""Completions of prompt arguments and resource URIs, from what is stored."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,104 +14,102 @@ from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.interfaces.mcp.resources import TEMPLATES
 from agent_memory.kernel.errors import InvalidInput
 
-MOST = 100  # as the protocol has it
+MOST = 100  # the limit of the protocol
 _SUGGESTED = 20
-_DEEP = 1_000  # nodes looked at
+_MAX_NODES = 1_000  # of the table of contents
 _LEVELS = tuple(level.name.lower() for level in Level)
 
 
 def complete(
-    visit: RequestContext,
+    request: RequestContext,
     ref: PromptReference | ResourceTemplateReference,
     name: str,
     value: str,
-    known: Mapping[str, str],
+    resolved: Mapping[str, str],
 ) -> Completion:
-    """`known` are arguments that are settled."""
+    """Complete the argument `name` from its beginning `value`; `resolved` are the arguments that
+    the user has already filled in."""
     if len(value) > MAX_QUERY_CHARS:
         raise InvalidInput(
             f"the value has {len(value):,} characters; the limit is {MAX_QUERY_CHARS:,}"
         )
     if isinstance(ref, PromptReference):
-        found = _for_prompt(visit, ref.name, name, value)
+        values = _for_prompt(request, ref.name, name, value)
     else:
-        if ref.uri not in {each.uri_template for each in TEMPLATES}:
-            raise InvalidInput("there is no such template: resources/templates/list has all")
-        begun = uris.to_plain(value).lower()
-        found = [each for each in _of_template(visit, name, begun, known) if _begins(each, begun)]
-    return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
+        if ref.uri not in {template.uri_template for template in TEMPLATES}:
+            raise InvalidInput("no such template: resources/templates/list lists all")
+        prefix = uris.to_plain(value).lower()
+        candidates = _for_template(request, name, prefix, resolved)
+        values = [candidate for candidate in candidates if _starts(candidate.lower(), prefix)]
+    return Completion(values=values[:MOST], total=len(values), has_more=len(values) > MOST)
 
 
-def _begins(candidate: str, begun: str) -> bool:
-    """Also `my-app` for `project:my-app`."""
-    return candidate.lower().startswith(begun) or candidate.lower().partition(":")[2].startswith(
-        begun
-    )
+def _starts(candidate: str, prefix: str) -> bool:
+    """Return whether the candidate starts with the prefix; `my-app` matches `project:my-app`."""
+    return candidate.startswith(prefix) or candidate.partition(":")[2].startswith(prefix)
 
 
-def _of_template(
-    visit: RequestContext, name: str, begun: str, known: Mapping[str, str]
+def _for_template(
+    request: RequestContext, name: str, prefix: str, resolved: Mapping[str, str]
 ) -> Iterable[str]:
     match name:
         case "domain":
-            return resources.list_domains(visit)
+            return resources.list_domains(request)
         case "namespace":
             return NAMESPACES
         case "memory_id":
-            return _memory_ids(visit, known)
+            return _memory_ids(request, resolved)
         case "node_id":
-            return _node_ids(visit, begun)
+            return _node_ids(request, prefix)
         case _:
-            return ()  # of grips there are too many, and none can be known
+            return ()  # grip ids: there are too many to list
 
 
-def _memory_ids(visit: RequestContext, known: Mapping[str, str]) -> list[str]:
-    """Newest first, as the last part of a URI."""
-    domain, namespace = known.get("domain", ""), known.get("namespace", "")
-    domains = [visit.resolve_domain(domain)] if domain else visit.list_nearby()
+def _memory_ids(request: RequestContext, resolved: Mapping[str, str]) -> list[str]:
+    """List memories, newest first, by the last part of their URI."""
+    domain, namespace = resolved.get("domain", ""), resolved.get("namespace", "")
+    domains = [request.resolve_domain(domain)] if domain else request.list_nearby()
     scope = SearchScope(
         kinds=frozenset({DocumentKind.MEMORY}),
         domains=frozenset(domains or ()),
         namespace=namespace if namespace in NAMESPACES else "",
     )
-    hits = visit.deps.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
+    hits = request.deps.recall.search(Query(text="", scope=scope, limit=MAX_LIMIT)).hits
     return [hit.uri.rpartition("/")[2] for hit in hits]
 
 
-def _node_ids(visit: RequestContext, begun: str) -> list[str]:
-    """Down to the level that the beginning names, as far as that is not too much: the first that
-    are found, from the newest year on."""
-    contents = visit.deps.contents
-    found = [node.node_id for node in contents.roots()]
-    waiting = list(found)
-    named = begun.split(":")[1] if ":" in begun else ""
+def _node_ids(request: RequestContext, prefix: str) -> list[str]:
+    """List nodes from the newest year down to the level that the prefix names, up to a limit."""
+    contents = request.deps.contents
+    node_ids = [node.node_id for node in contents.roots()]
+    waiting = list(node_ids)
+    named = prefix.split(":")[1] if ":" in prefix else ""
     level = next((each for each in _LEVELS if named and each.startswith(named)), "")
-    while level and waiting and len(found) < _DEEP:
+    while level and waiting and len(node_ids) < _MAX_NODES:
         node = contents.node(waiting.pop(0))
-        below = [] if node is None else list(node.child_ids)
-        found += below
-        waiting += [each for each in below if not each.startswith(f"toc:{level}:")]
-    return list(map(str, found))
+        children = [] if node is None else list(node.child_ids)
+        node_ids += children
+        waiting += [child for child in children if not child.startswith(f"toc:{level}:")]
+    return list(map(str, node_ids))
 
 
-def _for_prompt(visit: RequestContext, prompt: str, name: str, value: str) -> list[str]:
-    chosen = next((each for each in PROMPTS if each.name == prompt), None)
-    if chosen is None:
-        raise InvalidInput("there is no such prompt: prompts/list has all")
+def _for_prompt(request: RequestContext, prompt: str, name: str, value: str) -> list[str]:
+    if prompt not in {known.name for known in PROMPTS}:
+        raise InvalidInput("no such prompt: prompts/list lists all")
     if name not in ("summary", "topic"):
         return []
     scope = SearchScope(
         kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(visit.list_nearby() or ()),
+        domains=frozenset(request.list_nearby() or ()),
         namespace="decisions" if name == "summary" else "",
     )
-    begun = " ".join(value.lower().split())
-    newest = _titles(visit, Query(text="", scope=scope, limit=MAX_LIMIT))
-    found = [each for each in newest if f" {begun}" in f" {each.lower()}"]
-    if " " in begun:  # of several words the meaning may be known
-        found += _titles(visit, Query(text=value, scope=scope, limit=_SUGGESTED))
-    return list(dict.fromkeys(found))[:_SUGGESTED]
+    prefix = " ".join(value.lower().split())
+    newest = _titles(request, Query(text="", scope=scope, limit=MAX_LIMIT))
+    titles = [title for title in newest if f" {prefix}" in f" {title.lower()}"]
+    if " " in prefix:  # several words are enough to search by meaning
+        titles += _titles(request, Query(text=value, scope=scope, limit=_SUGGESTED))
+    return list(dict.fromkeys(titles))[:_SUGGESTED]
 
 
-def _titles(visit: RequestContext, query: Query) -> list[str]:
-    return [hit.document.title for hit in visit.deps.recall.search(query, counted=False).hits]
+def _titles(request: RequestContext, query: Query) -> list[str]:
+    return [hit.document.title for hit in request.deps.recall.search(query, counted=False).hits]

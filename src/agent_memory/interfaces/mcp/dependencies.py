@@ -1,4 +1,4 @@
-"""What MCP is given to work with."""
+"""The services and settings that the MCP interface uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,5 +36,5 @@ class McpDependencies:
     settings: McpSettings
     observer: Observer
     version: str
-    remote: str  # of projects, for who works in no folder
-    environ: Mapping[str, str] = field(repr=False)  # likewise, with which git is run
+    remote: str  # the git remote of projects, for clients without a folder
+    environ: Mapping[str, str] = field(repr=False)  # runs git, for clients without a folder

@@ -1,10 +1,8 @@
-"""Errors over MCP: what a tool tells of a failure, and what the protocol itself does.
+"""Errors over MCP.
 
-A tool's failure is a result, so that the model reads it. A protocol's has the protocol's own code
-where it has one, and the product's code in its data.
+A tool's failure is a result, so that the model reads it. Any other failure is a protocol error: it
+has the protocol's code if there is one, and always our own code in its data.
 """
-
-from typing import Any
 
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
@@ -15,37 +13,39 @@ from agent_memory.interfaces import wire
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 
 ERROR_KEY = "agent-memory/error"
-RESOURCE_NOT_FOUND = -32002  # before 2026-07-28; since then it is one of the wrong parameters
-CRASHED = "it failed in the daemon; its log says why"
+RESOURCE_NOT_FOUND = -32002  # before 2026-07-28; since then INVALID_PARAMS
+CRASHED = "internal error: see the log of the daemon"
 _SHOWN = 5
 
 
 def to_invalid_input(error: ValidationError) -> InvalidInput:
-    """What is wrong with arguments, without what they are: they may hold a secret."""
-    told = error.errors(include_url=False, include_context=False, include_input=False)
-    shown = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in told]
+    """Describe invalid arguments without their values, which may hold a secret."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    shown = [
+        f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in problems
+    ]
     return InvalidInput("; ".join(shown[:_SHOWN]))
 
 
 def to_tool_result(error: AgentMemoryError) -> CallToolResult:
-    """Without structured content: clients would hold it against the schema of a success."""
-    told = wire.error_json(error)
+    """Build the result of a failed tool. It has no structured content, because clients would check
+    that against the tool's output schema."""
+    shown = wire.error_json(error)
     return CallToolResult(
-        content=[TextContent(text=f"Error {told['code']} ({told['name']}): {told['message']}")],
+        content=[TextContent(text=f"Error {shown['code']} ({shown['name']}): {shown['message']}")],
         is_error=True,
-        _meta={ERROR_KEY: told},
+        _meta={ERROR_KEY: shown},
     )
 
 
-def to_protocol_error(error: AgentMemoryError, **data: Any) -> MCPError:
-    told = wire.error_json(error)
-    code = INVALID_PARAMS if isinstance(error, InvalidInput | NotFound) else told["code"]
-    return MCPError(code, told["message"], {**told, **data})
+def to_protocol_error(error: AgentMemoryError) -> MCPError:
+    shown = wire.error_json(error)
+    code = INVALID_PARAMS if isinstance(error, InvalidInput | NotFound) else shown["code"]
+    return MCPError(code, shown["message"], shown)
 
 
 def to_missing_resource(error: NotFound, version: str, uri: str) -> MCPError:
-    """No such resource, in the code of the negotiated revision."""
-    told = wire.error_json(error)
-    modern = version in MODERN_PROTOCOL_VERSIONS
-    code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-    return MCPError(code, told["message"], {**told, "uri": uri})
+    """Build the error for a missing resource, with the code of the negotiated protocol version."""
+    shown = wire.error_json(error)
+    code = INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else RESOURCE_NOT_FOUND
+    return MCPError(code, shown["message"], {**shown, "uri": uri})

@@ -1,5 +1,8 @@
-"""The entrance for MCP clients. The SDK takes longer to load than a daemon to start, and as much
-memory: it is loaded with the first client, and from then on soon after every start."""
+"""The MCP server, loaded when the first client connects.
+
+The SDK takes longer to load than the daemon takes to start, and as much memory. Once a client has
+connected, later daemons load it soon after their start.
+"""
 
 import asyncio
 import contextlib
@@ -22,7 +25,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class TransportServer(Protocol):
-    """What serves clients, each over a transport of its own. On the event loop alone."""
+    """Serves clients over each transport, on one event loop."""
 
     async def serve_pipe(
         self,
@@ -32,12 +35,12 @@ class TransportServer(Protocol):
         ending: asyncio.Event,
         /,
     ) -> None:
-        """Messages as lines, until the client ends them; or until `ending`, once what runs is
-        answered."""
+        """Serve messages as lines until the client ends them, or until `ending` is set and all
+        running requests are answered."""
         ...
 
     def is_busy(self) -> bool:
-        """Whether a client waits for an answer."""
+        """Return whether a client waits for an answer."""
         ...
 
     async def serve_streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None: ...
@@ -48,8 +51,12 @@ class TransportServer(Protocol):
 
 
 class LazyMcpServer:
-    """`load` is called in a thread, and what it gives on the event loop. `used` is the file that
-    tells the next daemon that clients come here; `give_way` lowers a thread's priority."""
+    """A transport server that is built on first use.
+
+    `load` imports the SDK in a thread and returns a function that builds the server on the event
+    loop. `used` is a file that tells the next daemon to preload. `give_way` lowers the priority of
+    the calling thread.
+    """
 
     def __init__(
         self,
@@ -61,18 +68,18 @@ class LazyMcpServer:
         self._used = used
         self._give_way = give_way
         self._loading = threading.Lock()
-        self._made: Callable[[], TransportServer] | None = None
-        self._serving: TransportServer | None = None
+        self._build: Callable[[], TransportServer] | None = None
+        self._server: TransportServer | None = None
         self._closed = False
 
     def preload(self) -> None:
-        """Where clients have come before, be ready for the next one."""
+        """Load the SDK in the background if a client has connected to an earlier daemon."""
         if not self._used.exists():
             return
 
         def load() -> None:
             self._give_way()
-            with contextlib.suppress(Exception):  # the first client is told
+            with contextlib.suppress(Exception):  # the first client gets the error
                 self._load_once()
 
         threading.Thread(target=load, name="mcp", daemon=True).start()
@@ -84,46 +91,46 @@ class LazyMcpServer:
         writer: asyncio.StreamWriter,
         ending: asyncio.Event,
     ) -> None:
-        serving = await self._open_server()
-        await serving.serve_pipe(caller, reader, writer, ending)
+        server = await self._open_server()
+        await server.serve_pipe(caller, reader, writer, ending)
 
     def is_busy(self) -> bool:
-        """Whether a client waits for an answer; one that is only connected does not."""
-        return self._serving is not None and self._serving.is_busy()
+        """Return whether a client waits for an answer; an idle connection does not count."""
+        return self._server is not None and self._server.is_busy()
 
     async def serve_streamable(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serving = await self._open_server()
-        await serving.serve_streamable(scope, receive, send)
+        server = await self._open_server()
+        await server.serve_streamable(scope, receive, send)
 
     async def serve_legacy(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serving = await self._open_server()
-        await serving.serve_legacy(scope, receive, send)
+        server = await self._open_server()
+        await server.serve_legacy(scope, receive, send)
 
     async def close(self) -> None:
         self._closed = True
-        if self._serving is not None:
-            await self._serving.close()
+        if self._server is not None:
+            await self._server.close()
 
     async def _open_server(self) -> TransportServer:
-        if self._serving is None:
-            made = await asyncio.to_thread(self._load_once)
+        if self._server is None:
+            build = await asyncio.to_thread(self._load_once)
             if self._closed:
-                raise ConnectionResetError("the daemon stops")
-            if self._serving is None:  # nobody was quicker
-                self._serving = made()
+                raise ConnectionResetError("the daemon is stopping")
+            if self._server is None:  # another client may have been faster
+                self._server = build()
                 await asyncio.to_thread(self._remember)
-        return self._serving
+        return self._server
 
     def _load_once(self) -> Callable[[], TransportServer]:
         with self._loading:
-            if self._made is None:
+            if self._build is None:
                 began = time.monotonic()
-                self._made = self._load()
+                self._build = self._load()
                 log.info("mcp.loaded", seconds=round(time.monotonic() - began, 3))
-            return self._made
+            return self._build
 
     def _remember(self) -> None:
-        with contextlib.suppress(OSError):  # a full disk: then the next first client waits
+        with contextlib.suppress(OSError):  # on a full disk, the next daemon does not preload
             os.close(
                 os.open(self._used, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             )

@@ -1,6 +1,6 @@
-"""Prompts: ready-made questions of a user, with what is stored about them."""
+"""Prompts: ready-made requests of a user, together with related memories."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
@@ -18,13 +18,13 @@ CAPTURE_DECISION = "capture-decision"
 RECALL_CONTEXT = "recall-context"
 MAX_RELATED = 5
 MAX_FOUND = 15
-TOKENS = 4_000  # of what is stored
+TOKENS = 4_000  # of text from memory
 
 PROMPTS = (
     Prompt(
         name=CAPTURE_DECISION,
         title="Capture a decision",
-        description="Capture an architecture decision, beside what was decided before",
+        description="Capture an architecture decision, next to earlier decisions",
         arguments=[
             PromptArgument(name="summary", description="One-line summary", required=True),
             PromptArgument(
@@ -48,89 +48,87 @@ _LIMITS = {
 }
 
 
-def build_prompt(visit: RequestContext, name: str, given: Mapping[str, str]) -> GetPromptResult:
-    prompt = next((each for each in PROMPTS if each.name == name), None)
+def build_prompt(
+    request: RequestContext, name: str, arguments: Mapping[str, str]
+) -> GetPromptResult:
+    prompt = next((known for known in PROMPTS if known.name == name), None)
     if prompt is None:
-        known = ", ".join(each.name for each in PROMPTS)
-        raise NotFound(f"there is no prompt {name[:100]!r}; there are {known}")
-    arguments = {
-        each.name: _argument(each.name, given.get(each.name, "")) for each in prompt.arguments or ()
+        names = ", ".join(known.name for known in PROMPTS)
+        raise NotFound(f"no prompt {name[:100]!r}: the prompts are {names}")
+    checked = {
+        argument.name: _check_argument(argument.name, arguments.get(argument.name, ""))
+        for argument in prompt.arguments or ()
     }
-    texts = (
-        _decision(visit, **arguments) if name == CAPTURE_DECISION else _topic(visit, **arguments)
-    )
+    build: Callable[..., list[str]] = _build_decision if name == CAPTURE_DECISION else _build_topic
     return GetPromptResult(
         description=prompt.description,
-        messages=[PromptMessage(role="user", content=TextContent(text=each)) for each in texts],
+        messages=[
+            PromptMessage(role="user", content=TextContent(text=text))
+            for text in build(request, **checked)
+        ],
     )
 
 
-def _argument(name: str, value: str) -> str:
+def _check_argument(name: str, value: str) -> str:
     text = value.strip()
     if not text:
-        raise InvalidInput(f"{name} is missing")
+        raise InvalidInput(f"the argument {name} is missing")
     if len(text) > _LIMITS[name]:
         raise InvalidInput(f"{name} has {len(text):,} characters; the limit is {_LIMITS[name]:,}")
     return text
 
 
-def _decision(visit: RequestContext, summary: str, context: str) -> list[str]:
+def _build_decision(request: RequestContext, summary: str, context: str) -> list[str]:
     scope = SearchScope(
         kinds=frozenset({DocumentKind.MEMORY}),
-        domains=frozenset(visit.list_nearby() or ()),
+        domains=frozenset(request.list_nearby() or ()),
         namespace="decisions",
     )
-    before = _recall_text(
-        visit, Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope), MAX_RELATED
-    )
+    query = Query(text=f"{summary}\n{context}"[:MAX_QUERY_CHARS], scope=scope, limit=MAX_RELATED)
+    earlier = _render_hits(_hits(request, query))
     ask = (
-        "We have taken a decision. Keep it with the tool memory_capture: namespace `decisions`, the"
+        "We have made a decision. Store it with the tool memory_capture: namespace `decisions`, the"
         " summary below (shortened to 100 characters if need be), and as content, in markdown, its"
-        " context, the decision, the alternatives that were considered, and its consequences, as"
-        " far as they are known."
+        " context, the decision, the alternatives we considered, and its consequences, as far as"
+        " they are known."
     )
-    if before:
+    if earlier:
         ask += (
-            " What was decided before on the subject stands below: name in `relates_to` the ids of"
-            " those that it has to do with, and tell me first if it contradicts one, or says the"
-            " same."
+            " Earlier decisions on the subject are below: list the ids of the related ones in"
+            " `relates_to`. If it contradicts or repeats one of them, tell me first."
         )
     else:
-        ask += " Nothing was decided before on the subject, as far as the memory knows."
-    return [f"{ask}\n\nSummary: {summary}\n\nContext:\n{context}", *before]
+        ask += " The memory has no earlier decision on the subject."
+    ask += f"\n\nSummary: {summary}\n\nContext:\n{context}"
+    return [ask, earlier] if earlier else [ask]
 
 
-def _topic(visit: RequestContext, topic: str) -> list[str]:
-    kinds = frozenset({DocumentKind.MEMORY, DocumentKind.SEGMENT, DocumentKind.GRIP})
-    nearby = visit.list_nearby()
+def _build_topic(request: RequestContext, topic: str) -> list[str]:
+    nearby = request.list_nearby()
     memories = SearchScope(kinds=frozenset({DocumentKind.MEMORY}), domains=frozenset(nearby or ()))
     project = nearby[0].partition(":")[2] if nearby else ""
-    spoken = SearchScope(kinds=kinds - {DocumentKind.MEMORY}, project=project)
-    found = [
-        *_hits(visit, Query(text=topic, scope=memories, limit=MAX_FOUND)),
-        *_hits(visit, Query(text=topic, scope=spoken, limit=MAX_FOUND)),
+    conversations = SearchScope(
+        kinds=frozenset({DocumentKind.SEGMENT, DocumentKind.GRIP}), project=project
+    )
+    hits = [
+        *_hits(request, Query(text=topic, scope=memories, limit=MAX_FOUND)),
+        *_hits(request, Query(text=topic, scope=conversations, limit=MAX_FOUND)),
     ]
-    text = _render_hits(found)
+    text = _render_hits(hits)
     if not text:
-        return [f"Nothing is stored about this topic yet: {topic}"]
+        return [f"The memory has nothing about this topic yet: {topic}"]
     ask = (
-        f"Take into account what is known from earlier work about: {topic}\n\nWhat was found stands"
-        " below, with its relevance from 0 to 1. memory_recall finds more, and resources can be"
-        " read at their URIs. Say where what you know from it comes from, and what of it seems"
-        " outdated."
+        f"Take into account what earlier work says about: {topic}\n\nThe search results are below,"
+        " each with its relevance from 0 to 1. memory_recall finds more; read a resource at its URI"
+        " for the whole of it. Name your sources, and say what seems outdated."
     )
     return [ask, text]
 
 
-def _recall_text(visit: RequestContext, query: Query, limit: int) -> list[str]:
-    text = _render_hits(_hits(visit, replace(query, limit=limit)))
-    return [text] if text else []
-
-
-def _hits(visit: RequestContext, query: Query) -> list[Hit]:
-    if query.is_listing:  # the topic "all" is a word here
+def _hits(request: RequestContext, query: Query) -> list[Hit]:
+    if query.is_listing:  # a listing is not an answer to the topic "all"
         return []
-    hits = visit.deps.recall.search(query).hits
+    hits = request.deps.recall.search(query).hits
     return [replace(hit, uri=uris.from_urn(hit.uri)) if hit.uri else hit for hit in hits]
 
 

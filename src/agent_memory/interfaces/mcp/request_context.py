@@ -1,4 +1,4 @@
-"""Visits: who asks, where they work, and so what they mean by `project`."""
+"""The context of a request: who sent it, from where, and so what `project` means in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOrigin:
-    """Where a connection comes from: the folder of a client on stdio, or a project by its name."""
+    """The origin of a connection: the folder of a stdio client, or the name of a project."""
 
     caller: Caller | None
     project: str = ""
@@ -25,6 +25,8 @@ class ClientOrigin:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
+    """A request, with the services that handle it."""
+
     deps: McpDependencies
     origin: ClientOrigin
 
@@ -37,22 +39,22 @@ class RequestContext:
         return self.caller.environ
 
     def load_config(self) -> config.LoadedSettings:
-        """The settings that act on this visitor. Raises ConfigError."""
+        """Load the settings that apply in the client's folder. Raises ConfigError."""
         folder = self.caller.folder
         return config.load(self.environ, project_dir=Path(folder) if folder else None)
 
     def get_remote(self) -> str:
-        """With which projects are synced."""
+        """Return the git remote to sync projects with."""
         if self.origin.caller is None:
             return self.deps.remote
         return self.load_config().settings.memories.remote
 
     def qualify_domain(self, domain: str) -> str:
-        """A domain as it was given, `project` being the visitor's own."""
-        given = uris.to_plain(domain)
-        if given == PROJECT and self.origin.project:
+        """Replace `project` by the name of the client's project, if it gave one."""
+        plain = uris.to_plain(domain)
+        if plain == PROJECT and self.origin.project:
             return f"{PROJECT}:{self.origin.project}"
-        return given
+        return plain
 
     def resolve_location(self, domain: str) -> MemoryLocation:
         return self.deps.project_resolver.resolve(self.qualify_domain(domain), self.caller)
@@ -61,35 +63,35 @@ class RequestContext:
         return self.deps.project_resolver.resolve_domain(self.qualify_domain(domain), self.caller)
 
     def resolve_domains(self, domain: str) -> list[Domain] | None:
-        """Those that a filter means; None for all."""
+        """Return the domains that a filter selects; None means all."""
         return None if domain == ALL else [self.resolve_domain(domain)]
 
     def find_here(self) -> MemoryLocation:
-        """Where a memory is looked for first, and where changes are written to."""
+        """Return the location to look for memories in first and to write changes to."""
         return self.resolve_location(PROJECT if self._has_project else USER)
 
     def list_nearby(self) -> list[Domain] | None:
-        """What the visitor works with: project, user and organisation; None where no project is
-        known: then all."""
+        """Return the client's domains: project, user and organization. Return None, for all, if it
+        has no project."""
         if not self._has_project:
             return None
-        found = [self.resolve_domain(PROJECT), USER]
+        domains = [self.resolve_domain(PROJECT), USER]
         if self.deps.project_resolver.shared.org:
-            found.append(self.resolve_domain(ORG))
-        return found
+            domains.append(self.resolve_domain(ORG))
+        return domains
 
     def list_sync_domains(self, domain: str) -> list[str]:
-        """The domains to sync: all are those that the visitor works with, and who works with no
-        project has to name one."""
+        """Return the domains to sync; `all` means those of the client. Raises InvalidInput for
+        `all` if the client has no project."""
         if domain != ALL or self.caller.folder:
             return [self.qualify_domain(domain)]
         nearby = self.list_nearby()
         if nearby is None:
             raise InvalidInput(
-                "domain is missing: name the one to sync, as project:my-app or user; or connect"
-                " with ?project=my-app"
+                "domain is missing: name the domain to sync, such as project:my-app or user, or"
+                " connect with ?project=my-app"
             )
-        return [str(each) for each in nearby]
+        return [str(name) for name in nearby]
 
     @property
     def _has_project(self) -> bool:

@@ -1,4 +1,4 @@
-"""Resources: memories, namespaces, domains, nodes of the table of contents, and grips, as JSON."""
+"""Resources: memories, namespaces, domains, nodes of the table of contents and grips, as JSON."""
 
 import base64
 import binascii
@@ -24,17 +24,17 @@ from agent_memory.interfaces.mcp.tools import hit_json, node_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
-PAGE = 50  # memories that are listed at a time
-MAX_LISTED = 100  # memories of a namespace that are told when it is read
+PAGE = 50  # memories per page of the list
+MAX_LISTED = 100  # memories in the resource of a namespace
 JSON = "application/json"
 MAX_URI_CHARS = 1_000
-_MOST_BYTES = 1 << 20  # of what is read
+_MOST_BYTES = 1 << 20  # of a resource
 
 TEMPLATES = (
     ResourceTemplate(
         uri_template="subcog://{domain}/{namespace}/{memory_id}",
         name="Memory Resource",
-        description="A memory, whole: subcog://project%3Amy-app/decisions/abc123def456:0",
+        description="A memory with its full content: subcog://project%3Amy-app/decisions/abc123def456:0",
         mime_type=JSON,
     ),
     ResourceTemplate(
@@ -59,7 +59,7 @@ TEMPLATES = (
     ResourceTemplate(
         uri_template=f"{uris.GRIPS}/{{grip_id}}",
         name="Source of a Summary",
-        description="What was said, word by word, and the turns around it.",
+        description="The original conversation behind a summary, with the turns around it.",
         mime_type=JSON,
     ),
 )
@@ -71,81 +71,86 @@ class ResourcePage(NamedTuple):
 
 
 class _Cursor(NamedTuple):
-    """Memories up to this moment, without the first so many of it: no page counts all before."""
+    """A position in the list: memories up to a time, without the first `skip` of them.
+
+    A plain offset would make each page count all memories before it.
+    """
 
     until: int
     skip: int
 
 
-def list_resources(visit: RequestContext, cursor: str | None) -> ResourcePage:
-    """Namespaces with counts and the table of contents first, then memories, newest first."""
-    nearby = visit.list_nearby()
-    found = [] if cursor else [*_namespaces(visit, nearby), _CONTENTS]
+def list_resources(request: RequestContext, cursor: str | None) -> ResourcePage:
+    """List namespaces with counts and the table of contents, then memories, newest first."""
+    nearby = request.list_nearby()
+    rows = [] if cursor else [*_namespaces(request, nearby), _CONTENTS]
     at = _parse_cursor(cursor) if cursor else _Cursor(MAX_MILLIS, 0)
     scope = replace(_scope(nearby), until=Millis(at.until))
-    page = visit.deps.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
-    found += [_memory(hit) for hit in page.hits]
+    page = request.deps.recall.search(Query(text="", scope=scope, limit=PAGE, offset=at.skip))
+    rows += [_memory(hit) for hit in page.hits]
     if page.next is None or not page.hits:
-        return ResourcePage(found, None)
+        return ResourcePage(rows, None)
     last = page.hits[-1].document.at_ms
     same = sum(hit.document.at_ms == last for hit in page.hits)
     return ResourcePage(
-        found, _format_cursor(_Cursor(last, same + (at.skip if last == at.until else 0)))
+        rows, _format_cursor(_Cursor(last, same + (at.skip if last == at.until else 0)))
     )
 
 
-def read(visit: RequestContext, uri: str) -> str:
-    """What is there, as JSON. Raises NotFound."""
+def read(request: RequestContext, uri: str) -> str:
+    """Return a resource as JSON. Raises NotFound."""
     return budgets.encode(
-        budgets.cut({"notice": NOTICE, **_read_resource(visit, uri)}, _MOST_BYTES)
+        budgets.cut({"notice": NOTICE, **_read_resource(request, uri)}, _MOST_BYTES)
     )
 
 
-def list_domains(visit: RequestContext) -> list[Domain]:
-    """Those that have memories, and those that the visitor works with."""
-    near = visit.list_nearby() or [USER]
-    return list(dict.fromkeys((*near, *visit.deps.curation.memories.list_domains())))
+def list_domains(request: RequestContext) -> list[Domain]:
+    """List the domains of the client and the domains that have memories."""
+    near = request.list_nearby() or [USER]
+    return list(dict.fromkeys((*near, *request.deps.curation.memories.list_domains())))
 
 
-def _read_resource(visit: RequestContext, uri: str) -> dict[str, Any]:
+def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if len(uri) > MAX_URI_CHARS:
-        raise NotFound("there is no resource of so long a name")
-    given = unquote(uri.strip())
-    if given.rstrip("/") == uris.CONTENTS:
+        raise NotFound(f"no resource: the URI has more than {MAX_URI_CHARS:,} characters")
+    plain = unquote(uri.strip())
+    if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [node_json(each) for each in visit.deps.contents.roots()],
+            "children": [node_json(node) for node in request.deps.contents.roots()],
         }
-    if given.startswith(f"{uris.CONTENTS}/"):
-        return _node(visit, given.removeprefix(f"{uris.CONTENTS}/"))
-    if given.startswith(f"{uris.GRIPS}/"):
-        return _grip(visit, given.removeprefix(f"{uris.GRIPS}/"))
-    if not given.startswith(SCHEME):
-        raise NotFound(f"no resource {uri!r}: URIs begin with {SCHEME}, or with memory://")
-    domain, _, rest = given.removeprefix(SCHEME).rstrip("/").partition("/")
+    if plain.startswith(f"{uris.CONTENTS}/"):
+        return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
+    if plain.startswith(f"{uris.GRIPS}/"):
+        return _grip(request, plain.removeprefix(f"{uris.GRIPS}/"))
+    if not plain.startswith(SCHEME):
+        raise NotFound(f"no resource {uri!r}: a URI begins with {SCHEME} or memory://")
+    domain, _, rest = plain.removeprefix(SCHEME).rstrip("/").partition("/")
     try:
         name = (
-            visit.resolve_domain(domain)
+            request.resolve_domain(domain)
             if domain in (PROJECT, ORG)
             else memories.check_domain(domain)
         )
         if not rest:
-            return _domain(visit, name)
+            return _domain(request, name)
         namespace, _, memory_id = rest.partition("/")
         memories.check_namespace(namespace)
         if not memory_id:
-            return _namespace(visit, name, namespace)
+            return _namespace(request, name, namespace)
         memories.parse_urn(f"{SCHEME}{name}/{namespace}/{memory_id}")
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
-    shown = visit.deps.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.find_here())
+    shown = request.deps.curation.show(
+        f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here()
+    )
     return {**wire.memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
-def _domain(visit: RequestContext, domain: Domain) -> dict[str, Any]:
-    if domain not in list_domains(visit):
-        raise NotFound(f"nothing is known of {domain}")
-    counts = {each: _count(visit, domain, each) for each in NAMESPACES}
+def _domain(request: RequestContext, domain: Domain) -> dict[str, Any]:
+    if domain not in list_domains(request):
+        raise NotFound(f"no memories in the domain {domain}")
+    counts = {each: _count(request, domain, each) for each in NAMESPACES}
     return {
         "domain": domain,
         "uri": uris.from_domain(domain),
@@ -157,12 +162,12 @@ def _domain(visit: RequestContext, domain: Domain) -> dict[str, Any]:
     }
 
 
-def _namespace(visit: RequestContext, domain: Domain, namespace: str) -> dict[str, Any]:
-    if domain not in list_domains(visit):
-        raise NotFound(f"nothing is known of {domain}")
+def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[str, Any]:
+    if domain not in list_domains(request):
+        raise NotFound(f"no memories in the domain {domain}")
     query = Query(text="", scope=_scope([domain], namespace), limit=MAX_LISTED)
-    answer = visit.deps.recall.search(query)
-    told: dict[str, Any] = {
+    answer = request.deps.recall.search(query)
+    listing: dict[str, Any] = {
         "domain": domain,
         "namespace": namespace,
         "uri": uris.from_namespace(domain, namespace),
@@ -170,28 +175,28 @@ def _namespace(visit: RequestContext, domain: Domain, namespace: str) -> dict[st
         "memories": [hit_json(hit, "summary") for hit in answer.hits],
     }
     if answer.next is not None:
-        told["note"] = (
-            f"The newest {MAX_LISTED} are told; memory_recall with namespace {namespace} and domain"
-            f" {domain} pages through all."
+        listing["note"] = (
+            f"Only the newest {MAX_LISTED} are listed. To page through all, call memory_recall with"
+            f" namespace {namespace} and domain {domain}."
         )
-    return told
+    return listing
 
 
-def _node(visit: RequestContext, node_id: str) -> dict[str, Any]:
-    node = visit.deps.contents.node(node_id)
+def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
+    node = request.deps.contents.node(node_id)
     if node is None:
-        raise NotFound(f"there is no node {node_id!r} in the table of contents")
+        raise NotFound(f"no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
     grips = [{"grip_id": each, "uri": uris.from_grip(each)} for each in sorted(node.grip_ids())]
     return {**node_json(node), "children": children, "grips": grips}
 
 
-def _grip(visit: RequestContext, grip_id: str) -> dict[str, Any]:
-    found = visit.deps.contents.expand(grip_id) if grip_id else None
-    if found is None or found.grip is None:
-        raise NotFound(f"there is no grip {grip_id!r}")
-    share = _MOST_BYTES // 4  # of long events, the beginning
-    shown = wire.expansion_json(found)
+def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
+    expansion = request.deps.contents.expand(grip_id) if grip_id else None
+    if expansion is None or expansion.grip is None:
+        raise NotFound(f"no grip {grip_id!r}")
+    share = _MOST_BYTES // 4
+    shown = wire.expansion_json(expansion)
     events = {
         name: budgets.cut_evenly(shown[name], share)
         for name in ("events_before", "excerpt_events", "events_after")
@@ -207,17 +212,17 @@ def _scope(domains: list[Domain] | None, namespace: str = "") -> SearchScope:
     )
 
 
-def _count(visit: RequestContext, domain: Domain, namespace: str = "") -> int:
+def _count(request: RequestContext, domain: Domain, namespace: str = "") -> int:
     query = Query(text="", scope=_scope([domain], namespace), limit=1)
-    return visit.deps.recall.search(query).total
+    return request.deps.recall.search(query).total
 
 
-def _namespaces(visit: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
-    for domain in visit.deps.curation.memories.list_domains() if nearby is None else nearby:
-        if not _count(visit, domain):
+def _namespaces(request: RequestContext, nearby: list[Domain] | None) -> Iterator[Resource]:
+    for domain in request.deps.curation.memories.list_domains() if nearby is None else nearby:
+        if not _count(request, domain):
             continue
         for namespace in NAMESPACES:
-            count = _count(visit, domain, namespace)
+            count = _count(request, domain, namespace)
             if count:
                 noun = "memory" if count == 1 else "memories"
                 yield Resource(
@@ -234,7 +239,7 @@ _CONTENTS = Resource(
     uri=uris.CONTENTS,
     name="toc",
     title="Table of contents",
-    description="All conversations by time: the years, from which the rest is reached",
+    description="All conversations by time: years, which lead to months, weeks, days and sessions",
     mime_type=JSON,
 )
 
@@ -248,7 +253,7 @@ def _memory(hit: Hit) -> Resource:
         title=wire.format_summary(document),
         description=f"{document.namespace} of {document.domain}, {when}",
         mime_type=JSON,
-        annotations=Annotations(last_modified=when),  # what it says never changes
+        annotations=Annotations(last_modified=when),  # the text of a memory never changes
     )
 
 
@@ -261,9 +266,9 @@ def _parse_cursor(text: str) -> _Cursor:
         until, skip = json.loads(base64.b64decode(text, b"-_", validate=True))
         check_millis("time", until)
         if not (type(until) is type(skip) is int and 0 <= skip <= MAX_OFFSET):
-            raise ValueError("no number")
+            raise ValueError("not a pair of numbers")
         return _Cursor(until, skip)
     except (ValueError, TypeError, binascii.Error, RecursionError, InvalidInput) as exc:
         raise InvalidInput(
-            "cursor is not one that this server gave: pass it on unchanged, or leave it out"
+            "cursor is not from this server: send it unchanged, or leave it out"
         ) from exc

@@ -1,8 +1,8 @@
-"""Subscriptions: clients are told what has changed, in both eras of the protocol.
+"""Subscriptions: notify clients of changed resources, in the old and the new protocol.
 
-Since 2026-07-28 a client listens on a stream of its own, to URIs that must match to the letter.
-Before, it subscribes on its connection, and is told without asking when the list has changed. Both
-are fed by one follower of the feed of what became durable, and only while somebody is there.
+Since version 2026-07-28, a client listens on a stream of its own, to URIs that must match exactly.
+Before, it subscribes on its connection, and is notified of list changes without subscribing. One
+follower of the change feed serves both, and exists only while there are clients.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from mcp_types import (
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import SCHEME, Memory
 from agent_memory.features.streaming.services.change_feed import ChangeFeed, FeedRecord, Follower
+from agent_memory.interfaces import feed_follower
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.mcp import errors, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
@@ -42,22 +43,23 @@ from agent_memory.kernel.ids import PROJECT
 
 MAX_URIS = 1_000  # of one client
 MAX_STREAMS = 500
-PAUSE = 0.2  # seconds between two rounds of telling: clients read everything anew each time
+PAUSE = 0.2  # seconds between notifications: clients read everything again each time
+RETRY_SECONDS = 5.0
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 
 Context = ServerRequestContext[Any, Any]
 
 log = structlog.get_logger()
 
-RETRY_SECONDS = 5.0
-
 
 class _Client:
-    """A connection of the older era. What it is to be told waits here at most once each: it is a
-    reason to look again, not news."""
+    """A connection of the old protocol.
+
+    A URI waits here at most once: a notification only says that the resource has changed.
+    """
 
     def __init__(self, session: ServerSession) -> None:
-        self.subscribed: dict[str, str] = {}  # URIs as they are compared, and as they were given
+        self.subscribed: dict[str, str] = {}  # normalized URIs, and as the client wrote them
         self._session = session
         self._changed: dict[str, None] = {}
         self._list_changed = False
@@ -67,7 +69,7 @@ class _Client:
     def notify(self, changed: AbstractSet[str]) -> None:
         self._list_changed = True
         self._changed |= dict.fromkeys(
-            self.subscribed[each] for each in changed & self.subscribed.keys()
+            self.subscribed[uri] for uri in changed & self.subscribed.keys()
         )
         self._woken.set()
 
@@ -95,7 +97,7 @@ class _Client:
 
 
 class Subscriptions:
-    """Used on one event loop."""
+    """All subscriptions of clients, used on one event loop."""
 
     def __init__(self, changes: ChangeFeed, bridge: Bridge) -> None:
         self._changes = changes
@@ -112,11 +114,13 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """A stream of the present era, until its client leaves."""
-        wanted = params.notifications.resource_subscriptions or ()
-        if len(wanted) > MAX_URIS or any(len(each) > MAX_URI_CHARS for each in wanted):
+        """Serve a stream of the new protocol until its client leaves."""
+        listened = params.notifications.resource_subscriptions or ()
+        if len(listened) > MAX_URIS or any(len(uri) > MAX_URI_CHARS for uri in listened):
             raise errors.to_protocol_error(
-                InvalidInput(f"at most {MAX_URIS:,} URIs can be listened to")
+                InvalidInput(
+                    f"listen to at most {MAX_URIS:,} URIs of at most {MAX_URI_CHARS:,} characters"
+                )
             )
         try:
             async with self._hold_feed():
@@ -125,8 +129,8 @@ class Subscriptions:
             raise errors.to_protocol_error(exc) from exc
 
     async def register_on_initialize(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Middleware: a client of the older era that introduces itself is met before it is
-        answered, so that nothing which it causes afterwards is missed."""
+        """Register a client of the old protocol on `initialize`. As middleware, this happens before
+        the client has its answer, so it misses no change that it causes afterwards."""
         result = await call_next(ctx)
         if ctx.method == "initialize":
             with suppress(StorageClosed):
@@ -134,30 +138,30 @@ class Subscriptions:
         return result
 
     def subscribe(self, ctx: Context, params: SubscribeRequestParams, uri: str) -> EmptyResult:
-        """`uri` is the one that is compared."""
+        """Subscribe a client; `uri` is the normalized URI."""
         client = self._clients.get(id(_connection(ctx)))
         if client is None:
             raise errors.to_protocol_error(
-                InvalidInput("this connection cannot be told of changes")
+                InvalidInput("this connection cannot receive notifications")
             )
         if len(client.subscribed) >= MAX_URIS:
             raise errors.to_protocol_error(
-                Overloaded(f"at most {MAX_URIS:,} URIs can be subscribed to")
+                Overloaded(f"{MAX_URIS:,} URIs are subscribed to, the limit: unsubscribe from one")
             )
         client.subscribed[uri] = params.uri
         return EmptyResult()
 
     def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        """Of one that was never subscribed to, nothing is said."""
+        """Unsubscribe a client. A URI without a subscription is no error."""
         client = self._clients.get(id(_connection(ctx)))
         if client is not None:
             client.subscribed = {
-                uri: given for uri, given in client.subscribed.items() if given != params.uri
+                uri: written for uri, written in client.subscribed.items() if written != params.uri
             }
         return EmptyResult()
 
     def close(self) -> None:
-        """All streams end, as they do when the daemon stops."""
+        """End all streams."""
         self._streams.close()
         for client in self._clients.values():
             client.end()
@@ -186,7 +190,7 @@ class Subscriptions:
             self._release_feed()
 
     async def _acquire_feed(self) -> None:
-        """From here on what becomes durable is told. Raises StorageClosed."""
+        """Start the feed if it is not running, and keep it running. Raises StorageClosed."""
         async with self._beginning:
             if self._follower is None:
                 self._follower = await self._follow()
@@ -212,39 +216,30 @@ class Subscriptions:
         def wake() -> None:
             loop.call_soon_threadsafe(self._woken.set)
 
-        begun = asyncio.ensure_future(
-            self._bridge.run(lambda: self._changes.follow(_is_memory, wake))
-        )
-        try:
-            return await asyncio.shield(begun)
-        except asyncio.CancelledError:
-            begun.add_done_callback(self._discard_follower)
-            raise
-
-    def _discard_follower(self, begun: "asyncio.Future[Follower]") -> None:
-        """Whoever wanted to follow has left before it began."""
-        if not begun.cancelled() and begun.exception() is None:
-            self._changes.leave(begun.result())
+        return await feed_follower.follow(self._changes, self._bridge, _is_memory, wake)
 
     async def _run_feed(self) -> None:
         while self._follower is not None:
             await self._woken.wait()
             self._woken.clear()
             follower = self._follower
-            changed = [each.record for each in follower.take() if isinstance(each.record, Memory)]
+            changed = [item.record for item in follower.take() if isinstance(item.record, Memory)]
             if changed:
                 await self._publish(changed)
             if follower.dropped and not await self._follow_again():
                 return
 
     async def _follow_again(self) -> bool:
-        """After a gap: the ones look at everything anew, the others listen anew."""
+        """Follow again after a gap: old clients read everything again, new ones listen again.
+
+        Return False if the daemon is stopping.
+        """
         self._follower = None
         while self._follower is None:
             try:
                 self._follower = await self._follow()
             except StorageClosed:
-                break  # the daemon stops
+                break  # the daemon is stopping
             except AgentMemoryError as exc:
                 log.warning("mcp.cannot_follow", error=str(exc))
                 await asyncio.sleep(RETRY_SECONDS)
@@ -254,7 +249,7 @@ class Subscriptions:
         return self._follower is not None
 
     async def _publish(self, changed: list[Memory]) -> None:
-        touched = dict.fromkeys(uri for each in changed for uri in uris.list_affected(each))
+        touched = dict.fromkeys(uri for memory in changed for uri in uris.list_affected(memory))
         for client in self._clients.values():
             client.notify(touched.keys())
         for uri in touched:
@@ -267,18 +262,19 @@ def _is_memory(record: FeedRecord) -> bool:
 
 
 def _connection(ctx: Context) -> Connection:
-    """There is no public way to what outlives a request; `ctx.session` is made for each."""
+    """Return the connection of a request. The SDK has no public way to it, and `ctx.session` is
+    made anew for each request."""
     return ctx.session._connection  # noqa: SLF001
 
 
-def resolve_uri(visit: RequestContext, uri: str) -> str:
-    """The URI of what changes are told of, in the spelling that is compared. Raises
-    InvalidInput."""
-    given = uris.to_plain(uri).rstrip("/")
-    if len(uri) > MAX_URI_CHARS or not given.startswith(SCHEME):
+def resolve_uri(request: RequestContext, uri: str) -> str:
+    """Normalize the URI of a subscription. Raises InvalidInput."""
+    plain = uris.to_plain(uri).rstrip("/")
+    if len(uri) > MAX_URI_CHARS or not plain.startswith(SCHEME):
         raise InvalidInput(
-            f"changes are told of memories, namespaces and domains: URIs that begin with {SCHEME}"
+            f"subscribe to a memory, namespace or domain: a URI that begins with {SCHEME}, of at"
+            f" most {MAX_URI_CHARS:,} characters"
         )
-    if memories.parse_area(given).domain == PROJECT and visit.list_nearby() is not None:
-        return given.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{visit.resolve_domain(PROJECT)}", 1)
-    return given
+    if memories.parse_area(plain).domain == PROJECT and request.list_nearby() is not None:
+        return plain.replace(f"{SCHEME}{PROJECT}", f"{SCHEME}{request.resolve_domain(PROJECT)}", 1)
+    return plain

@@ -1,4 +1,4 @@
-"""What tools are given, each limited."""
+"""The inputs of tools, with the limits of each field."""
 
 from typing import Annotated, Any, Literal
 
@@ -47,19 +47,19 @@ Token = Annotated[
     str,
     Field(
         max_length=_TOKEN_CHARS,
-        description="continuation_token of the answer before, for what follows it.",
+        description="continuation_token of the previous answer, to get the next page.",
     ),
 ]
 
 ONE_DOMAIN = (
-    "Whose it is: `project` (the current one), `user` (yours, everywhere), `org`, or a project by"
-    " its name: `project:my-app`."
+    "`project` (the current one), `user` (personal, in all projects), `org` (shared), or another"
+    " project by its name: `project:my-app`."
 )
-SOME_DOMAIN = f"`all`, or one. {ONE_DOMAIN}"
+SOME_DOMAIN = f"`all`, {ONE_DOMAIN}"
 
 
 def _as_text(value: Any) -> Any:
-    """A value of a setting as one would type it: models send numbers and lists as such."""
+    """Write a value as a user would type it: models send numbers and lists as such."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -72,11 +72,11 @@ class ToolInput(BaseModel):
 
 
 class CaptureInput(ToolInput):
-    namespace: Namespace = Field(description="What kind of thing it is.")
+    namespace: Namespace = Field(description="The kind of memory.")
     summary: str = Field(
         min_length=1,
         max_length=MAX_SUMMARY_CHARS,
-        description="One line that says it, understood without the rest.",
+        description="One line that can be understood without the content.",
     )
     content: str = Field(
         "",
@@ -85,13 +85,11 @@ class CaptureInput(ToolInput):
     )
     domain: Domain = Field("project", description=ONE_DOMAIN)
     tags: list[Tag] = Field(default=[], max_length=MAX_TAGS)
-    spec: str = Field(
-        "", max_length=MAX_SPEC_CHARS, description="The specification that it belongs to."
-    )
+    spec: str = Field("", max_length=MAX_SPEC_CHARS, description="The specification it belongs to.")
     relates_to: list[Name] = Field(
         default=[],
         max_length=MAX_RELATED,
-        description="Ids or URIs of memories that it has to do with.",
+        description="Ids or URIs of related memories.",
     )
 
 
@@ -143,23 +141,21 @@ class SyncInput(ToolInput):
 
 
 class ConsolidateInput(ToolInput):
-    dry_run: StrictBool = Field(
-        default=True, description="Show the plan only; false carries it out."
-    )
+    dry_run: StrictBool = Field(default=True, description="Only show the plan; false applies it.")
     full: StrictBool = Field(
-        default=False, description="Look at all memories, not only at new ones."
+        default=False, description="Compare all memories, not only the new ones."
     )
     domain: Domain = Field("all", description=SOME_DOMAIN)
-    undo: StrictBool = Field(default=False, description="Take back the last consolidation instead.")
+    undo: StrictBool = Field(default=False, description="Undo the last consolidation instead.")
 
 
 class ConfigureInput(ToolInput):
     key: str = Field(
-        "", max_length=100, description="As `hooks.enabled`. Empty lists all that can be read."
+        "", max_length=100, description="For example `hooks.enabled`. Empty lists all settings."
     )
     value: Annotated[str, BeforeValidator(_as_text), Field(max_length=_VALUE_CHARS)] | None = Field(
         default=None,
-        description="Sets it, if given: `true`, `42`, `a,b`. Without it the setting is read.",
+        description="The new value: `true`, `42`, `a,b`. Leave it out to read the setting.",
         json_schema_extra={"anyOf": None, "type": "string", "maxLength": _VALUE_CHARS},
     )
 
@@ -168,14 +164,16 @@ class TimelineInput(ToolInput):
     node_id: str = Field(
         "",
         max_length=MAX_NAME_CHARS,
-        description="As `toc:day:2026-01-30`; empty for the years, where the table begins.",
+        description="For example `toc:day:2026-01-30`. Empty lists the years.",
     )
-    limit: StrictInt = Field(20, ge=1, le=100, description="Children at a time.")
+    limit: StrictInt = Field(20, ge=1, le=100, description="Children per page.")
     continuation_token: Token = ""
 
 
 class ExpandInput(ToolInput):
-    grip_id: Name = Field(description="As a bullet of memory_timeline or a result names it.")
+    grip_id: Name = Field(
+        description="The grip_id of a bullet of memory_timeline or a result of memory_recall."
+    )
     events_before: StrictInt = Field(3, ge=0, le=MAX_AROUND)
     events_after: StrictInt = Field(3, ge=0, le=MAX_AROUND)
 
@@ -185,26 +183,26 @@ class ForgetInput(ToolInput):
         min_length=1, max_length=MAX_FORGOTTEN, description="Ids or URIs of memories."
     )
     confirm: StrictBool = Field(
-        default=False, description="true only after the user has agreed to lose these memories."
+        default=False, description="true only after the user has agreed to erase these memories."
     )
     rewrite_notes: StrictBool = Field(
-        default=False, description="Also out of the history of the git notes of this clone."
+        default=False, description="Also remove them from the history of this clone's git notes."
     )
 
 
-def schema(shape: type[ToolInput]) -> dict[str, Any]:
-    """JSON Schema of it, without titles, which only repeat the names."""
-    made: dict[str, Any] = _drop_titles(shape.model_json_schema())
-    return made
+def schema(model: type[ToolInput]) -> dict[str, Any]:
+    """Return the JSON Schema without titles, which only repeat the names."""
+    shortened: dict[str, Any] = _drop_titles(model.model_json_schema())
+    return shortened
 
 
 def _drop_titles(value: Any) -> Any:
     if isinstance(value, list):
-        return [_drop_titles(each) for each in value]
+        return [_drop_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: {key: _drop_titles(each) for key, each in item.items()}
+        name: {key: _drop_titles(child) for key, child in item.items()}
         if name == "properties"
         else _drop_titles(item)
         for name, item in value.items()

@@ -1,8 +1,8 @@
-"""The tools: what each is for, what it is given, and what it does."""
+"""The tools: their descriptions, and the functions that run them."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
@@ -15,8 +15,8 @@ from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
 from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.interfaces import wire
-from agent_memory.interfaces.mcp import budgets, configuring, schemas, tool_inputs, uris
-from agent_memory.interfaces.mcp.long_running import OnProgress
+from agent_memory.interfaces.long_running import OnProgress
+from agent_memory.interfaces.mcp import budgets, schemas, settings, tool_inputs, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
@@ -29,13 +29,13 @@ KINDS = {
     "facts": DocumentKind.FACT,
 }
 PREFIX, DOTTED = "memory_", "memory."
-_MARGIN = 1_000  # bytes for what is around the rows of an answer
+_MARGIN = 1_000  # bytes for the fields around the rows of an answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool. `tokens` is the most that its answer takes as text; the structured content is the
-    same. `long` work tells of its progress; `recalls` marks an answer as text from memory."""
+    """A tool. `tokens` limits its answer; the text and the structured content are the same. `long`
+    calls report progress; `recalls` marks an answer as text from memory."""
 
     name: str
     title: str
@@ -67,34 +67,34 @@ class ToolDefinition:
             ),
         )
 
-    def to_result(self, told: Mapping[str, Any]) -> CallToolResult:
+    def to_result(self, answer: Mapping[str, Any]) -> CallToolResult:
         head, foot = (f"<{MARKER}>\n", f"\n</{MARKER}>") if self.recalls else ("", "")
         most = budgets.tokens_to_bytes(self.tokens) - len(head) - len(foot)
-        fitting = budgets.cut(told, most)
+        fitting = budgets.cut(answer, most)
         text = f"{head}{budgets.encode(fitting)}{foot}"
         return CallToolResult(content=[TextContent(text=text)], structured_content=fitting)
 
 
 def normalize_name(name: str) -> str:
-    """The listed name of a tool: some know it with a dot."""
+    """Return the listed name of a tool; `memory.recall` stands for `memory_recall`."""
     return PREFIX + name.removeprefix(DOTTED) if name.startswith(DOTTED) else name
 
 
 def capture(
-    visit: RequestContext, given: tool_inputs.CaptureInput, _: OnProgress
+    request: RequestContext, tool_input: tool_inputs.CaptureInput, _: OnProgress
 ) -> dict[str, Any]:
     draft = Draft(
-        namespace=given.namespace,
-        summary=given.summary,
-        content=given.content,
-        spec=given.spec,
-        tags=frozenset(given.tags),
-        relates_to=tuple(dict.fromkeys(map(uris.to_plain, given.relates_to))),
+        namespace=tool_input.namespace,
+        summary=tool_input.summary,
+        content=tool_input.content,
+        spec=tool_input.spec,
+        tags=frozenset(tool_input.tags),
+        relates_to=tuple(dict.fromkeys(map(uris.to_plain, tool_input.relates_to))),
     )
-    captured = visit.deps.capture.capture(draft, visit.resolve_location(given.domain))
+    captured = request.deps.capture.capture(draft, request.resolve_location(tool_input.domain))
     memory = captured.memory
     return {
-        **wire.capture_json(captured, indexed=visit.deps.indexes.is_current()),
+        **wire.capture_json(captured, indexed=request.deps.indexes.is_current()),
         "uri": uris.from_urn(memory.urn),
         "namespace": memory.namespace,
         "domain": memory.domain,
@@ -153,9 +153,11 @@ def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
     return shown
 
 
-def status(visit: RequestContext, given: tool_inputs.StatusInput, _: OnProgress) -> dict[str, Any]:
-    counted = visit.deps.memory_stats.count(visit.resolve_domains(given.domain))
-    nearby = visit.list_nearby()
+def status(
+    request: RequestContext, tool_input: tool_inputs.StatusInput, _: OnProgress
+) -> dict[str, Any]:
+    counted = request.deps.memory_stats.count(request.resolve_domains(tool_input.domain))
+    nearby = request.list_nearby()
     return {
         "total": counted.total,
         "by_domain": dict(counted.by_domain),
@@ -169,149 +171,161 @@ def status(visit: RequestContext, given: tool_inputs.StatusInput, _: OnProgress)
         "notes_waiting": counted.waiting,
         "feature_tier": counted.features,
         "project": nearby[0] if nearby else None,
-        "version": visit.deps.version,
+        "version": request.deps.version,
     }
 
 
-def sync(visit: RequestContext, given: tool_inputs.SyncInput, done: OnProgress) -> dict[str, Any]:
-    wanted = SyncOptions(
-        fetch=given.fetch or given.remote, push=given.push or given.remote, force=given.force
+def sync(
+    request: RequestContext, tool_input: tool_inputs.SyncInput, done: OnProgress
+) -> dict[str, Any]:
+    options = SyncOptions(
+        fetch=tool_input.fetch or tool_input.remote,
+        push=tool_input.push or tool_input.remote,
+        force=tool_input.force,
     )
     outcomes = [
         outcome
-        for domain in visit.list_sync_domains(given.domain)
-        for outcome in visit.deps.sharing.sync_domains(
-            domain, wanted, visit.caller, visit.get_remote(), done
+        for domain in request.list_sync_domains(tool_input.domain)
+        for outcome in request.deps.sharing.sync_domains(
+            domain, options, request.caller, request.get_remote(), done
         )
     ]
-    failures = [each.failure for each in outcomes if each.failure is not None]
+    failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
     if failures and len(failures) == len(outcomes):
         raise failures[0]
     return {
         **wire.sync_outcomes_json(outcomes),
-        "warnings": [each.alone for each in outcomes if each.alone],
+        "warnings": [outcome.alone for outcome in outcomes if outcome.alone],
     }
 
 
 def consolidate(
-    visit: RequestContext, given: tool_inputs.ConsolidateInput, done: OnProgress
+    request: RequestContext, tool_input: tool_inputs.ConsolidateInput, done: OnProgress
 ) -> dict[str, Any]:
-    service, here = visit.deps.consolidation, visit.find_here()
-    if given.undo:
+    service, here = request.deps.consolidation, request.find_here()
+    if tool_input.undo:
         undone, left = service.undo(here)
         return {"notice": NOTICE, "applied": True, "undone": undone, "left": left}
-    plan = service.plan(visit.resolve_domains(given.domain), full=given.full, done=done)
-    applied = not given.dry_run and not plan.empty
-    if applied:
-        missed = service.apply(plan, here, done)
-        plan = replace(plan, skipped=(*plan.skipped, *missed))
-    told = {"notice": NOTICE, **wire.plan_json(plan, applied=applied)}
+    outcome = service.consolidate(
+        request.resolve_domains(tool_input.domain),
+        here,
+        full=tool_input.full,
+        confirm=lambda _plan: not tool_input.dry_run,
+        done=done,
+    )
+    answer = {"notice": NOTICE, **wire.plan_json(outcome.plan, applied=outcome.applied)}
     for name in ("merges", "moves"):
-        rows = told[name]
-        told[name] = budgets.take_fitting(
+        rows = answer[name]
+        answer[name] = budgets.take_fitting(
             rows, budgets.tokens_to_bytes(CONSOLIDATE.tokens) // 2 - _MARGIN
         )
-        if len(told[name]) < len(rows):
-            told["note"] = "The plan is longer than shown: consolidate one domain after the other."
-    return told
+        if len(answer[name]) < len(rows):
+            answer["note"] = "The plan is longer than shown: consolidate one domain at a time."
+    return answer
 
 
 def configure(
-    visit: RequestContext, given: tool_inputs.ConfigureInput, _: OnProgress
+    request: RequestContext, tool_input: tool_inputs.ConfigureInput, _: OnProgress
 ) -> dict[str, Any]:
-    if given.value is None:
-        return configuring.read(visit, given.key)
-    if not given.key:
-        raise InvalidInput("key is missing: name the setting that is to have this value")
-    return configuring.write(visit, given.key, given.value)
+    if tool_input.value is None:
+        return settings.read(request, tool_input.key)
+    if not tool_input.key:
+        raise InvalidInput("key is missing: name the setting to change")
+    return settings.write(request, tool_input.key, tool_input.value)
 
 
 def timeline(
-    visit: RequestContext, given: tool_inputs.TimelineInput, _: OnProgress
+    request: RequestContext, tool_input: tool_inputs.TimelineInput, _: OnProgress
 ) -> dict[str, Any]:
-    contents, name = visit.deps.contents, uris.to_plain(given.node_id)
-    offset = wire.parse_offset(given.continuation_token) if given.continuation_token else 0
+    contents, node_id = request.deps.contents, uris.to_plain(tool_input.node_id)
+    token = tool_input.continuation_token
+    offset = wire.parse_offset(token) if token else 0
     node: TocNode | None = None
-    if name:
-        node = contents.node(name)
+    if node_id:
+        node = contents.node(node_id)
         if node is None:
-            raise NotFound(f"there is no node {name!r}: without node_id the years are listed")
-        page = contents.children(name, limit=given.limit, offset=offset)
-        found, following = page.nodes, page.next
+            raise NotFound(f"no node {node_id!r}: leave node_id out to list the years")
+        page = contents.children(node_id, limit=tool_input.limit, offset=offset)
+        children, following = page.nodes, page.next
     else:
         years = contents.roots()
-        end = offset + given.limit
-        found, following = tuple(years[offset:end]), end if end < len(years) else None
+        end = offset + tool_input.limit
+        children, following = tuple(years[offset:end]), end if end < len(years) else None
     most = budgets.tokens_to_bytes(TIMELINE.tokens)
-    told: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "notice": NOTICE,
         "node": None if node is None else budgets.cut(node_json(node), most // 4),
     }
-    rows = [node_json(each) for each in found]
-    kept = budgets.take_fitting(rows, _room(TIMELINE, told))
-    if len(kept) < len(rows):
-        following = offset + len(kept)
-        told["note"] = f"{len(rows) - len(kept)} more do not fit: pass continuation_token on"
-    token = None if following is None else str(following)
-    return {**told, "children": kept, "continuation_token": token}
+    rows = [node_json(child) for child in children]
+    fitting = budgets.take_fitting(rows, _room(TIMELINE, answer))
+    if len(fitting) < len(rows):
+        following = offset + len(fitting)
+        answer["note"] = f"{len(rows) - len(fitting)} more do not fit: pass continuation_token on"
+    return {
+        **answer,
+        "children": fitting,
+        "continuation_token": None if following is None else str(following),
+    }
 
 
 def node_json(node: TocNode) -> dict[str, Any]:
     return {**wire.node_json(node), "uri": uris.from_node(node.node_id)}
 
 
-def expand(visit: RequestContext, given: tool_inputs.ExpandInput, _: OnProgress) -> dict[str, Any]:
-    grip_id = uris.to_plain(given.grip_id)
-    found = visit.deps.contents.expand(
-        grip_id, before=given.events_before, after=given.events_after
+def expand(
+    request: RequestContext, tool_input: tool_inputs.ExpandInput, _: OnProgress
+) -> dict[str, Any]:
+    grip_id = uris.to_plain(tool_input.grip_id)
+    expansion = request.deps.contents.expand(
+        grip_id, before=tool_input.events_before, after=tool_input.events_after
     )
-    if found.grip is None:
-        raise NotFound(f"there is no grip {given.grip_id!r}")
-    shown = wire.expansion_json(found)
+    if expansion.grip is None:
+        raise NotFound(f"no grip {tool_input.grip_id!r}")
     grip = budgets.cut(
-        {**shown["grip"], "uri": uris.from_grip(given.grip_id)},
+        {**wire.expansion_json(expansion)["grip"], "uri": uris.from_grip(tool_input.grip_id)},
         budgets.tokens_to_bytes(EXPAND.tokens) // 4,
     )
-    told: dict[str, Any] = {"notice": NOTICE, "grip": grip}
-    cut = False
-    room = _room(EXPAND, told)
-    # The nearest first: they are given what the others leave.
+    answer: dict[str, Any] = {"notice": NOTICE, "grip": grip}
+    room = _room(EXPAND, answer)
+    truncated = False
+    # The events nearest to the excerpt first: `cut_evenly` gives them the most room.
     for name, events, share in (
-        ("excerpt_events", found.excerpt, room // 2),
-        ("events_before", found.before[::-1], room // 4),
-        ("events_after", found.after, room // 4),
+        ("excerpt_events", expansion.excerpt, room // 2),
+        ("events_before", expansion.before[::-1], room // 4),
+        ("events_after", expansion.after, room // 4),
     ):
-        rows = budgets.cut_evenly([wire.event_json(each) for each in events], share)
-        told[name] = rows[::-1] if name == "events_before" else rows
-        cut = cut or any(each.get(budgets.TRUNCATED) for each in rows)
-    if cut:
-        told["note"] = (
-            f"It was cut to what fits: {uris.from_grip(grip_id)} has the excerpt whole; ask for"
-            " fewer events before and after to see more of each."
+        rows = budgets.cut_evenly([wire.event_json(event) for event in events], share)
+        answer[name] = rows[::-1] if name == "events_before" else rows
+        truncated = truncated or any(row.get(budgets.TRUNCATED) for row in rows)
+    if truncated:
+        answer["note"] = (
+            f"Some events are cut to fit. {uris.from_grip(grip_id)} has the whole excerpt; to see"
+            " more of each event, ask for fewer events before and after."
         )
-    return told
+    return answer
 
 
 def forget(
-    visit: RequestContext, given: tool_inputs.ForgetInput, done: OnProgress
+    request: RequestContext, tool_input: tool_inputs.ForgetInput, done: OnProgress
 ) -> dict[str, Any]:
-    here = visit.find_here()
-    find = visit.deps.curation.find
-    found = [find(uris.to_plain(name), here, forgotten=True) for name in given.memory_ids]
-    if not given.confirm:
+    here = request.find_here()
+    find = request.deps.curation.find
+    memories = [find(uris.to_plain(name), here, forgotten=True) for name in tool_input.memory_ids]
+    if not tool_input.confirm:
         raise InvalidInput(
-            f"nothing was forgotten: it cannot be undone, so ask the user, and then call again with"
-            f" confirm true, to lose {', '.join(each.id for each in found)}"
+            "nothing was forgotten, because it cannot be undone: ask the user, then call again with"
+            f" confirm true to erase {', '.join(memory.id for memory in memories)}"
         )
-    report = visit.deps.memory_forgetting.forget(
-        found,
+    report = request.deps.memory_forgetting.forget(
+        memories,
         here,
-        rewrite_notes=given.rewrite_notes,
+        rewrite_notes=tool_input.rewrite_notes,
         done=_ignore_cancel(done),
     )
     return {
         "forgotten": [
-            {"memory_id": each.id, "uri": uris.from_urn(each.urn)} for each in dict.fromkeys(found)
+            {"memory_id": memory.id, "uri": uris.from_urn(memory.urn)}
+            for memory in dict.fromkeys(memories)
         ],
         "found_in": list(report.proof.found_in),
         "unreachable": list(report.unreachable),
@@ -319,29 +333,29 @@ def forget(
 
 
 def _ignore_cancel(done: OnProgress) -> Callable[[str, int], None]:
-    """Once it has begun it is done to its end, whoever waits for it: half of a forgetting could not
-    be proved."""
+    """Report progress without stopping when the client leaves: only a forgetting that has ended can
+    be verified."""
 
-    def told(phase: str, count: int) -> None:
+    def report(phase: str, count: int) -> None:
         with suppress(Cancelled):
             done(phase, count, 0)
 
-    return told
+    return report
 
 
-def _room(offer: ToolDefinition, told: Mapping[str, Any]) -> int:
-    """Left for rows, beside what else is told."""
-    return budgets.tokens_to_bytes(offer.tokens) - budgets.size(told) - _MARGIN
+def _room(tool: ToolDefinition, answer: Mapping[str, Any]) -> int:
+    """Return the bytes left for rows beside the other fields of the answer."""
+    return budgets.tokens_to_bytes(tool.tokens) - budgets.size(answer) - _MARGIN
 
 
 CAPTURE = ToolDefinition(
     name="memory_capture",
     title="Remember",
-    description="Keep something for later sessions: a decision and why it was taken, something"
-    " learned, a blocker, progress, a pattern. Use it as soon as something is settled that a"
-    " colleague would want to know next week, or when the user asks you to remember something. One"
-    " thing per call. Not for secrets, nor for what the code or its history says already. The same"
-    " words captured twice are one memory.",
+    description="Store one memory for later sessions: a decision with its reasons, a lesson, a"
+    " blocker, progress or a pattern. Use it as soon as something is settled that a colleague would"
+    " want to know next week, or when the user asks you to remember something. Store one thing per"
+    " call. Do not store secrets, or what the code or its history already says. Storing the same"
+    " text twice makes one memory.",
     input_model=tool_inputs.CaptureInput,
     output_schema=schemas.CAPTURE,
     handler=capture,
@@ -364,9 +378,9 @@ RECALL = ToolDefinition(
 )
 STATUS = ToolDefinition(
     name="memory_status",
-    title="Status of the memory",
-    description="How many memories there are, by project, namespace, tier and status; when they"
-    " were last synced; which project you are in. To find memories, use memory_recall.",
+    title="Memory status",
+    description="Count the memories by project, namespace, tier and status, and tell when they were"
+    " last synced and which project you are in. To find memories, use memory_recall.",
     input_model=tool_inputs.StatusInput,
     output_schema=schemas.STATUS,
     handler=status,
@@ -376,9 +390,9 @@ STATUS = ToolDefinition(
 SYNC = ToolDefinition(
     name="memory_sync",
     title="Sync memories",
-    description="Make memories and git notes the same; with remote true, also fetch those of the"
-    " team and push yours. Only when the user wants to share memories or to get those of others:"
-    " captures are kept without it.",
+    description="Sync memories with git notes. With remote true, also fetch the team's memories and"
+    " push yours. Use it only when the user wants to share memories or get those of others:"
+    " memory_capture stores memories without it.",
     input_model=tool_inputs.SyncInput,
     output_schema=schemas.SYNC,
     handler=sync,
@@ -389,8 +403,9 @@ SYNC = ToolDefinition(
 CONSOLIDATE = ToolDefinition(
     name="memory_consolidate",
     title="Consolidate memories",
-    description="Find memories that say the same, and merge them. It only shows a plan, unless"
-    " dry_run is false; show the plan to the user before. undo takes the last one back.",
+    description="Find memories that say the same, and merge them. By default it only returns a"
+    " plan: show it to the user, then call again with dry_run false to apply it. undo reverts the"
+    " last consolidation.",
     input_model=tool_inputs.ConsolidateInput,
     output_schema=schemas.CONSOLIDATE,
     handler=consolidate,
@@ -403,9 +418,10 @@ CONSOLIDATE = ToolDefinition(
 )
 CONFIGURE = ToolDefinition(
     name="memory_configure",
-    title="Settings of the memory",
-    description="Read or change a setting of the memory, as `hooks.enabled`. Only when the user"
-    " asks for it. Settings of security, storage, addresses and models are the user's alone.",
+    title="Memory settings",
+    description="Read or change a setting of the memory, such as `hooks.enabled`. Use it only when"
+    " the user asks for it. Settings of security, storage, addresses and models are not available"
+    " here: only the user can change them.",
     input_model=tool_inputs.ConfigureInput,
     output_schema=schemas.CONFIGURE,
     handler=configure,
@@ -415,10 +431,10 @@ CONFIGURE = ToolDefinition(
 TIMELINE = ToolDefinition(
     name="memory_timeline",
     title="Table of contents",
-    description="Walk through everything that was recorded, by time: years, months, weeks, days,"
-    ' and the conversations of a day, each with a summary. For questions like "what did we do last'
-    ' Tuesday". Start without node_id, then go down with the node_id of a child; bullets name'
-    " grips, which memory_expand shows. To search by words, use memory_recall.",
+    description="Browse all recorded work by time: years, months, weeks, days and the conversations"
+    ' of a day, each with a summary. Use it for questions like "what did we do last Tuesday". Start'
+    " without node_id, then pass the node_id of a child to go down. Bullets of summaries have grip"
+    " ids: pass one to memory_expand to see its source. To search by words, use memory_recall.",
     input_model=tool_inputs.TimelineInput,
     output_schema=schemas.TIMELINE,
     handler=timeline,
@@ -429,8 +445,8 @@ TIMELINE = ToolDefinition(
 EXPAND = ToolDefinition(
     name="memory_expand",
     title="Source of a summary",
-    description="The conversation behind a grip: what was said, word by word, and the turns around"
-    " it. Use it to check a summary of memory_timeline or a result of memory_recall.",
+    description="Show the original conversation behind a grip, with the turns around it. Use it to"
+    " check a summary of memory_timeline or a result of memory_recall.",
     input_model=tool_inputs.ExpandInput,
     output_schema=schemas.EXPAND,
     handler=expand,
@@ -441,8 +457,8 @@ EXPAND = ToolDefinition(
 FORGET = ToolDefinition(
     name="memory_forget",
     title="Forget memories",
-    description="Erase memories for good, with all their traces on this machine. It cannot be"
-    " undone: only when the user asks for it, and with confirm true only after they have agreed to"
+    description="Erase memories and all their traces on this machine. This cannot be undone: use it"
+    " only when the user asks for it, and set confirm to true only after they have agreed to erase"
     " each of them.",
     input_model=tool_inputs.ForgetInput,
     output_schema=schemas.FORGET,
@@ -453,8 +469,8 @@ FORGET = ToolDefinition(
 )
 
 TOOLS: Mapping[str, ToolDefinition] = {
-    each.name: each
-    for each in (
+    tool.name: tool
+    for tool in (
         *(CAPTURE, RECALL, STATUS, SYNC, CONSOLIDATE, CONFIGURE, TIMELINE, EXPAND, FORGET),
     )
 }

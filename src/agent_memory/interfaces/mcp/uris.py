@@ -1,6 +1,6 @@
-"""URIs of resources: as they are written over MCP, and read in every spelling.
+"""The URIs of resources: written in one spelling, read in several.
 
-Clients in use take the colon of `subcog://project:my-app/...` for a port, so it is written `%3A`.
+Some clients take the colon of `subcog://project:my-app/...` for a port, so it is written `%3A`.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ GRIPS = documents.GRIPS
 
 
 def from_urn(urn: str) -> str:
-    """A URN, or the URI of a namespace or a domain."""
+    """Return the URI of a URN, or of the plain URI of a namespace or a domain."""
     domain, slash, rest = urn.removeprefix(SCHEME).partition("/")
     return f"{SCHEME}{domain.replace(':', '%3A')}{slash}{rest}"
 
 
 def to_plain(text: str) -> str:
-    """As the rest of the product spells it; of a node or a grip by its URI, the id."""
+    """Return a URI as everything but MCP spells it; for a node or a grip, its id."""
     spelled = text.strip().replace("%3A", ":").replace("%3a", ":")
     return spelled.removeprefix(f"{CONTENTS}/").removeprefix(f"{GRIPS}/")
 
@@ -42,13 +42,12 @@ def from_grip(grip_id: str) -> str:
 
 
 def list_affected(memory: Memory) -> Iterator[str]:
-    """Every URI, in every spelling, of what is another when this memory has changed."""
+    """List the URIs, in every spelling, of the resources that change with this memory."""
     for domain in dict.fromkeys((memory.domain, memories.get_family(memory.domain))):
-        own = f"{SCHEME}{domain}"
-        each = [own, f"{own}/{memory.namespace}"]
+        plain = [f"{SCHEME}{domain}", f"{SCHEME}{domain}/{memory.namespace}"]
         if domain == memory.domain:
-            each.append(memory.urn)
-        for uri in each:
+            plain.append(memory.urn)
+        for uri in plain:
             yield from_urn(uri)
             if ":" in domain:
                 yield uri

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.queries import SearchScope
@@ -44,6 +44,14 @@ _NOT_MERGED = (NotFound, InvalidInput, ContentBlocked, ConfigError, GitFailed, O
 Done = Callable[[str, int, int], None]  # a phase, how far it has come, and of how many
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationOutcome:
+    """A plan and whether it was applied; `plan.skipped` includes the merges that failed."""
+
+    plan: ConsolidationPlan
+    applied: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Consolidation:
     curation: MemoryEditor
@@ -54,6 +62,24 @@ class Consolidation:
     reasoner: Reasoner | None
     worker: Worker
     clock: Clock
+
+    def consolidate(
+        self,
+        domains: Sequence[Domain] | None,
+        here: MemoryLocation,
+        *,
+        full: bool,
+        confirm: Callable[[ConsolidationPlan], bool],
+        done: Done,
+    ) -> ConsolidationOutcome:
+        """Plan, and apply the plan if it is not empty and `confirm` accepts it."""
+        plan = self.plan(domains, full=full, done=done)
+        if plan.empty or not confirm(plan):
+            return ConsolidationOutcome(plan=plan, applied=False)
+        failed = self.apply(plan, here, done)
+        return ConsolidationOutcome(
+            plan=replace(plan, skipped=(*plan.skipped, *failed)), applied=True
+        )
 
     def plan(
         self, domains: Sequence[Domain] | None, *, full: bool, done: Done

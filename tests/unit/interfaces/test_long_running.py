@@ -1,18 +1,18 @@
-"""Long work over MCP: it tells how far it is, ends when nobody waits, and is never too much."""
+"""Long-running calls: progress, cancellation and limits."""
 
 import asyncio
 import threading
 
 import pytest
 
-from agent_memory.interfaces.mcp import long_running
-from agent_memory.interfaces.mcp.long_running import McpTaskRunner, OnProgress
+from agent_memory.interfaces import long_running
+from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
 from agent_memory.kernel.errors import Cancelled, InvalidInput, Overloaded
 from tests.launching import SECONDS
 
 
-async def quietly(_number: int, _step: str) -> None:
-    pass
+async def quietly(_number: int, _step: ProgressStep) -> None:
+    """Ignore progress."""
 
 
 def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
@@ -26,16 +26,16 @@ def test_progress_only_ever_rises_and_its_last_step_is_told() -> None:
             done("merging", number, 100)
         return "bread"
 
-    async def report(number: int, step: str) -> None:
-        steps.append((number, step))
+    async def report(number: int, step: ProgressStep) -> None:
+        steps.append((number, step.message))
         seen.set()
 
     async def run() -> str:
-        made = McpTaskRunner()
+        runner = TaskRunner()
         try:
-            return await made.run(work, report)
+            return await runner.run(work, report)
         finally:
-            made.close()
+            runner.close()
 
     assert asyncio.run(run()) == "bread"
     assert [number for number, _ in steps] == list(range(1, len(steps) + 1))
@@ -48,7 +48,7 @@ def test_what_fails_is_raised() -> None:
         raise InvalidInput("no flour")
 
     async def run() -> None:
-        await McpTaskRunner().run(work, quietly)
+        await TaskRunner().run(work, quietly)
 
     with pytest.raises(InvalidInput, match="no flour"):
         asyncio.run(run())
@@ -68,11 +68,11 @@ def test_work_that_nobody_waits_for_ends_at_its_next_step(closed: bool) -> None:
             raise
 
     async def run() -> None:
-        made = McpTaskRunner()
-        call = asyncio.create_task(made.run(work, quietly))
+        runner = TaskRunner()
+        call = asyncio.create_task(runner.run(work, quietly))
         assert await asyncio.to_thread(begun.wait, SECONDS)
         if closed:
-            made.close()
+            runner.close()
             left.set()
             with pytest.raises(Cancelled):
                 await call
@@ -95,12 +95,12 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
         assert go_on.wait(SECONDS)
 
     async def run() -> None:
-        made = McpTaskRunner()
+        runner = TaskRunner()
         first = [
-            asyncio.create_task(made.run(lambda _, n=n: work(n), quietly))  # type: ignore[misc]
+            asyncio.create_task(runner.run(lambda _, n=n: work(n), quietly))  # type: ignore[misc]
             for n in range(long_running.AT_ONCE)
         ]
-        waiting = asyncio.create_task(made.run(lambda _: work(99), quietly))
+        waiting = asyncio.create_task(runner.run(lambda _: work(99), quietly))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -112,18 +112,44 @@ def test_what_still_waits_when_it_is_given_up_is_never_begun() -> None:
     assert sorted(begun) == list(range(long_running.AT_ONCE))
 
 
+def test_closing_drops_the_calls_that_wait() -> None:
+    go_on, started = threading.Event(), threading.Barrier(long_running.AT_ONCE + 1)
+    begun: list[int] = []
+
+    def work(_: OnProgress) -> None:
+        started.wait(SECONDS)
+        assert go_on.wait(SECONDS)
+
+    async def run() -> None:
+        runner = TaskRunner()
+        first = [
+            asyncio.create_task(runner.run(work, quietly)) for _ in range(long_running.AT_ONCE)
+        ]
+        await asyncio.to_thread(started.wait, SECONDS)
+        waiting = asyncio.create_task(runner.run(lambda _: begun.append(1), quietly))
+        await asyncio.sleep(0)
+        runner.close()
+        with pytest.raises(Cancelled):
+            await waiting
+        go_on.set()
+        await asyncio.gather(*first)
+
+    asyncio.run(run())
+    assert begun == []
+
+
 def test_too_much_is_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        made = McpTaskRunner()
+        runner = TaskRunner(max_tasks=10)
         calls = [
-            asyncio.create_task(made.run(lambda _: go_on.wait(SECONDS), quietly))
-            for _ in range(long_running.MOST)
+            asyncio.create_task(runner.run(lambda _: go_on.wait(SECONDS), quietly))
+            for _ in range(10)
         ]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded):
-            await made.run(lambda _: None, quietly)
+            await runner.run(lambda _: None, quietly)
         go_on.set()
         await asyncio.gather(*calls)
 

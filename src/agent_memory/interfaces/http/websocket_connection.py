@@ -1,4 +1,4 @@
-"""Connections that have become WebSockets."""
+"""Connections that were upgraded to WebSocket."""
 
 from typing import Any
 
@@ -8,16 +8,18 @@ from agent_memory.interfaces.http.connections import Bounds, Stall, build_respon
 
 
 class WebSocketConnection(WebSocketsSansIOProtocol):
-    def __init__(self, bounds: Bounds, **given: Any) -> None:
-        super().__init__(**given)
+    """A WebSocket of uvicorn with bounds."""
+
+    def __init__(self, bounds: Bounds, **options: Any) -> None:
+        super().__init__(**options)
         self._bounds = bounds
         self._stall: Stall | None = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if not self.handshake_initiated and not self.transport.is_closing():
-            # The whole request was in there. What uvicorn cannot make out it would wait for.
-            detail = b"this is no request for a WebSocket: it has a body, or a header of 8 KiB"
+            # The data had the whole request. uvicorn would wait for more of an invalid one.
+            detail = b"not a valid WebSocket request: it has a body, or a header of 8 KiB"
             self.transport.write(build_response(b"400 Bad Request", detail))
             self.transport.close()
 
@@ -39,5 +41,5 @@ class WebSocketConnection(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
-            # uvicorn takes it for unfinished, and would log an error for each refusal.
+            # uvicorn takes a refusal for an unfinished handshake, and would log an error.
             self.handshake_complete = True

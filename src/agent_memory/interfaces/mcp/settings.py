@@ -1,5 +1,5 @@
-"""Settings that an agent may read and change: those of `memory config`, but none that guards, moves
-or sends anything."""
+"""The settings an agent may read and change: none that affects security, storage, or the addresses
+that data goes to."""
 
 from typing import Any
 
@@ -8,44 +8,44 @@ from agent_memory.interfaces import config_file
 from agent_memory.interfaces.mcp.request_context import RequestContext
 from agent_memory.kernel.errors import ConfigError, InvalidInput
 
-# Of security and storage; addresses that are listened on, or that memories, traces and questions
-# are sent to; and models, which have addresses and keys.
+# Security and storage; the addresses that the daemon listens on and sends memories, traces and
+# queries to; and models, which have addresses and keys.
 CLOSED = (
     *("security", "storage", "grpc", "http", "telemetry", "memories"),
     *("summarizer", "embedder", "llama"),
 )
 
 
-def read(visit: RequestContext, key: str) -> dict[str, Any]:
-    loaded = visit.load_config()
-    chosen = (
+def read(request: RequestContext, key: str) -> dict[str, Any]:
+    loaded = request.load_config()
+    keys = (
         [_find_open_key(key)]
         if key
-        else [each for each in config.KEYS.values() if not _is_closed(each)]
+        else [known for known in config.KEYS.values() if not _is_closed(known.name)]
     )
     return {
-        "settings": [_setting_json(loaded, each) for each in chosen],
+        "settings": [_setting_json(loaded, known) for known in keys],
         "changed": False,
         "restart_needed": False,
     }
 
 
-def write(visit: RequestContext, key: str, value: str) -> dict[str, Any]:
-    """Into the user's own file."""
+def write(request: RequestContext, key: str, value: str) -> dict[str, Any]:
+    """Write a setting to the user's configuration file."""
     known = _find_open_key(key)
     if known.applies == "personal":
         raise InvalidInput(
-            f"{key} lets something leave this machine, or come in: only the user sets it, with"
+            f"{key} lets data leave or enter this machine: only the user may set it, with"
             f" `memory config set {key} ...`"
         )
     try:
         parsed = config.parse(key, value)
     except ConfigError as exc:
         raise InvalidInput(str(exc)) from exc
-    path = config.folders(visit.environ).config_file
+    path = config.folders(request.environ).config_file
     config_file.change(path, key, parsed)
     return {
-        "settings": [_setting_json(visit.load_config(), known)],
+        "settings": [_setting_json(request.load_config(), known)],
         "changed": True,
         "restart_needed": known.applies == "restart",
         "path": str(path),
@@ -53,10 +53,10 @@ def write(visit: RequestContext, key: str, value: str) -> dict[str, Any]:
 
 
 def _find_open_key(key: str) -> config.Key:
-    if key.partition(".")[0] in CLOSED:
+    if _is_closed(key):
         raise InvalidInput(
-            f"{key} is not for agents: settings of {', '.join(CLOSED)} are read and changed by the"
-            " user alone, with `memory config`"
+            f"{key} is not open to agents: only the user may read and change the settings of"
+            f" {', '.join(CLOSED)}, with `memory config`"
         )
     try:
         return config.find_key(key)
@@ -64,8 +64,8 @@ def _find_open_key(key: str) -> config.Key:
         raise InvalidInput(str(exc)) from exc
 
 
-def _is_closed(key: config.Key) -> bool:
-    return key.name.partition(".")[0] in CLOSED
+def _is_closed(name: str) -> bool:
+    return name.partition(".")[0] in CLOSED
 
 
 def _setting_json(loaded: config.LoadedSettings, key: config.Key) -> dict[str, Any]:

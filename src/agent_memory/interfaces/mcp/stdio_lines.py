@@ -1,7 +1,7 @@
-"""Messages as lines of JSON over a connection, as MCP's stdio transport has them.
+"""MCP's stdio transport over a connection: each message is a line of JSON.
 
-Both sides are what the SDK reads from and writes to, without tasks of their own: whoever reads
-slowly makes the calls of its own connection wait, and nobody else's.
+The SDK reads from `LineReader` and writes to `LineWriter`. Neither has a task of its own, so a
+client that reads slowly delays only the calls of its own connection.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from mcp.shared.message import SessionMessage
 MAX_LINE_BYTES = 16 << 20
 MAX_RUNNING = 256
 CHUNK = 1 << 16
-LEAVING_SECONDS = 1.0  # for answers to a client that has said all it wanted to say
-LISTEN = "subscriptions/listen"  # the one request that is not answered until it ends
+LEAVING_SECONDS = 1.0  # to answer a client that has closed its side
+LISTEN = "subscriptions/listen"  # the only request that is answered when it ends
 CANCELLED = "notifications/cancelled"
 
 
@@ -32,13 +32,13 @@ class PendingRequests:
         self._quiet.set()
 
     def begin(self, request: types.JSONRPCRequest) -> bool:
-        """False where there are too many already."""
+        """Add a request. Return False if there are too many already."""
         if self._calls.total() >= MAX_RUNNING:
             return False
         self._calls[str(request.id)] += 1
         if request.method == LISTEN:
             self._lasting.add(str(request.id))
-        self._look()
+        self._update()
         return True
 
     def end(self, request_id: object) -> None:
@@ -48,18 +48,18 @@ class PendingRequests:
         else:
             del self._calls[key]
             self._lasting.discard(key)
-        self._look()
+        self._update()
 
     def is_quiet(self) -> bool:
-        """Whether all is answered."""
+        """Return whether all requests are answered, apart from open subscriptions."""
         return self._quiet.is_set()
 
     async def wait_quiet(self, seconds: float | None) -> None:
-        """Wait until all is answered, but no longer than that."""
+        """Wait until all requests are answered, for at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), seconds)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         if self._calls.keys() <= self._lasting:
             self._quiet.set()
         else:
@@ -67,7 +67,7 @@ class PendingRequests:
 
 
 class LineWriter:
-    """What the SDK writes to."""
+    """The stream that the SDK writes to."""
 
     def __init__(self, writer: asyncio.StreamWriter, running: PendingRequests) -> None:
         self._writer = writer
@@ -107,7 +107,10 @@ class LineWriter:
 
 
 class LineReader:
-    """What the SDK reads from. It ends where the client has ended its side, or `ending` is set."""
+    """The stream that the SDK reads from.
+
+    It ends when the client closes its side or `ending` is set.
+    """
 
     def __init__(
         self,
@@ -121,7 +124,7 @@ class LineReader:
         self._running = running
         self._ending = ending
         self._ended: asyncio.Task[bool] | None = None
-        self._given = bytearray()
+        self._buffer = bytearray()
         self._searched = 0
         self._too_long = False
         self._over = False
@@ -146,11 +149,13 @@ class LineReader:
             except ValueError as exc:
                 name = _parse_id(line)
                 if name is None:
-                    return exc  # nobody waits for an answer to it
-                await self._refuse(name, "this is no message of JSON-RPC 2.0 in valid Unicode")
+                    return exc  # it is not a request: no client waits for an answer
+                await self._refuse(name, "the message is not JSON-RPC 2.0 in valid Unicode")
                 continue
             if isinstance(message, types.JSONRPCRequest) and not self._running.begin(message):
-                await self._refuse(message.id, f"{MAX_RUNNING} calls are running; wait for one")
+                await self._refuse(
+                    message.id, f"{MAX_RUNNING} calls are running, the limit: wait for one"
+                )
                 continue
             if isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
                 self._running.end((message.params or {}).get("requestId"))
@@ -169,33 +174,35 @@ class LineReader:
         await self.aclose()
 
     async def _line(self) -> bytes | None:
-        """The next one; what is too long is refused once, and passed over to its end."""
+        """Return the next line. Refuse a line that is too long once, and skip it."""
         while not self._over:
-            end = self._given.find(b"\n", self._searched)
-            size = len(self._given) if end < 0 else end
+            end = self._buffer.find(b"\n", self._searched)
+            size = len(self._buffer) if end < 0 else end
             if size > MAX_LINE_BYTES and not self._too_long:
                 self._too_long = True
-                await self._refuse(None, f"a message has more than {MAX_LINE_BYTES:,} bytes")
+                await self._refuse(
+                    None, f"the message has more than {MAX_LINE_BYTES:,} bytes, the limit"
+                )
             if end >= 0:
-                line = bytes(self._given[:end])
-                del self._given[: end + 1]
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
                 self._searched = 0
                 if not self._too_long:
                     return line
                 self._too_long = False
                 continue
             if self._too_long:
-                self._given.clear()
-            self._searched = len(self._given)
+                self._buffer.clear()
+            self._searched = len(self._buffer)
             part = await self._read()
             if not part:
                 await self._leave()
                 return None
-            self._given += part
+            self._buffer += part
         return None
 
     async def _read(self) -> bytes:
-        """Empty where nothing more will come."""
+        """Read a chunk. Return nothing at the end of the input."""
         if self._ended is None:
             self._ended = asyncio.create_task(self._ending.wait())
         reading = asyncio.create_task(self._reader.read(CHUNK))
@@ -208,7 +215,7 @@ class LineReader:
             reading.cancel()
 
     async def _leave(self) -> None:
-        """What ends here cancels all calls: those that are nearly done are waited for."""
+        """Wait for calls that are nearly done, because the end of the stream cancels them."""
         self._over = True
         await self._running.wait_quiet(None if self._ending.is_set() else LEAVING_SECONDS)
 
@@ -221,10 +228,13 @@ class LineReader:
 
 
 def _parse_id(line: bytes) -> types.RequestId | None:
-    """The request that cannot be read, if it is one: half a character in it is enough."""
+    """Return the id of an invalid request, or None if the line is not a request.
+
+    Half a character is enough to make a request invalid.
+    """
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    name = found.get("id") if isinstance(found, dict) and "method" in found else None
+    name = message.get("id") if isinstance(message, dict) and "method" in message else None
     return name if isinstance(name, int | str) and not isinstance(name, bool) else None

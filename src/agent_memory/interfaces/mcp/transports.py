@@ -1,4 +1,4 @@
-"""The transports of MCP: lines through the launcher, Streamable HTTP, and HTTP+SSE before it."""
+"""The transports of MCP: stdio through the launcher, Streamable HTTP, and the older HTTP+SSE."""
 
 import asyncio
 import contextlib
@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces.mcp.handlers import ClientOrigin
 from agent_memory.interfaces.mcp.lazy_server import Receive, Scope, Send
-from agent_memory.interfaces.mcp.lines import LineReader, LineWriter, PendingRequests
+from agent_memory.interfaces.mcp.request_context import ClientOrigin
+from agent_memory.interfaces.mcp.stdio_lines import LineReader, LineWriter, PendingRequests
 
 MAX_SESSIONS = 256
 IDLE_SECONDS = 5 * 60
@@ -27,22 +27,23 @@ MAX_PROJECT_CHARS = 256
 
 
 class ServerFactory(Protocol):
-    """What clients are offered: `desk.Desk`."""
+    """Builds the server of a connection: `handlers.McpServerFactory`."""
 
     def build_server(
-        self, visitor: Callable[[ServerRequestContext[Any, Any]], ClientOrigin], /
+        self, find_origin: Callable[[ServerRequestContext[Any, Any]], ClientOrigin], /
     ) -> Server[Any]: ...
 
     def close(self) -> None: ...
 
 
 class McpTransportServer:
-    """Who comes by HTTP has shown a key; `most_streams` of them may keep an SSE stream open."""
+    """Serves all transports. The gate has checked the key of HTTP clients; at most `most_streams`
+    SSE streams may be open."""
 
-    def __init__(self, desk: ServerFactory, *, max_body_bytes: int, most_streams: int) -> None:
-        self._desk = desk
+    def __init__(self, servers: ServerFactory, *, max_body_bytes: int, most_streams: int) -> None:
+        self._servers = servers
         self._sessions = StreamableHTTPSessionManager(
-            app=desk.build_server(_find_origin),
+            app=servers.build_server(_find_origin),
             max_request_body_size=max_body_bytes,
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_SESSIONS,
@@ -66,8 +67,8 @@ class McpTransportServer:
         ending: asyncio.Event,
         /,
     ) -> None:
-        visitor = ClientOrigin(caller=caller)
-        server = self._desk.build_server(lambda _ctx: visitor)
+        origin = ClientOrigin(caller=caller)
+        server = self._servers.build_server(lambda _ctx: origin)
         running = PendingRequests()
         answers = LineWriter(writer, running)
         requests = LineReader(reader, answers, running, ending)
@@ -78,12 +79,12 @@ class McpTransportServer:
             self._pipes.discard(running)
 
     def is_busy(self) -> bool:
-        return bool(self._posts) or not all(each.is_quiet() for each in self._pipes)
+        return bool(self._posts) or not all(pipe.is_quiet() for pipe in self._pipes)
 
     async def serve_streamable(self, scope: Scope, receive: Receive, send: Send, /) -> None:
         if scope["type"] != "http":
             return
-        scope["route"] = scope["path"]  # for those who count by it
+        scope["route"] = scope["path"]  # for metrics
         await self._ready()
         if scope["method"] != "POST":
             await self._sessions.handle_request(scope, receive, send)
@@ -98,7 +99,7 @@ class McpTransportServer:
                 self._answered.set()
 
     async def serve_legacy(self, scope: Scope, receive: Receive, send: Send, /) -> None:
-        """`GET /sse`, and what is then posted to `/messages/`."""
+        """Serve `GET /sse` and the messages posted to `/messages/`."""
         if scope["type"] != "http":
             return
         scope["route"] = scope["path"]
@@ -107,14 +108,16 @@ class McpTransportServer:
         elif scope["method"] != "GET":
             await PlainTextResponse("use GET", 405, {"Allow": "GET"})(scope, receive, send)
         elif len(self._streams) >= self._most_streams or self._closing.is_set():
-            refusal = PlainTextResponse("too many streams are open", 503, {"Retry-After": "5"})
+            refusal = PlainTextResponse(
+                "too many streams are open: try again later", 503, {"Retry-After": "5"}
+            )
             await refusal(scope, receive, send)
         else:
             await self._stream(scope, receive, send)
 
     async def close(self) -> None:
-        """End what stays open; what was asked is answered first, if that does not take long."""
-        self._desk.close()
+        """End all streams. Answer pending requests first if that takes at most a second."""
+        self._servers.close()
         self._closing.set()
         for stream in list(self._streams):
             stream.cancel()
@@ -125,9 +128,8 @@ class McpTransportServer:
             await asyncio.wait((self._managing,))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        visitor = ClientOrigin(caller=None, project=_project(Request(scope)))
-        server = self._desk.build_server(lambda _ctx: visitor)
-
+        origin = ClientOrigin(caller=None, project=_project(Request(scope)))
+        server = self._servers.build_server(lambda _ctx: origin)
         conversation = anyio.CancelScope()
         self._streams.add(conversation)
         try:
@@ -138,7 +140,7 @@ class McpTransportServer:
             self._streams.discard(conversation)
 
     async def _ready(self) -> None:
-        """The sessions live in a task of their own: the request that happens to be first ends."""
+        """Start the session manager in a task of its own: it outlives the first request."""
         if self._managing is None:
             self._opened = asyncio.get_running_loop().create_future()
             self._managing = asyncio.create_task(self._manage(self._opened))
@@ -158,5 +160,5 @@ def _find_origin(ctx: ServerRequestContext[Any, Any]) -> ClientOrigin:
 
 
 def _project(request: Request) -> str:
-    given = request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
-    return given.removeprefix(f"{PROJECT}:")  # as a domain is spelled
+    name = request.query_params.get(PROJECT, "")[:MAX_PROJECT_CHARS]
+    return name.removeprefix(f"{PROJECT}:")  # the spelling of a domain
