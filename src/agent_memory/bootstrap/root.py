@@ -62,6 +62,7 @@ from agent_memory.features.hooks.model import installations
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
@@ -160,7 +161,8 @@ from agent_memory.interfaces.grpc.memory_service import DESCRIPTOR as MEMORY_SER
 from agent_memory.interfaces.grpc.memory_service import MemoryService
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.interfaces.hooks.handler import HookHandler
+from agent_memory.interfaces.hooks import preferences as hook_preferences
+from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.asgi import Application
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
@@ -182,7 +184,6 @@ from agent_memory.kernel.errors import (
 )
 from agent_memory.kernel.ids import KnowledgeId
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreCheck, StoreHealth, StoreRepair
-from agent_memory.launcher import relay
 from agent_memory.platform import durable, priority
 from agent_memory.platform.clock import SystemClock
 from agent_memory.platform.llm.external import ExternalServer
@@ -215,7 +216,8 @@ class App:
     lexical: TantivyIndex
     repositories: GitRepositories
     notes: NoteWriter
-    hooks: HookHandler
+    hooks: HookHandling
+    hook_answerer: HookAnswerer
     parts: HttpDependencies
     mcp: LazyMcpServer
     offered: McpParts
@@ -308,18 +310,15 @@ class App:
         caller = Caller(folder=str(call.cwd), environ=call.environ)
         await self.mcp.serve_pipe(caller, reader, writer, ending)
 
-    def answer_hook(self, call: CommandCall, given: bytes) -> tuple[bytes, str]:
-        arguments = list(call.arguments)
-        at_ms, _, data = given.partition(b"\n")
-        return self.hooks.answer(
-            Delivery(
-                name=relay.hook_name(arguments),
-                agent=relay.option(arguments, "--agent") or "",
+    def answer_hook(self, call: CommandCall, payload: bytes) -> tuple[bytes, str]:
+        return self.hook_answerer.answer(
+            Delivery.parse_frame(
+                call.arguments,
+                payload,
                 folder=str(call.cwd),
                 environ=call.environ,
                 nonce=call.nonce,
-                at_ms=int(at_ms) if at_ms.isdigit() else self.clock.now(),
-                data=data,
+                now=self.clock.now,
             )
         )
 
@@ -534,14 +533,14 @@ def build(
     )
     context = ContextBuilder(recall=recall)
     spool = SpoolFolder(data / "spool")
-    hooks = HookHandler(
+    hooks = HookHandling(
         recording=Recording(ingest=ingest, workplaces=workplaces),
-        briefing=ContextInjection(context=context, recall=recall),
-        reflection=AutoCapture(log=events, capture=capture, recall=recall),
-        sharing=sharing,
+        injection=ContextInjection(context=context, recall=recall),
+        auto_capture=AutoCapture(log=events, capture=capture, recall=recall),
+        remote_sync=sharing,
         spooling=Spooling(spool=spool, secrets=secrets_filter),
-        version=__version__,
-        observer=observer,
+        preferences=hook_preferences,
+        log=log,
     )
 
     def resume(health: StoreHealth) -> None:
@@ -735,6 +734,7 @@ def build(
         repositories=repositories,
         notes=notes,
         hooks=hooks,
+        hook_answerer=HookAnswerer(hooks, __version__, observer),
         parts=HttpDependencies(
             bridge=bridge,
             timeline=timeline,

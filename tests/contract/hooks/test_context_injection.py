@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.services.context_injection import (
-    MAX_GIVEN,
+    MAX_INJECTED,
     MAX_SESSIONS,
     RELATED,
     ContextInjection,
@@ -215,4 +215,4 @@ class TestWhatIsRemembered:
         for number in range(MAX_SESSIONS):
             telling.briefing.history.take(f"session {number}", [], 1)
         assert telling.about("/shop/src/payment.py", session="first") != ""
-        assert MAX_GIVEN > RELATED
+        assert MAX_INJECTED > RELATED

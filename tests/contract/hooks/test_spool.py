@@ -49,15 +49,15 @@ def spool(request: pytest.FixtureRequest, place: Path) -> Spool:
 
 
 def told(text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1") -> HookCall:
-    return HookCall(moment=HookKind.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
+    return HookCall(kind=HookKind.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
 
 
 WHOLE = HookCall(
-    moment=HookKind.TOOL_FAILURE,
+    kind=HookKind.TOOL_FAILURE,
     session="s1/a1",
     at_ms=AT,
     nonce="n1",
-    given="toolu_1",
+    call_id="toolu_1",
     text="it broke \ud800 \N{ROCKET}\n",
     use=ToolUse(name="Write", asked="/x", written="new", file="/x"),
     folder="/home/ada/\udc80",
@@ -108,17 +108,17 @@ class TestAnySpool:
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
     @given(
-        moment=st.sampled_from(list(HookKind)),
+        kind=st.sampled_from(list(HookKind)),
         words=st.lists(st.text(alphabet=st.characters(), max_size=20), min_size=9, max_size=9),
         about=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
     )
     def test_anything_that_can_be_told(
-        self, spool: Spool, moment: HookKind, words: list[str], about: dict[str, str]
+        self, spool: Spool, kind: HookKind, words: list[str], about: dict[str, str]
     ) -> None:
-        session, given, text, name, asked, written, folder, branch, decision = words
+        session, call_id, text, name, asked, written, folder, branch, decision = words
         use = ToolUse(name=name, asked=asked, written=written)
         whole = HookCall(
-            moment=moment, session=session, at_ms=AT, nonce="n", given=given, text=text, use=use,
+            kind=kind, session=session, at_ms=AT, nonce="n", call_id=call_id, text=text, use=use,
             folder=folder, branch=branch, decisions=(decision,), about=about,
         )  # fmt: skip
         spool.put(whole)
@@ -139,6 +139,17 @@ class TestFolder:
     def test_another_process_finds_it(self, place: Path) -> None:
         SpoolFolder(place).put(told())
         assert kept(SpoolFolder(place)) == [told()]
+
+    def test_its_files_keep_the_names_of_earlier_versions(self, place: Path) -> None:
+        """A spool may be written by one version and read by another."""
+        SpoolFolder(place).put(WHOLE)
+        (file,) = place.iterdir()
+        stored = json.loads(file.read_bytes())
+        assert list(stored) == [
+            "moment", "session", "at_ms", "nonce", "given", "text", "use", "folder", "branch",
+            "decisions", "about",
+        ]  # fmt: skip
+        assert (stored["moment"], stored["given"]) == ("post-tool-failure", "toolu_1")
 
     def test_a_half_written_one_is_not_there(self, place: Path) -> None:
         spool = SpoolFolder(place)
@@ -289,7 +300,7 @@ class TestKeeping:
         named = replace(
             WHOLE,
             session=f"of-{TOKEN}",
-            given=TOKEN,
+            call_id=TOKEN,
             folder=f"/code/{TOKEN}",
             branch=f"feature/{TOKEN}",
             use=ToolUse(name=f"mcp__x__{TOKEN}"),

@@ -40,7 +40,7 @@ MAX_CONTEXT_CHARS = 10_000
 AT_MS = 1_790_000_000_000
 SECONDS = 60.0
 NONCE = b"f" * 32
-FAILED = b"it failed in the daemon"
+FAILED = b"failed in the daemon"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,12 +166,12 @@ class Server:
                 )
                 with suppress(InvalidInput):
                     hooks.spooling.keep(inputs.parse_delivery(delivery).call)
-            assert hooks.spooling.spool.waiting()
+            assert hooks.spooling.spool.list_pending()
             hooks.draining.submit(hooks.drain).result(SECONDS)
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
         assert not faults, f"{len(faults)} faults, the first: {_told(faults)}"
-        assert hooks.spooling.spool.waiting() == []
+        assert hooks.spooling.spool.list_pending() == []
 
     def close(self) -> None:
         try:

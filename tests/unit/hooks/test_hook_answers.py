@@ -105,12 +105,12 @@ class TestShapes:
         said = answer(sample, "<related_memories/>")
         match question.contract:
             case Contract.SIMPLE:
-                ended = question.call.moment is HookKind.SESSION_END
+                ended = question.call.kind is HookKind.SESSION_END
                 assert said == {
                     "additionalContext": "<related_memories/>",
                     "suppressSystemPrompt": ended,
                 }
-            case Contract.AGENT if question.call.moment in TAKES:
+            case Contract.AGENT if question.call.kind in TAKES:
                 told = {
                     "hookEventName": sample.split("/")[1],
                     "additionalContext": "<related_memories/>",
@@ -294,30 +294,30 @@ class TestWhateverIsQuoted:
 
 
 class TestWanted:
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_by_default_all_that_is_recorded(self, moment: HookKind) -> None:
-        assert preferences.is_enabled(moment, config.HooksSettings()) is (moment not in NOTHING)
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_by_default_all_that_is_recorded(self, kind: HookKind) -> None:
+        assert preferences.is_enabled(kind, config.HooksSettings()) is (kind not in NOTHING)
 
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_nothing_where_hooks_are_off(self, moment: HookKind) -> None:
-        assert not preferences.is_enabled(moment, config.HooksSettings(enabled=False))
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_nothing_where_hooks_are_off(self, kind: HookKind) -> None:
+        assert not preferences.is_enabled(kind, config.HooksSettings(enabled=False))
 
-    @pytest.mark.parametrize("moment", sorted(SECTIONS))
-    def test_each_has_its_own_switch(self, moment: HookKind) -> None:
-        name = f"hooks.{SECTIONS[moment]}.enabled".upper().replace(".", "__")
+    @pytest.mark.parametrize("kind", sorted(SECTIONS))
+    def test_each_has_its_own_switch(self, kind: HookKind) -> None:
+        name = f"hooks.{SECTIONS[kind]}.enabled".upper().replace(".", "__")
         chosen = config.load({f"MEMORY_{name}": "false"}).settings.hooks
         off = {each for each in HookKind if not preferences.is_enabled(each, chosen)}
-        same = {each for each, section in SECTIONS.items() if section == SECTIONS[moment]}
+        same = {each for each, section in SECTIONS.items() if section == SECTIONS[kind]}
         assert off == same | NOTHING
 
-    @pytest.mark.parametrize("moment", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
-    def test_a_subagents_ends_are_wanted_with_the_rest(self, moment: HookKind) -> None:
+    @pytest.mark.parametrize("kind", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
+    def test_a_subagents_ends_are_wanted_with_the_rest(self, kind: HookKind) -> None:
         stopped = config.HooksSettings(stop=config.StopHookSettings(enabled=False))
-        assert preferences.is_enabled(moment, stopped)
+        assert preferences.is_enabled(kind, stopped)
 
 
 def told(folder: str) -> HookCall:
-    return HookCall(moment=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
+    return HookCall(kind=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
 
 
 class TestFolders:

@@ -451,12 +451,12 @@ class TestWhatWeSaidOurselves:
 
 
 class TestMoments:
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_each_is_decided(self, moment: HookKind) -> None:
-        found = HookCall(moment=moment, session="s", at_ms=AT, nonce="n", text="words")
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_each_is_decided(self, kind: HookKind) -> None:
+        found = HookCall(kind=kind, session="s", at_ms=AT, nonce="n", text="words")
         recorded = hooks.build_events(found, project="p", branch="b")
         silent = {HookKind.BEFORE_TOOL, HookKind.COMPACTION, HookKind.OTHER}
-        assert bool(recorded) is (moment not in silent)
+        assert bool(recorded) is (kind not in silent)
 
 
 class TestOurOwnCommands:

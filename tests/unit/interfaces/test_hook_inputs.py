@@ -1,4 +1,4 @@
-"""Inputs of hooks: which moment each event of each agent is, and what of it is taken."""
+"""Inputs of hooks: which kind each event of each agent is, and what of it is taken."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPL
 
 AT = 1_780_000_000_000
 
-MOMENTS = {
+KINDS = {
     "claude-code/SessionStart": HookKind.SESSION_START,
     "claude-code/SessionStart/compact": HookKind.SESSION_START,
     "claude-code/UserPromptSubmit": HookKind.PROMPT,
@@ -85,10 +85,35 @@ def told(found: hook_inputs.Input, **more: Any) -> HookCall:
     return asked({**found, **more}).call
 
 
+class TestDeliveries:
+    ARGUMENTS = ("hook", "--agent", "codex", "stop", "--config=/etc/memory.toml")
+
+    def parse(self, payload: bytes) -> Delivery:
+        return Delivery.parse_frame(
+            self.ARGUMENTS, payload, folder="/work", environ={}, nonce="n0nce", now=lambda: AT
+        )
+
+    def test_arguments_and_frame(self) -> None:
+        assert self.parse(b"7\n{}\n") == Delivery(
+            name="stop",
+            agent="codex",
+            folder="/work",
+            environ={},
+            nonce="n0nce",
+            at_ms=7,
+            data=b"{}\n",
+            config_file="/etc/memory.toml",
+        )
+
+    @pytest.mark.parametrize("payload", [b"", b"\n{}", b"-7\n{}", b"soon\n{}"])
+    def test_without_a_time_it_is_now(self, payload: bytes) -> None:
+        assert self.parse(payload).at_ms == AT
+
+
 class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
-    def test_each_is_its_moment(self, sample: str) -> None:
-        assert asked(SAMPLES[sample]).call.moment is MOMENTS[sample]
+    def test_each_is_its_kind(self, sample: str) -> None:
+        assert asked(SAMPLES[sample]).call.kind is KINDS[sample]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_answered_as_its_agent_expects(self, sample: str) -> None:
@@ -109,27 +134,27 @@ class TestEveryAgentsEvents:
     @pytest.mark.parametrize("event", ["Elicitation", "WorktreeCreate", "x" * 10_000, "stop!"])
     def test_an_event_that_nobody_knows_yet_is_nothing(self, event: str) -> None:
         question = asked({**CLAUDE_CODE["Stop"], "hook_event_name": event})
-        assert (question.call.moment, question.contract) == (HookKind.OTHER, Contract.AGENT)
+        assert (question.call.kind, question.contract) == (HookKind.OTHER, Contract.AGENT)
 
 
 class TestWhichContractRules:
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_events_name_rules_over_the_subcommand(self, name: str) -> None:
         question = asked(CLAUDE_CODE["UserPromptSubmit"], name)
-        assert question.call.moment is HookKind.PROMPT
+        assert question.call.kind is HookKind.PROMPT
         assert question.contract is Contract.AGENT
 
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_simpler_name_rules_over_the_subcommand(self, name: str) -> None:
         question = asked(SIMPLE["UserPromptSubmit"], name)
-        assert (question.call.moment, question.contract) == (HookKind.PROMPT, Contract.SIMPLE)
+        assert (question.call.kind, question.contract) == (HookKind.PROMPT, Contract.SIMPLE)
 
     def test_with_both_names_it_is_the_agents_contract(self) -> None:
         question = asked({**CLAUDE_CODE["Stop"], "hook": "SessionStart"})
-        assert (question.call.moment, question.contract) == (HookKind.STOP, Contract.AGENT)
+        assert (question.call.kind, question.contract) == (HookKind.STOP, Contract.AGENT)
 
     @pytest.mark.parametrize(
-        ("name", "moment"),
+        ("name", "kind"),
         [
             ("session-start", HookKind.SESSION_START),
             ("user-prompt", HookKind.PROMPT),
@@ -146,10 +171,10 @@ class TestWhichContractRules:
     )
     @pytest.mark.parametrize("hook", [{}, {"hook": "Unheard"}, {"hook": 7}])
     def test_where_the_input_names_none_the_subcommand_counts(
-        self, name: str, moment: HookKind, hook: dict[str, Any]
+        self, name: str, kind: HookKind, hook: dict[str, Any]
     ) -> None:
         question = asked({"session_id": "s", **hook}, name)
-        assert (question.call.moment, question.contract) == (moment, Contract.SIMPLE)
+        assert (question.call.kind, question.contract) == (kind, Contract.SIMPLE)
 
     @pytest.mark.parametrize("name", ["", "nonsense", "answer", "other", "Stop"])
     def test_an_unknown_hook_is_refused_with_those_there_are(self, name: str) -> None:
@@ -169,9 +194,11 @@ class TestWhichContractRules:
         assert inputs.parse_delivery(delivered(data)).call.text == "caf\N{REPLACEMENT CHARACTER}"
 
     def test_what_cannot_be_read_still_has_its_contract(self) -> None:
-        assert inputs.contract_of(b'{"hook": "Stop", broken') is Contract.SIMPLE
-        assert inputs.contract_of(b'{"hook_event_name": "Stop", "hook": 1, bro') is Contract.AGENT
-        assert inputs.contract_of(b"") is Contract.AGENT
+        assert inputs.guess_contract(b'{"hook": "Stop", broken') is Contract.SIMPLE
+        assert (
+            inputs.guess_contract(b'{"hook_event_name": "Stop", "hook": 1, bro') is Contract.AGENT
+        )
+        assert inputs.guess_contract(b"") is Contract.AGENT
 
 
 class TestSessions:
@@ -232,23 +259,23 @@ class TestIds:
         ],
     )
     def test_they_are_the_agents_own(self, found: hook_inputs.Input, given: str) -> None:
-        assert told(found).given == given
+        assert told(found).call_id == given
         assert told(found).nonce == "n0nce"
 
     @pytest.mark.parametrize("found", [CODEX["UserPromptSubmit"], CURSOR["beforeSubmitPrompt"]])
     def test_a_turn_may_have_several_prompts(self, found: hook_inputs.Input) -> None:
         """Typed while it goes on; each has the turn's id, and none of its own."""
         one, other = told(found), told(found, prompt="And one more thing")
-        assert one.given != other.given
-        assert one.given == told(found).given
+        assert one.call_id != other.call_id
+        assert one.call_id == told(found).call_id
 
     @pytest.mark.parametrize("found", [CLAUDE_CODE["Stop"], CODEX["Stop"], CURSOR["stop"]])
     def test_a_turn_may_end_twice_with_other_words(self, found: hook_inputs.Input) -> None:
         """What makes them two is in the id: the spool cleans the words."""
         first, again, other = told(found), told(found), told(found, last_assistant_message="Or so.")
-        assert first.given == again.given != other.given
+        assert first.call_id == again.call_id != other.call_id
         turn = found.get("prompt_id") or found.get("turn_id") or found["generation_id"]
-        assert turn in first.given
+        assert turn in first.call_id
 
 
 class TestTexts:
@@ -294,7 +321,7 @@ class TestTexts:
 
     def test_a_failure_of_gemini_is_one(self) -> None:
         found = told(GEMINI["AfterTool/error"])
-        assert found.moment is HookKind.TOOL_FAILURE
+        assert found.kind is HookKind.TOOL_FAILURE
         assert "No such file" in found.text
 
     def test_tools_of_cursor(self) -> None:
@@ -370,7 +397,7 @@ class TestAnythingAtAll:
         )
         found = question.call
         assert found.folder.startswith("/")
-        assert all(isinstance(each, str) for each in (found.session, found.text, found.given))
+        assert all(isinstance(each, str) for each in (found.session, found.text, found.call_id))
 
 
 class TestCursor:

@@ -1,4 +1,4 @@
-"""What hooks say about captures, as XML for the prompt."""
+"""Notices about captures, as XML for the prompt."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_elem
 
 
 def render_suggested(signals: Sequence[Signal]) -> str:
-    """What in a prompt seems worth keeping."""
+    """Render the signals of a prompt that the user may want to capture."""
     lines = []
     for signal in signals:
         lines.append(f"  <signal type={quote_attribute(_kind(signal))}>")
@@ -21,7 +21,7 @@ def render_suggested(signals: Sequence[Signal]) -> str:
 
 
 def render_captured(memories: Sequence[Memory], note: str) -> str:
-    """What was captured without asking."""
+    """Render the memories that were captured without asking."""
     lines = []
     for memory in memories:
         lines += [
@@ -34,5 +34,5 @@ def render_captured(memories: Sequence[Memory], note: str) -> str:
 
 
 def _kind(signal: Signal) -> str:
-    """A namespace, of one thing: decisions, decision."""
+    """Return the namespace in the singular: decision for decisions."""
     return signal.namespace.removesuffix("s") if signal.namespace != "progress" else "progress"
