@@ -208,7 +208,7 @@ class ImportHarness:
         )
 
     def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> BackfillResult:
-        return self.bring(agent, self.backfill.sources(agent, str(place)), dry_run=dry_run)
+        return self.bring(agent, self.backfill.list_sources(agent, str(place)), dry_run=dry_run)
 
     def bring(
         self, agent: str, sources: list[TranscriptSource], *, dry_run: bool = False

@@ -602,7 +602,7 @@ class TestDiskFiles:
     def test_a_file_that_somebody_changed_meanwhile_is_left(self, tmp_path: Path) -> None:
         path = tmp_path / "settings.json"
         path.write_text("newer")
-        with pytest.raises(ConfigError, match="somebody else"):
+        with pytest.raises(ConfigError, match="another program"):
             self.FILES.apply(change(path, "older", "ours"))
         assert path.read_text() == "newer"
 

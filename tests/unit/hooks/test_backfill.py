@@ -87,7 +87,7 @@ class TestOnce:
     ) -> None:
         session = Claude()
         write(folder / "a.jsonl", [session.prompt(f"Step {number}.") for number in range(350)])
-        sources = importing.backfill.sources("claude-code", str(folder))
+        sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
 
         def stop(read: int) -> None:
@@ -103,7 +103,7 @@ class TestOnce:
     def test_progress_ends_at_the_whole(self, importing: ImportHarness, folder: Path) -> None:
         for name in "ab":
             write(folder / f"{name}.jsonl", Claude(session=name).lamp())
-        sources = importing.backfill.sources("claude-code", str(folder))
+        sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
         importing.backfill.import_sources("claude-code", sources, dry_run=False, done=told.append)
         assert told == sorted(told)
