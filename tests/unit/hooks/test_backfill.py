@@ -1,4 +1,4 @@
-"""Backfill: every event once, whoever recorded it first, and each in its project."""
+"""Backfill: every event is stored once and in its project, also if hooks recorded it first."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def hooked(
     words: str, at_ms: int, *, name: str, session: str = "5e5510a1", role: str = "user"
 ) -> Event:
-    """What a hook has recorded."""
+    """Return an event that a hook has recorded."""
     types = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
     return Event(
         event_id=EventId(name),

@@ -204,7 +204,7 @@ def _check(text: str) -> None:
         where = f"line {exc.lineno}, column {exc.colno}"
         if text[exc.pos :].lstrip().startswith(_COMMENTS):
             raise ConfigError(
-                f"there is a comment at {where}, which plain JSON does not allow:"
+                f"there is a comment at {where}, which an edit would lose:"
                 " remove the comments, or add the hooks by hand"
             ) from exc
         raise ConfigError(f"it is not valid JSON: {exc.msg} at {where}") from exc
