@@ -41,7 +41,7 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         secrets = build_filter(settings.security.secrets, settings.security.allow)
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
         Spooling(spool=spool, secrets=secrets).keep(call)
-        notify_daemon(delivery.config_file)
+        notify_daemon(relay.config_file(arguments))
     except AgentMemoryError as exc:
         relay.complain(f"error: the hook was not recorded: {exc}\n")
         return 1

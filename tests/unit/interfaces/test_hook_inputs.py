@@ -102,7 +102,6 @@ class TestDeliveries:
             nonce="n0nce",
             at_ms=7,
             data=b"{}\n",
-            config_file="/etc/memory.toml",
         )
 
     @pytest.mark.parametrize("payload", [b"", b"\n{}", b"-7\n{}", b"soon\n{}"])

@@ -80,7 +80,6 @@ class Delivery:
     nonce: str
     at_ms: int
     data: bytes
-    config_file: str | None = None
 
     @classmethod
     def parse(
@@ -103,7 +102,6 @@ class Delivery:
             nonce=nonce,
             at_ms=at_ms,
             data=data,
-            config_file=relay.config_file(words),
         )
 
     @classmethod

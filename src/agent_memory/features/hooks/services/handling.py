@@ -47,6 +47,8 @@ class HookTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookHandling:
+    """Handles hook calls, at once or from the spool. Its threads end with `close`."""
+
     recording: Recording
     injection: ContextInjection
     auto_capture: AutoCapture
