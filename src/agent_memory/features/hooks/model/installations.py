@@ -165,21 +165,21 @@ def is_our_command(command: str, args: Sequence[str] | None = None, *, verb: str
     With `args`, the command is a program; without, a shell line. A shell line that does anything
     else as well is the user's own.
     """
-    words = _shell_words(command) if args is None else [command, *args]
+    words = _split_shell(command) if args is None else [command, *args]
     while words and (words[0] in _BEFORE_A_PROGRAM or _is_assignment(words[0])):
         del words[0]
     if not words:
         return False
     if PurePath(words[0]).name == PROGRAM:
-        return _plain(words[1:])[:1] == [verb]
+        return _drop_options(words[1:])[:1] == [verb]
     for position, word in enumerate(words):
         path = PurePath(word)
         if (path.name, path.parent.name) == (SCRIPT, PACKAGE):
-            return _plain(words[position + 1 :])[:2] == [PROGRAM, verb]
+            return _drop_options(words[position + 1 :])[:2] == [PROGRAM, verb]
     return False
 
 
-def _shell_words(command: str) -> list[str]:
+def _split_shell(command: str) -> list[str]:
     """Split a shell line. Return nothing if it has several commands or cannot be parsed."""
     lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace_split = True
@@ -200,5 +200,5 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.isidentifier()
 
 
-def _plain(words: Sequence[str]) -> list[str]:
+def _drop_options(words: Sequence[str]) -> list[str]:
     return [word for word in words if not word.startswith("-")]

@@ -67,7 +67,7 @@ _NAMESPACE_OF = {
 }
 
 
-def _namespace(marker: str) -> str:
+def _find_namespace(marker: str) -> str:
     for word in re.findall(r"[a-z]+", marker.lower()):
         if word in _NAMESPACE_OF:
             return _NAMESPACE_OF[word]
@@ -75,7 +75,7 @@ def _namespace(marker: str) -> str:
 
 
 @lru_cache(maxsize=32)
-def _marker_pattern(markers: tuple[str, ...]) -> re.Pattern[str] | None:
+def _compile_markers(markers: tuple[str, ...]) -> re.Pattern[str] | None:
     """Build the pattern of markers: longer ones first, none inside a word ("TIL" in "until")."""
     names = sorted(
         {name.strip() for name in markers if name.strip()}, key=lambda name: (-len(name), name)
@@ -222,11 +222,11 @@ def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
 
     Signals with the same summary count once.
     """
-    pattern = _marker_pattern(tuple(markers))
+    pattern = _compile_markers(tuple(markers))
     best: dict[str, tuple[int, Signal]] = {}
     heading: list[str] = []
-    for block in _blocks(_clean_text(text)):
-        if len(block) == 1 and pattern and not _units(block, pattern):
+    for block in _split_blocks(_clean_text(text)):
+        if len(block) == 1 and pattern and not _split_units(block, pattern):
             heading = block
         elif block:
             for signal in _detect_in_block(heading + block, pattern):
@@ -245,7 +245,7 @@ def _clean_text(text: str) -> str:
     return _CONTROL.sub(" ", _ESCAPE.sub("", text))
 
 
-def _blocks(text: str) -> Iterator[list[str]]:
+def _split_blocks(text: str) -> Iterator[list[str]]:
     """Yield blocks of prose lines, with wrapped lines joined."""
     block: list[str] = []
     fence = ""
@@ -283,14 +283,14 @@ class _Unit(NamedTuple):
 
 
 def _detect_in_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Signal]:
-    for unit in _units(block, markers):
+    for unit in _split_units(block, markers):
         if not unit.marker:
             yield from _detect_in_line(unit.text, markers)
         elif (signal := _build_marked(unit.text, unit.marker)) is not None:
             yield signal
 
 
-def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
+def _split_units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
     """Split a block into lines, or into several lines that one marker is about.
 
     A marker on a line of its own is about the lines after it, else about the line before. A marked
@@ -301,7 +301,7 @@ def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
     while at < len(block):
         line = block[at]
         at += 1
-        own, rest = _opening(line, markers) if markers else ("", "")
+        own, rest = _find_opening(line, markers) if markers else ("", "")
         if not markers or not own:
             units.append(_Unit(line, ""))
             continue
@@ -316,9 +316,9 @@ def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
     return units
 
 
-def _opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
+def _find_opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
     """Return the marker of a line that is about others too, and the rest of the line."""
-    marker = markers.search(_view(line))
+    marker = markers.search(_mask(line))
     if not marker or _WORD.search(line, 0, marker.start()):
         return "", ""
     if not _WORD.search(line, marker.end()):
@@ -328,9 +328,9 @@ def _opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
 
 
 def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
-    view = _view(line)
-    spans = _sentences(view)
-    marks = _marks(line, view, markers) if markers else []
+    view = _mask(line)
+    spans = _split_sentences(view)
+    marks = _find_marks(line, view, markers) if markers else []
     starts = [first for first, _ in spans]
     places = [bisect_right(starts, start) - 1 for start, _ in marks]
     owned: set[int] = set()
@@ -360,12 +360,12 @@ def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
     for place, (first, last) in enumerate(spans):
         if place not in owned:
             after = line[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
-            if (natural := _natural(line[first:last], after)) is not None:
+            if (natural := _build_natural(line[first:last], after)) is not None:
                 signals.append((first, natural))
     return [signal for _, signal in sorted(signals, key=lambda item: item[0])]
 
 
-def _marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, int]]:
+def _find_marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, int]]:
     """Return the spans of markers that mark something and are not only mentioned.
 
     Of two markers side by side, the first counts.
@@ -394,13 +394,13 @@ def _marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, in
     return marks
 
 
-def _view(text: str) -> str:
+def _mask(text: str) -> str:
     """Return the text with quotations, code and links masked, at the same positions."""
     text = text.replace("\u2019", "'").replace("\u2018", "'").replace("\t", " ")
     return _HIDDEN.sub(lambda hidden: "x" * len(hidden[0]), text)
 
 
-def _sentences(view: str) -> list[tuple[int, int]]:
+def _split_sentences(view: str) -> list[tuple[int, int]]:
     spans = []
     start = 0
     for ending in _END.finditer(view):
@@ -415,28 +415,30 @@ def _sentences(view: str) -> list[tuple[int, int]]:
 
 
 def _build_marked(statement: str, marker: str) -> Signal | None:
-    content = _plain(statement)
+    content = _strip_markdown(statement)
     text, _, more = content.partition("\n")
     if text.endswith(":"):
         text = f"{text} {more.replace(chr(10), ', ')}"
-    view = _view(text)
-    namespace = _namespace(marker)
-    start, end = next((span for span in _sentences(view) if _WORD.search(view, *span)), (0, 0))
-    start = _begin(view, start)
+    view = _mask(text)
+    namespace = _find_namespace(marker)
+    start, end = next(
+        (span for span in _split_sentences(view) if _WORD.search(view, *span)), (0, 0)
+    )
+    start = _skip_filler(view, start)
     lower = view[start:end].lower()
     for cue in CUES:
         lead = cue.pattern.match(view[start:end]) if cue.hint in lower else None
         if lead and cue.tells and _WORD.search(view, start + lead.end("say"), end):
             start += lead.end("say")
             break
-    reason, cut = _reason(text, view, start)
+    reason, cut = _find_reason(text, view, start)
     if namespace in _REASON_APART and start < cut:
         end = min(end, cut)
     confidence = _MARKED + (_REASONED if reason else 0)
-    return _signal(namespace, text[start:end], content, reason, confidence, marked=True)
+    return _build_signal(namespace, text[start:end], content, reason, confidence, marked=True)
 
 
-def _begin(view: str, start: int) -> int:
+def _skip_filler(view: str, start: int) -> int:
     """Return the position after the filler words of a statement."""
     while start < len(view) and view[start].isspace():
         start += 1
@@ -444,14 +446,14 @@ def _begin(view: str, start: int) -> int:
     return skipped.end() if skipped else start
 
 
-def _natural(sentence: str, after: str) -> Signal | None:
+def _build_natural(sentence: str, after: str) -> Signal | None:
     lower = sentence.lower().replace("\u2019", "'")
     cues = [cue for cue in CUES if cue.hint in lower]
     if not cues:
         return None
-    text = _plain(sentence)
-    view = _view(text)
-    start = _begin(view, 0)
+    text = _strip_markdown(sentence)
+    view = _mask(text)
+    start = _skip_filler(view, 0)
     if view.rstrip(_AFTER_END).endswith("?") or _QUESTION.match(view, start):
         return None
     signals = [
@@ -467,7 +469,7 @@ def _natural(sentence: str, after: str) -> Signal | None:
 
 
 def _judge_cue(cue: Cue, match: re.Match[str], text: str, start: int, after: str) -> Signal | None:
-    view = _view(text)
+    view = _mask(text)
     cue_at, cue_end = start + match.start(), start + match.end()
     before = view[:cue_at]
     if _SUPPOSED.search(before) or _SUPPOSED_BY_THE_LAST.search(before[-200:]):
@@ -477,11 +479,11 @@ def _judge_cue(cue: Cue, match: re.Match[str], text: str, start: int, after: str
         if not _WORD.search(after):
             return None
         say = cue_end = len(text) + 1  # "Lesson learned." is about what comes next
-        text = f"{text} {_plain(after)}"
-        view = _view(text)
-    reason, cut = _reason(text, view, say)
+        text = f"{text} {_strip_markdown(after)}"
+        view = _mask(text)
+    reason, cut = _find_reason(text, view, say)
     if not reason and (first := _REASON_FIRST.match(view, 0, cue_at)):
-        reason = _one_line(text[first.end() : max(first.end(), before.rfind(","))])
+        reason = _to_one_line(text[first.end() : max(first.end(), before.rfind(","))])
     confidence = cue.confidence + (_REASON_COUNTS if reason else 0)
     if (
         cue.confidence < SUGGESTED
@@ -499,22 +501,22 @@ def _judge_cue(cue: Cue, match: re.Match[str], text: str, start: int, after: str
         confidence = min(confidence, _VAGUE)
     end = cut if cue.namespace in _REASON_APART and say < cut else len(text)
     confidence = min(confidence, _SUREST_PHRASE)
-    return _signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
+    return _build_signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
 
 
-def _reason(text: str, view: str, start: int) -> tuple[str, int]:
+def _find_reason(text: str, view: str, start: int) -> tuple[str, int]:
     """Return the stated reason, and where its words start."""
     reason = _REASON.search(view, start)
     if not reason:
         return "", len(view)
     stop = _END.search(view, reason.end())
-    return _one_line(text[reason.end() : stop.start() if stop else len(text)]), reason.start()
+    return _to_one_line(text[reason.end() : stop.start() if stop else len(text)]), reason.start()
 
 
-def _signal(
+def _build_signal(
     namespace: str, statement: str, content: str, reason: str, confidence: float, *, marked: bool
 ) -> Signal | None:
-    summary = _summary(statement)
+    summary = _build_summary(statement)
     if not _WORD.search(summary):
         return None
     return Signal(
@@ -527,15 +529,15 @@ def _signal(
     )
 
 
-def _plain(text: str) -> str:
+def _strip_markdown(text: str) -> str:
     """Return the text without Markdown decoration and extra blanks; line breaks stay."""
     lines = [_LINK.sub(r"\1", _NOTHING_BOLD.sub("", line)) for line in text.split("\n")]
-    lines = [_UNDERLINED.sub(_bare, line) for line in lines]
+    lines = [_UNDERLINED.sub(_strip_underlines, line) for line in lines]
     whole = "\n".join(" ".join(_BOLD.sub("", line).split()) for line in lines)
     return _strip_leading(whole).rstrip(" \n;")
 
 
-def _bare(underlined: re.Match[str]) -> str:
+def _strip_underlines(underlined: re.Match[str]) -> str:
     """Remove the underlines of words; a single underlined word is a name like __init__."""
     return underlined[1] if " " in underlined[1] else underlined[0]
 
@@ -545,14 +547,14 @@ def _strip_leading(text: str) -> str:
     return text[leading.end() :] if leading else text
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     text = _OWN_TAG.sub(" ", _EMPHASIS.sub(r"\1\2", text)).replace("`", "")
     return _strip_leading(" ".join(text.split())).rstrip(_TRAILING)
 
 
-def _summary(statement: str) -> str:
+def _build_summary(statement: str) -> str:
     """Return a short line with a capital, unless it starts with a name in lower case."""
-    text = _one_line(statement)
+    text = _to_one_line(statement)
     word = text.split(" ", 1)[0].rstrip(",;:").replace("'", "")
     if (
         word.isascii()

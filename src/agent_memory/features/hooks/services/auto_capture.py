@@ -84,7 +84,7 @@ class AutoCapture:
         Memories that were captured, archived or forgotten before stay as they are.
         """
         detected: list[tuple[Signal, Event]] = []
-        for event in self._latest(session):
+        for event in self._read_latest(session):
             doubt = ASSISTANT_DOUBT if event.role is EventRole.ASSISTANT else 0.0
             detected += [
                 (signal, event)
@@ -117,9 +117,9 @@ class AutoCapture:
         self, summary: str, decisions: tuple[str, ...], place: MemoryLocation
     ) -> list[Memory]:
         """Capture the agent's own summary of a conversation that is about to be compacted."""
-        drafts = [_draft("decisions", decision) for decision in decisions]
+        drafts = [_build_draft("decisions", decision) for decision in decisions]
         if summary.strip():
-            drafts.append(_draft("progress", summary))
+            drafts.append(_build_draft("progress", summary))
         captured = (self._capture_new(draft, place) for draft in drafts if draft is not None)
         return [memory for memory in captured if memory is not None]
 
@@ -151,7 +151,7 @@ class AutoCapture:
         hits = self.recall.search(query, counted=False).hits
         return any(hit.document.title.casefold() == line for hit in hits)
 
-    def _latest(self, session: str) -> list[Event]:
+    def _read_latest(self, session: str) -> list[Event]:
         """Return the latest messages of a session, oldest first."""
         latest: list[Event] = []
         place: Position | None = _END
@@ -162,7 +162,7 @@ class AutoCapture:
         return latest[::-1]
 
 
-def _draft(namespace: str, text: str) -> Draft | None:
+def _build_draft(namespace: str, text: str) -> Draft | None:
     text = transcripts.fit_text(transcripts.strip_injected(text))
     line = " ".join(text.split())
     if not line:

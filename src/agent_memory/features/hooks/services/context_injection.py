@@ -103,7 +103,7 @@ class ContextInjection:
 
         A minimum score would drop good hits because of the words that no memory has.
         """
-        return self._find_related(session, place, _file_words(path), SearchMode.BM25, 0.0)
+        return self._find_related(session, place, _extract_words(path), SearchMode.BM25, 0.0)
 
     def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> str:
         """Find memories about a prompt."""
@@ -130,7 +130,7 @@ class ContextInjection:
         return contexts.render_related(self.history.take(session, hits, RELATED))
 
 
-def _file_words(path: str) -> str:
+def _extract_words(path: str) -> str:
     """Return the telling words in the names of a file and its folder."""
     file = PurePath(path)
     names = [file.name.partition(".")[0] or file.name, file.parent.name]

@@ -42,7 +42,7 @@ class Installing:
         target = self._resolve_target(scope, caller)
         desired = self._build_entries(agent, mcp=mcp)
         result = self._apply_changes(agent, target, desired, dry_run=dry_run)
-        return replace(result, notes=tuple(self._notes(agent, target)))
+        return replace(result, notes=tuple(self._build_notes(agent, target)))
 
     def uninstall(
         self, agent: Agent, scope: InstallScope, caller: Caller, *, dry_run: bool = False
@@ -54,12 +54,12 @@ class Installing:
 
     def state(self, caller: Caller, *, mcp: bool) -> list[AgentState]:
         """Return the state of our entries in every agent. Unreadable files are reported."""
-        return [self._state(agent, caller, mcp=mcp) for agent in self.agents]
+        return [self._get_state(agent, caller, mcp=mcp) for agent in self.agents]
 
-    def _state(self, agent: Agent, caller: Caller, *, mcp: bool) -> AgentState:
+    def _get_state(self, agent: Agent, caller: Caller, *, mcp: bool) -> AgentState:
         user = _build_target(InstallScope.USER, caller, caller.folder)
         targets = [user]
-        root = self._root(caller)
+        root = self._find_root(caller)
         if root != user.home:
             targets.append(_build_target(InstallScope.PROJECT, caller, root))
         setup = self.agents[agent]
@@ -69,17 +69,17 @@ class Installing:
             title=setup.title,
             folder=folder,
             present=self.files.is_folder(folder),
-            scopes=tuple(self._scope_state(agent, target, mcp=mcp) for target in targets),
+            scopes=tuple(self._get_scope_state(agent, target, mcp=mcp) for target in targets),
         )
 
-    def _scope_state(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> ScopeState:
+    def _get_scope_state(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> ScopeState:
         setup = self.agents[agent]
         files = (*setup.list_files(target), *setup.list_shared_files(target))
         paths = tuple(file.path for file in files)
         absent = ScopeState(scope=target.scope, standing=InstallStatus.ABSENT, files=paths)
         try:
             entries = [self._find_entries(setup, file) for file in files]
-            commands = tuple(dict.fromkeys(_commands(entries)))
+            commands = tuple(dict.fromkeys(_list_commands(entries)))
             off = next((entry.off for entry in entries if entry.off), "")
             if not commands:
                 return replace(absent, off=off)
@@ -100,14 +100,14 @@ class Installing:
             return InstallStatus.ELSEWHERE
         if any(other != server for entry in entries for other in entry.servers):
             return InstallStatus.ELSEWHERE
-        pending = self._changes(agent, target, self._build_entries(agent, mcp=mcp))
+        pending = self._plan_changes(agent, target, self._build_entries(agent, mcp=mcp))
         return InstallStatus.OUTDATED if any(pending) else InstallStatus.INSTALLED
 
     def _apply_changes(
         self, agent: Agent, target: InstallTarget, desired: DesiredConfig, *, dry_run: bool
     ) -> InstallResult:
         setup = self.agents[agent]
-        changes = tuple(self._changes(agent, target, desired))
+        changes = tuple(self._plan_changes(agent, target, desired))
         if not dry_run:
             for change in changes:
                 self.files.apply(change)
@@ -120,7 +120,7 @@ class Installing:
             advice=setup.get_advice(target),
         )
 
-    def _changes(
+    def _plan_changes(
         self, agent: Agent, target: InstallTarget, desired: DesiredConfig
     ) -> Iterator[ConfigChange]:
         setup = self.agents[agent]
@@ -136,7 +136,7 @@ class Installing:
                     emptied=edited.text,
                 )
 
-    def _notes(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
+    def _build_notes(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
         setup = self.agents[agent]
         if target.scope is InstallScope.PROJECT:
             yield (
@@ -144,7 +144,7 @@ class Installing:
                 " example with .git/info/exclude."
             )
         caller = Caller(folder=target.folder, environ=target.environ)
-        for state in self._state(agent, caller, mcp=False).scopes:
+        for state in self._get_state(agent, caller, mcp=False).scopes:
             if state.off:
                 yield f"{state.off} in the {state.scope} settings of {setup.title} turns hooks off."
             if state.scope is not target.scope and state.commands:
@@ -176,30 +176,30 @@ class Installing:
         return DesiredConfig(hook=self.launcher.hook(agent), server=server)
 
     def _resolve_target(self, scope: InstallScope, caller: Caller) -> InstallTarget:
-        target = _build_target(scope, caller, self._root(caller))
+        target = _build_target(scope, caller, self._find_root(caller))
         if scope is InstallScope.PROJECT and target.root == target.home:
             raise InvalidInput(
                 f"{target.root} is your home, not a project: change to a project, or use --user"
             )
         return target
 
-    def _root(self, caller: Caller) -> str:
+    def _find_root(self, caller: Caller) -> str:
         """Return the project's folder. A repository of the whole home folder is not a project."""
         root = self.files.find_root(caller.folder)
-        return caller.folder if root == _home(caller) else root
+        return caller.folder if root == _get_home(caller) else root
 
 
 def _build_target(scope: InstallScope, caller: Caller, root: str) -> InstallTarget:
     return InstallTarget(
         scope=scope,
-        home=_home(caller),
+        home=_get_home(caller),
         root=root,
         folder=caller.folder,
         environ=caller.environ,
     )
 
 
-def _home(caller: Caller) -> str:
+def _get_home(caller: Caller) -> str:
     home = caller.environ.get("HOME", "")
     if not PurePath(home).is_absolute():
         raise InvalidInput("HOME is not set to an absolute path: agents have their settings there")
@@ -220,7 +220,7 @@ def _format_error(file: ConfigFile, exc: ConfigError) -> str:
     return message if file.path in message else f"{file.path}: {message}"
 
 
-def _commands(entries: list[InstalledEntries]) -> Iterator[str]:
+def _list_commands(entries: list[InstalledEntries]) -> Iterator[str]:
     for entry in entries:
         yield from entry.hooks
         yield from (" ".join((server.command, *server.args)) for server in entry.servers)

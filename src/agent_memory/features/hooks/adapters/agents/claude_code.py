@@ -64,7 +64,7 @@ class ClaudeCodeInstaller:
         return json_config.edit_config(
             file,
             text,
-            hooks={event: _entry(event, desired.hook) for event in EVENTS if desired.hook},
+            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
             server=None if server is None else {"type": "stdio", **server},
             lists=HookLists(),
         )
@@ -80,6 +80,6 @@ class ClaudeCodeInstaller:
         return "Start a new session of Claude Code. There, /hooks lists the hooks."
 
 
-def _entry(event: str, command: str) -> Json:
+def _build_entry(event: str, command: str) -> Json:
     handler = json_config.build_command(command, timeout=event not in OWN_TIMEOUT)
     return json_config.build_group(handler, tools=event in ABOUT_TOOLS)

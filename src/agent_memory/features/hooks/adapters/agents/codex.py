@@ -55,7 +55,7 @@ class CodexInstaller:
         return json_config.edit_config(
             file,
             text,
-            hooks={event: _entry(event, desired.hook) for event in EVENTS if desired.hook},
+            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
             server=None,
             lists=HookLists(),
         )
@@ -79,6 +79,6 @@ class CodexInstaller:
         )
 
 
-def _entry(event: str, command: str) -> Json:
+def _build_entry(event: str, command: str) -> Json:
     handler = json_config.build_command(command, timeout=event not in OWN_TIMEOUT)
     return json_config.build_group(handler, tools=event in ABOUT_TOOLS)

@@ -14,7 +14,7 @@ _GIT = ".git"
 
 class DiskFiles:
     def read(self, path: str, /) -> str | None:
-        raw = _bytes(path)
+        raw = _read_bytes(path)
         if raw is None:
             return None
         try:
@@ -54,7 +54,7 @@ class DiskFiles:
         return folder
 
 
-def _bytes(path: str) -> bytes | None:
+def _read_bytes(path: str) -> bytes | None:
     try:
         with open(path, "rb", opener=_open) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -41,7 +41,7 @@ class GeminiInstaller:
         return json_config.edit_config(
             file,
             text,
-            hooks={event: _entry(event, desired.hook) for event in EVENTS if desired.hook},
+            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
             server=json_config.build_server(desired.server),
             lists=HookLists(),
         )
@@ -58,7 +58,7 @@ class GeminiInstaller:
         return "Start a new session of Gemini CLI. There, /hooks lists the hooks."
 
 
-def _entry(event: str, command: str) -> Json:
+def _build_entry(event: str, command: str) -> Json:
     handler = {
         "name": NAME,
         "type": "command",

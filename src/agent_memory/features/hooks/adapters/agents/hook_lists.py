@@ -47,7 +47,7 @@ class HookLists:
             for entries in piece.value.values()
             if isinstance(entries, list)
             for entry in entries
-            for handler in self._handlers(entry)
+            for handler in self._get_handlers(entry)
             if (command := _match_command(handler)) is not None
         )
 
@@ -62,7 +62,7 @@ class HookLists:
         entries = events.open(piece)
         settled = False
         for entry in list(entries.pieces):
-            handlers = self._handlers(entry.value)
+            handlers = self._get_handlers(entry.value)
             own = [_match_command(handler) is not None for handler in handlers]
             if not any(own):
                 continue
@@ -79,7 +79,7 @@ class HookLists:
         if not entries.pieces and piece.raw != piece.text:
             events.remove(piece)
 
-    def _handlers(self, entry: Json) -> list[Json]:
+    def _get_handlers(self, entry: Json) -> list[Json]:
         if not self.grouped:
             return [entry]
         handlers = entry.get(HOOKS) if isinstance(entry, dict) else None

@@ -142,16 +142,16 @@ class JsonContainer:
         is_object = text[0] == "{"
         at = 1
         while True:
-            start = _after_blanks(text, at)
+            start = _skip_blanks(text, at)
             lead, key, first = text[at:start], "", start
             if text[start] == self._ends[1]:
                 self._blank = lead
                 return
             if is_object:
                 key, end = _decoder.raw_decode(text, start)
-                first = _after_blanks(text, _after_blanks(text, end) + 1)
+                first = _skip_blanks(text, _skip_blanks(text, end) + 1)
             _, end = _decoder.raw_decode(text, first)
-            after = _after_blanks(text, end)
+            after = _skip_blanks(text, end)
             self.pieces.append(
                 Piece(
                     lead=lead,
@@ -173,20 +173,20 @@ class JsonDocument:
         mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
         text = text.removeprefix(mark) if text.strip(_BYTE_ORDER_MARK + " \t\r\n") else "{}\n"
         _check(text)
-        start = _after_blanks(text, 0)
+        start = _skip_blanks(text, 0)
         end = len(text.rstrip(" \t\r\n"))
         self._before, self._after = mark + text[:start], text[end:]
         whole = text[start:end]
         newline = "\r\n" if "\r\n" in text else "\n"
         plain = JsonContainer(whole, Style(newline=newline, unit=INDENT, spaced=True), "")
-        self.root = JsonContainer(whole, _style(plain, newline), "")
+        self.root = JsonContainer(whole, _detect_style(plain, newline), "")
 
     @property
     def text(self) -> str:
         return self._before + self.root.text + self._after
 
 
-def _style(root: JsonContainer, newline: str) -> Style:
+def _detect_style(root: JsonContainer, newline: str) -> Style:
     if not root.pieces:
         return Style(newline=newline, unit=INDENT, spaced=True)
     spaced = root.pieces[0].head.endswith((" ", "\t"))
@@ -216,6 +216,6 @@ def _check(text: str) -> None:
         raise ConfigError("it is JSON, but not an object")
 
 
-def _after_blanks(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     blanks = _BLANKS.match(text, at)
     return at if blanks is None else blanks.end()

@@ -40,8 +40,8 @@ def edit_config(text: str, desired: McpServer | None) -> EditedConfig:
     if after == before:
         return EditedConfig(text=text)
     # Take the first draft that parses to the desired settings: TOML has many spellings of a table.
-    for draft in _drafts(text, before, after):
-        if _reads_as(draft, after):
+    for draft in _build_drafts(text, before, after):
+        if _parses_to(draft, after):
             return EditedConfig(text=draft, bare=not draft.strip())
     raise ConfigError(
         f"the entry in {SERVERS} cannot be edited in its present form: edit it by hand"
@@ -67,7 +67,7 @@ def _reconcile(settings: dict[str, Any], desired: McpServer | None) -> None:
         del settings[SERVERS]
 
 
-def _drafts(text: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+def _build_drafts(text: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """Yield edited texts, those with the smallest change first. Only the last moves tables."""
     # Imported late: loading tomlkit takes a twentieth of every start, and only this needs it.
     import tomlkit  # noqa: PLC0415
@@ -81,12 +81,12 @@ def _drafts(text: str, before: dict[str, Any], after: dict[str, Any]) -> Iterato
     }
     for name, entry in values.items():
         if name not in present:
-            yield _with_table(text, name, entry)
+            yield _add_table(text, name, entry)
         else:
-            yield from _with_values(text, name, entry)
+            yield from _replace_values(text, name, entry)
     for name in present:
         if name not in desired:
-            for start, end in _tables(text, name):
+            for start, end in _find_tables(text, name):
                 yield _join(text[:start], text[end:])
     try:
         document = tomlkit.parse(text)
@@ -108,14 +108,14 @@ def _drafts(text: str, before: dict[str, Any], after: dict[str, Any]) -> Iterato
         return
 
 
-def _with_table(text: str, name: str, values: dict[str, str]) -> str:
+def _add_table(text: str, name: str, values: dict[str, str]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = (f"[{SERVERS}.{name}]", *(f"{key} = {value}" for key, value in values.items()))
     return text + newline * bool(text) + "".join(f"{line}{newline}" for line in lines)
 
 
-def _with_values(text: str, name: str, values: dict[str, str]) -> Iterator[str]:
-    for start, end in _tables(text, name):
+def _replace_values(text: str, name: str, values: dict[str, str]) -> Iterator[str]:
+    for start, end in _find_tables(text, name):
         table = text[start:end]
         for key, value in values.items():
             table = re.sub(
@@ -127,7 +127,7 @@ def _with_values(text: str, name: str, values: dict[str, str]) -> Iterator[str]:
         yield text[:start] + table + text[end:]
 
 
-def _tables(text: str, name: str) -> Iterator[tuple[int, int]]:
+def _find_tables(text: str, name: str) -> Iterator[tuple[int, int]]:
     """Yield where a table of this name may start and end; a match may be inside a string."""
     spelled = "|".join((re.escape(name), f'"{re.escape(name)}"', f"'{re.escape(name)}'"))
     header = rf"^[ \t]*\[[ \t]*{SERVERS}[ \t]*\.[ \t]*(?:{spelled})[ \t]*\]"
@@ -150,7 +150,7 @@ def _join(head: str, rest: str) -> str:
     return head + rest
 
 
-def _reads_as(text: str, desired: dict[str, Any]) -> bool:
+def _parses_to(text: str, desired: dict[str, Any]) -> bool:
     try:
         return tomllib.loads(text) == desired
     except (ValueError, RecursionError):

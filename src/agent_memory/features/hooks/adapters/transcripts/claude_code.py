@@ -42,7 +42,7 @@ class ClaudeCodeTranscript:
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
-        main, uuid = _origin(line)
+        main, uuid = _get_origin(line)
         if self.at_ms is not None and main:
             if len(self.began) > _MAX_SESSIONS:
                 self.began.clear()
@@ -71,7 +71,7 @@ class ClaudeCodeTranscript:
             raise InvalidInput("no sessionId")
         if self.at_ms is None:
             raise InvalidInput("no timestamp")
-        first = self._start(session, inner, self.began[main], about, number)
+        first = self._build_start(session, inner, self.began[main], about, number)
         return first + [
             TranscriptEntry(
                 event_id=transcripts.build_event_id(session, event.kind, event.record_id),
@@ -86,7 +86,7 @@ class ClaudeCodeTranscript:
             for event in events
         ]
 
-    def _start(
+    def _build_start(
         self, session: str, inner: bool, at_ms: int, about: Mapping[str, str], number: int
     ) -> list[TranscriptEntry]:
         if session in self.started:
@@ -197,7 +197,7 @@ def _is_noise(line: Fields) -> bool:
     )
 
 
-def _origin(line: Fields) -> tuple[str, str]:
+def _get_origin(line: Fields) -> tuple[str, str]:
     """Return the session and id of a line. A fork copies lines: return those of the original.
 
     The original session may have no transcript any more.
