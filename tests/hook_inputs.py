@@ -1,4 +1,4 @@
-"""Inputs of hooks as the agents send them, one for each event, and those of the simpler contract.
+"""Hook inputs as the agents send them, one per event, and those of the simple contract.
 
 Keys are the agent and its event, with a tool where one event takes many shapes.
 """
@@ -352,12 +352,11 @@ SAMPLES: Mapping[str, Input] = {
 
 
 def encode_input(given: Input, **more: Any) -> bytes:
-    """As it comes on standard input; `more` replaces fields."""
+    """Encode an input as it comes on standard input; `more` replaces fields."""
     return json.dumps({**given, **more}).encode()
 
 
 def encode_claude(event: str, *, session: str, folder: Path | str, **more: Any) -> bytes:
-    """What Claude Code sends of a session in a folder. Its fields are those of the sample of this
-    event, but for those that make two happenings one."""
+    """Encode an event of Claude Code, with the fields of its sample except the ids of events."""
     given = {k: v for k, v in CLAUDE_CODE[event].items() if k not in ("prompt_id", "tool_use_id")}
     return encode_input(given, session_id=session, cwd=str(folder), **more)

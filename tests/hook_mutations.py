@@ -1,6 +1,6 @@
-"""What hooks may be given instead of their input: samples of the agents', mutated by a seed.
+"""Broken hook inputs: samples of the agents' inputs, mutated by a seed.
 
-`python -m tests.hook_mutations HOOK NUMBER` writes one of them, to try what a failed test names.
+`python -m tests.hook_mutations HOOK NUMBER` writes one of them, to repeat a failed test.
 """
 
 import json
@@ -94,7 +94,7 @@ Dice = random.Random
 
 
 def mutate(hook: str, number: int) -> bytes:
-    """What this hook is given in its case of this number: always the same."""
+    """Return the broken input of a hook and a number, always the same."""
     dice = Dice(f"{SEED}:{hook}:{number}")
     own = _OWN[hook]
     sample = dice.choice(own if own and dice.random() < 0.6 else _ALL)
@@ -110,7 +110,7 @@ def mutate(hook: str, number: int) -> bytes:
     return dice.choice(_DAMAGES)(data, dice) if dice.random() < 0.35 else data
 
 
-# Changes of what is said.
+# Changes of the content.
 
 
 def _wrong_type(given: Given, dice: Dice) -> None:
@@ -170,7 +170,7 @@ def _another_agents(given: Given, dice: Dice) -> None:
 
 
 def _without_event(given: Given, dice: Dice) -> None:
-    """Then the subcommand tells which one it is."""
+    """Remove the event, so that the subcommand decides it."""
     event = given.pop("hook_event_name", "")
     given["hook"] = dice.choice((event, "", "Other", *_NAMES))
 
@@ -199,7 +199,7 @@ _CHANGES: tuple[Callable[[Given, Dice], None], ...] = (
 )
 
 
-# How it is written.
+# Changes of the JSON text.
 
 
 def _serialize(given: Given, dice: Dice) -> bytes:

@@ -1,4 +1,4 @@
-"""Transcripts as agents write them, made by hand, and the parts that import them."""
+"""Hand-written transcripts in the formats of agents, and a harness that imports them."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ from agent_memory.platform.ports import OrderedStore, Worker
 from tests.inline_worker import InlineWorker
 
 START_MS = 1_767_261_600_000  # 1 January 2026, 10:00
-READERS = {"claude-code": ClaudeCodeTranscript, "codex": CodexTranscript, "jsonl": PlainTranscript}
+PARSERS = {"claude-code": ClaudeCodeTranscript, "codex": CodexTranscript, "jsonl": PlainTranscript}
 
 Line = dict[str, Any]
 
@@ -101,7 +101,7 @@ class Claude:
         ]
 
     def lamp(self) -> list[Line]:
-        """A conversation of four events, with its noise around it."""
+        """Return a conversation of four events, with noise around it."""
         return [
             *self.noise(),
             self.prompt("Why does the lamp of the lighthouse flicker?", promptId="p1"),
@@ -122,26 +122,26 @@ def tool_use(call: str, name: str, **given: Any) -> Line:
 
 
 def rollout(session: str = "0199aaaa-0000-7000-8000-00000000beef") -> list[Line]:
-    """A session of Codex with four events."""
+    """Return a session of Codex with four events."""
     numbers = count()
 
     def line(kind: str, **payload: Any) -> Line:
         return {"timestamp": iso(START_MS + next(numbers) * 1000), "type": kind, "payload": payload}
 
-    def said(role: str, words: str) -> Line:
+    def message(role: str, words: str) -> Line:
         kind = "output_text" if role == "assistant" else "input_text"
         content = [{"type": kind, "text": words}]
         return line("response_item", type="message", role=role, content=content)
 
     return [
         line("session_meta", id=session, cwd="/home/ada/projects/canal", git={"branch": "locks"}),
-        said("developer", "You are careful."),
-        said("user", "<environment_context><cwd>/x</cwd></environment_context>"),
+        message("developer", "You are careful."),
+        message("user", "<environment_context><cwd>/x</cwd></environment_context>"),
         line("turn_context", turn_id="turn-1", cwd="/home/ada/projects/canal", model="gpt-test"),
-        said("user", "Which lock gates leak?"),
+        message("user", "Which lock gates leak?"),
         line("event_msg", type="user_message", message="Which lock gates leak?"),
         line("response_item", type="reasoning", summary=[]),
-        said("assistant", "I look into the list of gates."),
+        message("assistant", "I look into the list of gates."),
         line(
             "response_item",
             type="function_call",
@@ -155,13 +155,13 @@ def rollout(session: str = "0199aaaa-0000-7000-8000-00000000beef") -> list[Line]
             call_id="c1",
             output=json.dumps({"output": "gate 7: leak\n", "metadata": {"exit_code": 0}}),
         ),
-        said("assistant", "Only gate 7 leaks."),
+        message("assistant", "Only gate 7 leaks."),
         line("compacted", message="they spoke of gates"),
     ]
 
 
 def plain(session: str = "talk") -> list[Line]:
-    """Four events."""
+    """Return a plain transcript with four events."""
     words = ("Is the mill open?", "Until six.", "And on Sunday?", "Closed, as ever.")
     return [
         {
@@ -183,12 +183,12 @@ SAMPLES: Mapping[str, Callable[[], list[Line]]] = {
 
 @cache
 def _secrets() -> Re2Filter:
-    """Making one takes longer than most tests."""
+    """Build the filter once: it takes longer than most tests."""
     return Re2Filter(mode="redact")
 
 
 class ImportHarness:
-    """A backfill on a store and on folders of its own."""
+    """A backfill with its own store and folders."""
 
     def __init__(self, store: OrderedStore, data: Path, worker: Worker | None = None) -> None:
         self.log = StoredEventLog(store)
@@ -196,7 +196,7 @@ class ImportHarness:
         here = worker or InlineWorker()
         repositories = GitRepositories(data)
         self.backfill = Backfill(
-            transcripts={name: TranscriptFiles(here, made) for name, made in READERS.items()},
+            transcripts={name: TranscriptFiles(here, parser) for name, parser in PARSERS.items()},
             ingest=Ingest(log=self.log, secrets=_secrets(), on_record=self._on_record),
             workplaces=ProjectResolver(
                 repositories=repositories,
@@ -208,7 +208,7 @@ class ImportHarness:
         )
 
     def __call__(self, agent: str, place: Path, *, dry_run: bool = False) -> BackfillResult:
-        return self.bring(agent, self.backfill.sources(agent, str(place)), dry_run=dry_run)
+        return self.bring(agent, self.backfill.list_sources(agent, str(place)), dry_run=dry_run)
 
     def bring(
         self, agent: str, sources: list[TranscriptSource], *, dry_run: bool = False

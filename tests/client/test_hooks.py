@@ -1,4 +1,4 @@
-"""What a hook's event is recorded as."""
+"""The events that hook calls are recorded as."""
 
 from datetime import UTC, datetime
 

@@ -4,7 +4,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_memory import __version__
+import structlog
+
 from agent_memory.bootstrap.build_log import LogFeature
 from agent_memory.bootstrap.build_memories import MemoriesFeature
 from agent_memory.bootstrap.build_platform import Platform
@@ -23,17 +24,19 @@ from agent_memory.features.hooks.model import installations
 from agent_memory.features.hooks.services.auto_capture import AutoCapture
 from agent_memory.features.hooks.services.backfill import Backfill
 from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.hooks.services.installing import Installing
 from agent_memory.features.hooks.services.recording import Recording
 from agent_memory.features.hooks.services.spooling import Spooling
-from agent_memory.interfaces.hooks.handler import HookHandler
-from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.hooks import preferences
 from agent_memory.platform import priority
+
+logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksFeature:
-    handler: HookHandler
+    handling: HookHandling
     spool: SpoolFolder
     backfill: Backfill
 
@@ -43,18 +46,19 @@ def build_hooks(
     log: LogFeature,
     memories: MemoriesFeature,
     recall: RecallFeature,
-    observer: Observer,
 ) -> HooksFeature:
     spool = SpoolFolder(platform.folders.spool)
     return HooksFeature(
-        handler=HookHandler(
+        handling=HookHandling(
             recording=Recording(ingest=log.ingest, workplaces=memories.resolver),
-            briefing=ContextInjection(context=recall.context, recall=recall.recall),
-            reflection=AutoCapture(log=log.events, capture=memories.capture, recall=recall.recall),
-            sharing=memories.remote_sync,
+            injection=ContextInjection(context=recall.context, recall=recall.recall),
+            auto_capture=AutoCapture(
+                log=log.events, capture=memories.capture, recall=recall.recall
+            ),
+            remote_sync=memories.remote_sync,
             spooling=Spooling(spool=spool, secrets=platform.secrets),
-            version=__version__,
-            observer=observer,
+            preferences=preferences,
+            log=logger,
         ),
         spool=spool,
         backfill=Backfill(

@@ -37,6 +37,7 @@ from agent_memory.bootstrap.build_toc import build_toc
 from agent_memory.bootstrap.folders import DaemonFolders
 from agent_memory.bootstrap.wake_ups import WakeUps
 from agent_memory.config import HttpSettings, Settings
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.index.adapters.lexical import TantivyIndex
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.operations.adapters import salvage
@@ -51,14 +52,13 @@ from agent_memory.interfaces.cli.runner import Runner
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl
 from agent_memory.interfaces.grpc.server import GrpcServer
 from agent_memory.interfaces.guard import BearerGuard
-from agent_memory.interfaces.hooks.handler import HookHandler
+from agent_memory.interfaces.hooks.answering import HookAnswerer
 from agent_memory.interfaces.hooks.inputs import Delivery
 from agent_memory.interfaces.http.gate import Gate
 from agent_memory.interfaces.mcp.dependencies import McpDependencies
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer
 from agent_memory.interfaces.observing import Observer
 from agent_memory.kernel.status import DaemonStatus, Damage, StoreHealth
-from agent_memory.launcher import relay
 from agent_memory.platform.ports import Clock
 from agent_memory.platform.store import damage
 
@@ -77,6 +77,7 @@ class App:
     spans: SpanExporter | None
     http: HttpInterface
     grpc: GrpcInterface
+    hook_answerer: HookAnswerer
     mcp: LazyMcpServer
     mcp_dependencies: McpDependencies
 
@@ -93,8 +94,8 @@ class App:
         return self.platform.store.health
 
     @property
-    def hooks(self) -> HookHandler:
-        return self.features.hooks.handler
+    def hooks(self) -> HookHandling:
+        return self.features.hooks.handling
 
     @property
     def changes(self) -> ChangeFeed:
@@ -138,18 +139,15 @@ class App:
         caller = Caller(folder=str(call.cwd), environ=call.environ)
         await self.mcp.serve_pipe(caller, reader, writer, ending)
 
-    def answer_hook(self, call: CommandCall, given: bytes) -> tuple[bytes, str]:
-        arguments = list(call.arguments)
-        at_ms, _, data = given.partition(b"\n")
-        return self.hooks.answer(
-            Delivery(
-                name=relay.hook_name(arguments),
-                agent=relay.option(arguments, "--agent") or "",
+    def answer_hook(self, call: CommandCall, payload: bytes) -> tuple[bytes, str]:
+        return self.hook_answerer.answer(
+            Delivery.parse_frame(
+                call.arguments,
+                payload,
                 folder=str(call.cwd),
                 environ=call.environ,
                 nonce=call.nonce,
-                at_ms=int(at_ms) if at_ms.isdigit() else self.clock.now(),
-                data=data,
+                now=self.clock.now,
             )
         )
 
@@ -190,7 +188,7 @@ def build(
     knowledge = build_knowledge(platform, log, wake_ups)
     graphs = build_checkpoints(platform)
     recall = build_recall(platform, log, toc, memories, knowledge, index)
-    hooks = build_hooks(platform, log, memories, recall, observer)
+    hooks = build_hooks(platform, log, memories, recall)
     forgetting = build_forgetting(platform, log, toc, memories, knowledge, recall)
     changes = build_streaming(log, memories)
     scheduler = build_scheduler(
@@ -212,7 +210,7 @@ def build(
             platform, scheduler, log, toc, index, memories, knowledge, recall, hooks
         ),
     )
-    wake_ups.connect(scheduler, changes, hooks.handler)
+    wake_ups.connect(scheduler, changes, hooks.handling)
     platform.watchers.append(wake_ups.on_store_health)
 
     mcp_dependencies = build_mcp_dependencies(settings, features, bridge, observer)
@@ -230,6 +228,7 @@ def build(
         spans=spans,
         http=HttpInterface(platform, http_dependencies, mcp, bearer),
         grpc=GrpcInterface(platform, features, bridge, observer),
+        hook_answerer=HookAnswerer(hooks.handling, __version__, observer),
         mcp=mcp,
         mcp_dependencies=mcp_dependencies,
     )

@@ -1,9 +1,9 @@
 """What wakes which background job, and in which order."""
 
+from agent_memory.features.hooks.services.handling import HookHandling
 from agent_memory.features.operations.ports import Scheduler
 from agent_memory.features.operations.services.jobs import CRONS, OUTBOX, ROLLUP, SEGMENTS
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.interfaces.hooks.handler import HookHandler
 from agent_memory.kernel.status import StoreHealth
 
 
@@ -27,9 +27,9 @@ class WakeUps:
     def __init__(self) -> None:
         self._scheduler: Scheduler | None = None
         self._changes: ChangeFeed | None = None
-        self._hooks: HookHandler | None = None
+        self._hooks: HookHandling | None = None
 
-    def connect(self, scheduler: Scheduler, changes: ChangeFeed, hooks: HookHandler) -> None:
+    def connect(self, scheduler: Scheduler, changes: ChangeFeed, hooks: HookHandling) -> None:
         self._scheduler, self._changes, self._hooks = scheduler, changes, hooks
         self._wake(*CRONS)
 

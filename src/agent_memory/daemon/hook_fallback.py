@@ -1,8 +1,8 @@
-"""What a hook does where no daemon answers: clean what it was told, and leave it in the spool.
+"""Store a hook call in the spool when no daemon answers.
 
-A process of its own, because the filter takes longer to load than a hook usually takes as a whole.
-`python -I -m agent_memory.daemon.hook_fallback NONCE MILLIS hook NAME ...`, with the input on
-standard input.
+This is a process of its own, because loading the secrets filter takes longer than a whole hook call
+usually does. Usage: `python -I -m agent_memory.daemon.hook_fallback NONCE MILLIS hook NAME ...`,
+with the hook's input on standard input.
 """
 
 import contextlib
@@ -24,9 +24,8 @@ from agent_memory.launcher import relay
 
 def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
     os.umask(0o077)
-    delivery = Delivery(
-        name=relay.hook_name(arguments),
-        agent=relay.option(arguments, "--agent") or "",
+    delivery = Delivery.parse(
+        arguments,
         folder=relay.working_folder(),
         environ=os.environ,
         nonce=nonce,
@@ -34,16 +33,14 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
         data=sys.stdin.buffer.read(relay.MAX_HOOK_BYTES),
     )
     try:
-        told = inputs.parse_delivery(delivery).call
-        chosen = preferences.load_settings(
-            os.environ, preferences.find_folder(told, delivery.folder)
-        )
-        if not preferences.is_enabled(told.moment, chosen.hooks):
+        call = inputs.parse_delivery(delivery).call
+        folder = preferences.find_folder(call, delivery.folder)
+        settings = preferences.load_settings(os.environ, folder)
+        if not preferences.is_enabled(call.kind, settings.hooks):
             return 0
+        secrets = build_filter(settings.security.secrets, settings.security.allow)
         spool = SpoolFolder(config.folders(os.environ).data / "spool")
-        Spooling(
-            spool=spool, secrets=build_filter(chosen.security.secrets, chosen.security.allow)
-        ).keep(told)
+        Spooling(spool=spool, secrets=secrets).keep(call)
         notify_daemon(relay.config_file(arguments))
     except AgentMemoryError as exc:
         relay.complain(f"error: the hook was not recorded: {exc}\n")
@@ -52,19 +49,19 @@ def main(nonce: str, at_ms: int, arguments: list[str]) -> int:
 
 
 def notify_daemon(config_file: str | None) -> None:
-    """Have what is in the spool recorded: by the daemon that runs, or by one that we start."""
+    """Have the spool recorded by the running daemon, or start one."""
     folder = relay.data_folder()
     connection = relay.connect(folder)
     if connection is None:
         start_later(Path(folder), config_file)
         return
-    call = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.HOOK_INPUT, b"0\n")
+    request = relay.hello("hook", ["hook", DRAIN]) + relay.frame(relay.HOOK_INPUT, b"0\n")
     with contextlib.closing(connection), contextlib.suppress(relay.ConnectionLost):
-        relay.send(connection, call)  # lost: the next daemon looks into the spool when it starts
+        relay.send(connection, request)  # lost: the next daemon reads the spool when it starts
 
 
 def start_later(folder: Path, config_file: str | None) -> None:
-    """Start a daemon, and wait for nothing. One start at a time, and not after one that failed."""
+    """Start a daemon without waiting for it; not while one starts, nor after a failed start."""
     if relay.read_failed_start(str(folder / "start-failed"))[2]:
         return
     lock = os.open(folder / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -1,4 +1,4 @@
-"""Configurations of agents: ours go in and out again, and every other byte stays."""
+"""Config files of agents: our entries are added and removed, and every other byte stays."""
 
 import json
 import os
@@ -56,7 +56,9 @@ json_agents = pytest.mark.parametrize(
 )
 
 
-def wanted(agent: Agent, launcher: Launcher = LAUNCHER, *, mcp: bool = False) -> DesiredConfig:
+def build_desired(
+    agent: Agent, launcher: Launcher = LAUNCHER, *, mcp: bool = False
+) -> DesiredConfig:
     return DesiredConfig(hook=launcher.hook(agent), server=launcher.server() if mcp else None)
 
 
@@ -77,7 +79,7 @@ def edit(agent: Agent, text: str, want: DesiredConfig, *, file: ConfigFile | Non
 
 
 def handlers(agent: Agent, text: str) -> dict[str, list[Any]]:
-    """By event, what is run."""
+    """Return the handlers by event."""
     found = json.loads(text).get("hooks", {})
     if agent is Agent.CURSOR:
         return dict(found)
@@ -102,7 +104,7 @@ others = st.sampled_from(
 
 
 def theirs(agent: Agent) -> st.SearchStrategy[Any]:
-    """An entry of somebody else's."""
+    """Generate an entry of another program."""
     handler = st.fixed_dictionaries({"command": others}, optional={"timeout": st.integers(1, 60)})
     if agent is Agent.CURSOR:
         return handler
@@ -112,7 +114,7 @@ def theirs(agent: Agent) -> st.SearchStrategy[Any]:
 
 
 def configs(agent: Agent) -> st.SearchStrategy[dict[str, Any]]:
-    """Never an empty file, nor an empty object or list that ours would be put into."""
+    """Generate configs without empty objects or lists that our entries would be added to."""
     events = st.dictionaries(
         st.sampled_from([*EVENTS[agent], "Notification"]),
         st.lists(theirs(agent), min_size=1, max_size=2),
@@ -136,7 +138,7 @@ def configs(agent: Agent) -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def laid_out(draw: st.DrawFn, value: Any) -> str:
-    """JSON as somebody may have written it."""
+    """Generate JSON in the layouts that people write."""
     indent = draw(st.sampled_from([None, 0, 1, 2, 4, "\t"]))
     spaced = draw(st.booleans())
     comma = ", " if spaced and indent is None else draw(st.sampled_from([",", " ,"]))
@@ -153,18 +155,18 @@ def laid_out(draw: st.DrawFn, value: Any) -> str:
 
 @agents
 class TestJson:
-    """Each agent's file of hooks; where it also has servers, these too."""
+    """The hooks file of each agent, with its servers if it has them."""
 
     @given(data=st.data())
     def test_in_and_out_again(self, agent: Agent, data: st.DataObject) -> None:
         text = data.draw(configs(agent).flatmap(laid_out))
         mcp = data.draw(st.booleans())
-        there = edit(agent, text, wanted(agent, mcp=mcp))
-        assert edit(agent, there, wanted(agent, mcp=mcp)) == there, "twice is once"
+        there = edit(agent, text, build_desired(agent, mcp=mcp))
+        assert edit(agent, there, build_desired(agent, mcp=mcp)) == there, "twice is once"
         assert edit(agent, there, NOTHING) == text, "out again, it is as it was"
-        moved = edit(agent, text, wanted(agent, MOVED, mcp=mcp))
-        assert edit(agent, moved, wanted(agent, mcp=mcp)) == there, "repaired in place"
-        self.assert_else_is_as_it_was(agent, text, edit(agent, text, wanted(agent)))
+        moved = edit(agent, text, build_desired(agent, MOVED, mcp=mcp))
+        assert edit(agent, moved, build_desired(agent, mcp=mcp)) == there, "repaired in place"
+        self.assert_else_is_as_it_was(agent, text, edit(agent, text, build_desired(agent)))
 
     @staticmethod
     def assert_else_is_as_it_was(agent: Agent, text: str, there: str) -> None:
@@ -180,7 +182,7 @@ class TestJson:
         assert all(character in kept for character in text)
 
     def test_every_event_is_hooked_once_with_ten_seconds(self, agent: Agent) -> None:
-        found = handlers(agent, edit(agent, "", wanted(agent)))
+        found = handlers(agent, edit(agent, "", build_desired(agent)))
         assert tuple(found) == EVENTS[agent]
         timeout = 10_000 if agent is Agent.GEMINI else 10
         for event, entries in found.items():
@@ -197,15 +199,15 @@ class TestJson:
     def test_tool_events_are_hooked_for_all_tools(self, agent: Agent) -> None:
         if agent is Agent.CURSOR:
             return  # it has no matchers for what we hook
-        found = json.loads(edit(agent, "", wanted(agent)))["hooks"]
+        found = json.loads(edit(agent, "", build_desired(agent)))["hooks"]
         matched = {event for event, (group,) in found.items() if "matcher" in group}
         assert matched == {event for event in EVENTS[agent] if "Tool" in event}
         assert {found[event][0]["matcher"] for event in matched} == {"*"}
 
     def test_a_file_that_we_made_is_bare_afterwards(self, agent: Agent) -> None:
-        there = edit(agent, "", wanted(agent, mcp=True))
+        there = edit(agent, "", build_desired(agent, mcp=True))
         assert SETUPS[agent].edit_file(hooks_file(agent), there, NOTHING).bare
-        assert not SETUPS[agent].edit_file(hooks_file(agent), '{"a": 1}', wanted(agent)).bare
+        assert not SETUPS[agent].edit_file(hooks_file(agent), '{"a": 1}', build_desired(agent)).bare
 
     @pytest.mark.parametrize("text", ["", "{}", "{ }\n", '{"a": 1}', '{"hooks": {}}'])
     def test_nothing_of_ours_to_remove_changes_nothing(self, agent: Agent, text: str) -> None:
@@ -226,8 +228,8 @@ class TestJson:
         event = EVENTS[agent][0]
         entry = handler if agent is Agent.CURSOR else {"matcher": "x", "hooks": [handler]}
         text = json.dumps({"version": 1, "hooks": {event: [entry, entry], "Other": [entry]}})
-        there = edit(agent, text, wanted(agent))
-        assert there == edit(agent, '{"version": 1}', wanted(agent))
+        there = edit(agent, text, build_desired(agent))
+        assert there == edit(agent, '{"version": 1}', build_desired(agent))
         assert SETUPS[agent].find_entries(hooks_file(agent), text).hooks == (command,) * 3
         assert json.loads(edit(agent, text, NOTHING)) == {"version": 1}
 
@@ -238,7 +240,7 @@ class TestJson:
         own = {"type": "command", "command": "memory hook auto"}
         group = {"matcher": "Edit", "hooks": [own, lint, own]}
         event = EVENTS[agent][2]
-        there = edit(agent, json.dumps({"hooks": {event: [group]}}), wanted(agent))
+        there = edit(agent, json.dumps({"hooks": {event: [group]}}), build_desired(agent))
         first, second = json.loads(there)["hooks"][event]
         assert first == {"matcher": "Edit", "hooks": [lint]}
         assert second["hooks"][0]["command"] == LAUNCHER.hook(agent)
@@ -261,16 +263,16 @@ class TestJson:
     )
     def test_what_cannot_be_kept_whole_is_refused(self, agent: Agent, text: str, told: str) -> None:
         with pytest.raises(ConfigError, match=told):
-            edit(agent, text, wanted(agent))
+            edit(agent, text, build_desired(agent))
 
     def test_an_event_that_is_no_list_is_refused(self, agent: Agent) -> None:
         event = EVENTS[agent][0]
         with pytest.raises(ConfigError, match=f"hooks.{event}"):
-            edit(agent, json.dumps({"hooks": {event: {"command": "x"}}}), wanted(agent))
+            edit(agent, json.dumps({"hooks": {event: {"command": "x"}}}), build_desired(agent))
 
     def test_a_byte_order_mark_stays(self, agent: Agent) -> None:
         text = '\ufeff{"version": 1}\n'
-        there = edit(agent, text, wanted(agent))
+        there = edit(agent, text, build_desired(agent))
         assert there.startswith("\ufeff{")
         assert edit(agent, there, NOTHING) == text
 
@@ -280,13 +282,13 @@ class TestLayout:
         text = (
             '{\n\t"model": "x",\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": []}\n\t\t]\n\t}\n}\n'
         )
-        lines = edit(Agent.CLAUDE_CODE, text, wanted(Agent.CLAUDE_CODE)).splitlines()
+        lines = edit(Agent.CLAUDE_CODE, text, build_desired(Agent.CLAUDE_CODE)).splitlines()
         assert lines[:5] == [*text.splitlines()[:4], '\t\t\t{"hooks": []},']
         assert lines[5:8] == ["\t\t\t{", '\t\t\t\t"hooks": [', "\t\t\t\t\t{"]
         assert lines[-2:] == ["\t}", "}"]
 
     def test_one_line_stays_one_line(self) -> None:
-        there = edit(Agent.CURSOR, '{"version":1}', wanted(Agent.CURSOR))
+        there = edit(Agent.CURSOR, '{"version":1}', build_desired(Agent.CURSOR))
         assert "\n" not in there
         assert there.startswith('{"version":1,"hooks":{"beforeSubmitPrompt":[{"command":')
 
@@ -295,9 +297,9 @@ class TestLayout:
 class TestServersInJson:
     def test_only_where_there_is_one(self, agent: Agent) -> None:
         file = servers_file(agent)
-        without = json.loads(edit(agent, '{"a": 1}', wanted(agent), file=file))
+        without = json.loads(edit(agent, '{"a": 1}', build_desired(agent), file=file))
         assert "mcpServers" not in without
-        there = json.loads(edit(agent, '{"a": 1}', wanted(agent, mcp=True), file=file))
+        there = json.loads(edit(agent, '{"a": 1}', build_desired(agent, mcp=True), file=file))
         entry = there["mcpServers"]["memory"]
         assert entry["command"] == "/opt/our tools/bin/python"
         assert entry["args"] == ["-I", "-S", "/opt/lib/agent_memory/launch.py", "memory", "serve"]
@@ -305,9 +307,9 @@ class TestServersInJson:
 
     def test_one_that_this_version_has_not_goes(self, agent: Agent) -> None:
         file = servers_file(agent)
-        there = edit(agent, '{"a": 1}', wanted(agent, mcp=True), file=file)
-        assert edit(agent, there, wanted(agent), file=file) == edit(
-            agent, '{"a": 1}', wanted(agent), file=file
+        there = edit(agent, '{"a": 1}', build_desired(agent, mcp=True), file=file)
+        assert edit(agent, there, build_desired(agent), file=file) == edit(
+            agent, '{"a": 1}', build_desired(agent), file=file
         )
 
     def test_another_server_called_memory_stays(self, agent: Agent) -> None:
@@ -322,10 +324,12 @@ class TestServersInJson:
 
     def test_what_its_owner_added_stays_when_it_is_repaired(self, agent: Agent) -> None:
         file = servers_file(agent)
-        text = edit(agent, "", wanted(agent, MOVED, mcp=True), file=file)
+        text = edit(agent, "", build_desired(agent, MOVED, mcp=True), file=file)
         document = json.loads(text)
         document["mcpServers"] = {"mine": {**document["mcpServers"]["memory"], "env": {"A": "b"}}}
-        there = json.loads(edit(agent, json.dumps(document), wanted(agent, mcp=True), file=file))
+        there = json.loads(
+            edit(agent, json.dumps(document), build_desired(agent, mcp=True), file=file)
+        )
         (entry,) = there["mcpServers"].values()
         assert (entry["command"], entry["env"]) == (LAUNCHER.python, {"A": "b"})
         assert list(there["mcpServers"]) == ["mine"]
@@ -602,7 +606,7 @@ class TestDiskFiles:
     def test_a_file_that_somebody_changed_meanwhile_is_left(self, tmp_path: Path) -> None:
         path = tmp_path / "settings.json"
         path.write_text("newer")
-        with pytest.raises(ConfigError, match="somebody else"):
+        with pytest.raises(ConfigError, match="another program"):
             self.FILES.apply(change(path, "older", "ours"))
         assert path.read_text() == "newer"
 

@@ -1,4 +1,4 @@
-"""Reflection: what a session asked to be remembered is captured once, and never brought back."""
+"""Auto-capture: signals of a session are captured once, and never again after forgetting."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -29,21 +29,21 @@ THRESHOLD = 0.8
 
 @cache
 def _secrets() -> Re2Filter:
-    """Making one takes longer than most tests."""
+    """Build the filter once: it takes longer than most tests."""
     return Re2Filter(mode="redact")
 
 
 class Thinking:
-    """Reflection on a store of its own."""
+    """Auto-capture with its own store."""
 
     def __init__(self, store: OrderedStore, folder: Path) -> None:
         self.parts = build_recall(store, folder, None)
         self.log = StoredEventLog(store)
         self.memories = StoredMemories(store)
-        self.reflection = self._made()
+        self.reflection = self._build()
         self._times = count(NOW - 600 * MINUTE, 1000)
 
-    def _made(self) -> AutoCapture:
+    def _build(self) -> AutoCapture:
         capture = Capture(
             memories=self.memories,
             log=self.log,
@@ -54,7 +54,7 @@ class Thinking:
         return AutoCapture(log=self.log, capture=capture, recall=self.parts.recall)
 
     def hear(self, words: str, role: str = "user", session: str = "talk") -> str:
-        """The event's id."""
+        """Record a message and return the event's id."""
         event = make_event(words, next(self._times), role=role, session=session)
         self.log.append([event]).result(TIMEOUT)
         return event.event_id
@@ -102,7 +102,7 @@ class TestLookingBack:
         assert len(thinking.look_back(signal.confidence)) == 1
 
     def test_an_agents_word_counts_for_less(self, thinking: Thinking) -> None:
-        """It says so of plans that nobody has agreed to."""
+        """An agent writes so about plans that no one has agreed to."""
         words = "We decided to keep the queue in memory."
         (signal,) = signals.detect(words)
         thinking.hear(words, role="assistant")
@@ -137,7 +137,7 @@ class TestLookingBack:
         assert [each.summary for each in thinking.look_back()] == ["Use PostgreSQL"]
 
     def test_the_latest_of_a_long_session(self, thinking: Thinking) -> None:
-        """What came before was looked at by the compactions before."""
+        """Earlier compactions have read the earlier events."""
         events = [
             make_event(f"Line {number}", NOW - 600 * MINUTE + number, session="long")
             for number in range(450)
@@ -212,7 +212,7 @@ class TestWhatAnAgentTells:
 
 class TestSaidBefore:
     def test_the_same_line_with_other_details_is_the_same(self, thinking: Thinking) -> None:
-        """The agent was told of the signal, and captured it itself, without the reason."""
+        """The agent captured the suggested signal itself, without the reason."""
         by_hand = Draft(namespace="decisions", summary="Use PostgreSQL")
         thinking.reflection.capture.capture(by_hand, PLACE)
         thinking.hear("[decision] Use PostgreSQL because of JSONB support")

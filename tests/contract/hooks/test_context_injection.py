@@ -1,4 +1,4 @@
-"""Briefing: what an agent is given by itself: the project's own, within its budget, and once."""
+"""Context injection: an agent gets its project's memories, within the budget, and once."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.features.hooks.services.context_injection import (
-    MAX_GIVEN,
+    MAX_INJECTED,
     MAX_SESSIONS,
     RELATED,
     ContextInjection,
@@ -30,7 +30,7 @@ OWN = MemoryLocation(domain=USER, home=Home("/user.git"))
 
 
 class Telling:
-    """Briefing over a real store and a real index, with memories to tell of."""
+    """Context injection with a real store, a real index, and memories."""
 
     def __init__(self, parts: RecallHarness) -> None:
         self.parts = parts
@@ -215,4 +215,4 @@ class TestWhatIsRemembered:
         for number in range(MAX_SESSIONS):
             telling.briefing.history.take(f"session {number}", [], 1)
         assert telling.about("/shop/src/payment.py", session="first") != ""
-        assert MAX_GIVEN > RELATED
+        assert MAX_INJECTED > RELATED

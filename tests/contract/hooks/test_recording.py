@@ -1,4 +1,4 @@
-"""Recording: what hooks tell is stored once, whoever else tells it, in the project it is of."""
+"""Recording: hook calls are stored once, also beside an import, and in their project."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,7 +30,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vX3yZ5"
 
 
 class Hooked:
-    """Recording, and an import beside it, on one store."""
+    """Recording and an import, on one store."""
 
     def __init__(self, importing: ImportHarness, folder: Path) -> None:
         self.importing = importing
@@ -39,7 +39,9 @@ class Hooked:
         self.recording = Recording(ingest=backfill.ingest, workplaces=backfill.workplaces)
         self.calls = 0
 
-    def told(self, sample: str, *, at_ms: int = START_MS, nonce: str = "", **more: Any) -> HookCall:
+    def parse_call(
+        self, sample: str, *, at_ms: int = START_MS, nonce: str = "", **more: Any
+    ) -> HookCall:
         self.calls += 1
         delivery = Delivery(
             name="auto",
@@ -53,17 +55,17 @@ class Hooked:
         return inputs.parse_delivery(delivery).call
 
     def place(self, where: Path, **fields: Any) -> MemoryLocation:
-        told = replace(self.told("claude-code/Stop", cwd=str(where)), **fields)
+        call = replace(self.parse_call("claude-code/Stop", cwd=str(where)), **fields)
         caller = Caller(folder=str(where), environ={"HOME": "/nobody"})
-        return self.recording.place(told, caller)
+        return self.recording.place(call, caller)
 
-    def record(self, told: HookCall) -> list[bool]:
-        """Whether each event of it is new."""
+    def record(self, call: HookCall) -> list[bool]:
+        """Record a call; return for each of its events whether it is new."""
         place = self.place(self.folder)
-        return self.recording.record(told, place).result(TIMEOUT)
+        return self.recording.record(call, place).result(TIMEOUT)
 
     def __call__(self, sample: str, **more: Any) -> list[bool]:
-        return self.record(self.told(sample, **more))
+        return self.record(self.parse_call(sample, **more))
 
     def events(self) -> list[Event]:
         return self.importing.events()
@@ -84,11 +86,11 @@ def hooked(tmp_path: Path) -> Iterator[Hooked]:
 class TestOnce:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_the_same_delivery_twice(self, hooked: Hooked, sample: str) -> None:
-        told = hooked.told(sample)
-        first = hooked.record(told)
+        call = hooked.parse_call(sample)
+        first = hooked.record(call)
         before = hooked.events()
         assert all(first)
-        assert hooked.record(told) == [False] * len(first)
+        assert hooked.record(call) == [False] * len(first)
         assert hooked.events() == before
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
@@ -102,11 +104,11 @@ class TestOnce:
             for name in ("prompt", "last_assistant_message", "prompt_response", "text", "error")
             if name in SAMPLES[sample]
         }
-        told = hooked.told(sample, **changed)
-        hooked.record(told)
+        call = hooked.parse_call(sample, **changed)
+        hooked.record(call)
         before = hooked.events()
         spool = SpoolFolder(tmp_path / "spool")
-        Spooling(spool=spool, secrets=hooked.recording.ingest.secrets).keep(told)
+        Spooling(spool=spool, secrets=hooked.recording.ingest.secrets).keep(call)
         (name,) = spool.list_pending()
         again = spool.get(name)
         assert again is not None
@@ -136,7 +138,7 @@ class TestBesideAnImport:
     SESSION = Claude()
 
     def hooks(self, hooked: Hooked, at_ms: int = START_MS) -> None:
-        """What the hooks told of the conversation that the transcript has, a little later."""
+        """Record the transcript's conversation through hooks, a little later."""
         session = self.SESSION.session
         hooked("claude-code/SessionStart", session_id=session, at_ms=at_ms)
         hooked(
@@ -192,7 +194,7 @@ class TestBesideAnImport:
         assert hooked.importing("claude-code", transcript).created == 0
 
     def test_without_ids(self, hooked: Hooked, tmp_path: Path) -> None:
-        """Then it is known by its words and its time."""
+        """Then its text and time identify it."""
         session = Claude()
         lines = [session.prompt("Is it dark?"), session.prompt("Is it dark?")]
         write(tmp_path / "t" / "a.jsonl", lines)
@@ -259,7 +261,7 @@ class TestClean:
         strict = replace(hooked.recording, ingest=ingest)
         with pytest.raises(ContentBlocked):
             strict.record(
-                hooked.told("claude-code/UserPromptSubmit", prompt=TOKEN),
+                hooked.parse_call("claude-code/UserPromptSubmit", prompt=TOKEN),
                 hooked.place(hooked.folder),
             )
         assert hooked.events() == []

@@ -1,4 +1,4 @@
-"""The spool: what hooks were told while no daemon answered, each whole, private, and once."""
+"""The spool: hook calls without a daemon are stored whole, privately and once."""
 
 import json
 import os
@@ -48,16 +48,18 @@ def spool(request: pytest.FixtureRequest, place: Path) -> Spool:
     return SPOOLS[request.param](place)
 
 
-def told(text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1") -> HookCall:
-    return HookCall(moment=HookKind.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
+def make_call(
+    text: str = "Why does it flicker?", *, at_ms: int = AT, nonce: str = "n1"
+) -> HookCall:
+    return HookCall(kind=HookKind.PROMPT, session="s1", at_ms=at_ms, nonce=nonce, text=text)
 
 
 WHOLE = HookCall(
-    moment=HookKind.TOOL_FAILURE,
+    kind=HookKind.TOOL_FAILURE,
     session="s1/a1",
     at_ms=AT,
     nonce="n1",
-    given="toolu_1",
+    call_id="toolu_1",
     text="it broke \ud800 \N{ROCKET}\n",
     use=ToolUse(name="Write", asked="/x", written="new", file="/x"),
     folder="/home/ada/\udc80",
@@ -67,7 +69,7 @@ WHOLE = HookCall(
 )
 
 
-def kept(spool: Spool) -> list[HookCall | None]:
+def read_all(spool: Spool) -> list[HookCall | None]:
     return [spool.get(name) for name in spool.list_pending()]
 
 
@@ -77,25 +79,25 @@ class TestAnySpool:
 
     def test_all_that_was_told_is_kept(self, spool: Spool) -> None:
         spool.put(WHOLE)
-        assert kept(spool) == [WHOLE]
+        assert read_all(spool) == [WHOLE]
 
     def test_the_oldest_first(self, spool: Spool) -> None:
         for number in (5, 1, 12, 3):
-            spool.put(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
-        assert [each and each.text for each in kept(spool)] == ["1", "3", "5", "12"]
+            spool.put(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
+        assert [each and each.text for each in read_all(spool)] == ["1", "3", "5", "12"]
 
     def test_the_same_delivery_twice_is_there_once(self, spool: Spool) -> None:
-        spool.put(told())
-        spool.put(told())
-        assert kept(spool) == [told()]
+        spool.put(make_call())
+        spool.put(make_call())
+        assert read_all(spool) == [make_call()]
 
     def test_the_same_words_twice_are_two(self, spool: Spool) -> None:
-        spool.put(told(nonce="n1"))
-        spool.put(told(nonce="n2"))
+        spool.put(make_call(nonce="n1"))
+        spool.put(make_call(nonce="n2"))
         assert len(spool.list_pending()) == 2
 
     def test_what_is_removed_is_gone(self, spool: Spool) -> None:
-        spool.put(told())
+        spool.put(make_call())
         (name,) = spool.list_pending()
         spool.remove(name)
         assert (spool.list_pending(), spool.get(name)) == ([], None)
@@ -103,46 +105,57 @@ class TestAnySpool:
 
     def test_many_at_once(self, spool: Spool) -> None:
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda n: spool.put(told(str(n), nonce=f"n{n}")), range(40)))
-        assert {each.text for each in kept(spool) if each} == {str(n) for n in range(40)}
+            list(pool.map(lambda n: spool.put(make_call(str(n), nonce=f"n{n}")), range(40)))
+        assert {each.text for each in read_all(spool) if each} == {str(n) for n in range(40)}
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
     @given(
-        moment=st.sampled_from(list(HookKind)),
+        kind=st.sampled_from(list(HookKind)),
         words=st.lists(st.text(alphabet=st.characters(), max_size=20), min_size=9, max_size=9),
         about=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
     )
     def test_anything_that_can_be_told(
-        self, spool: Spool, moment: HookKind, words: list[str], about: dict[str, str]
+        self, spool: Spool, kind: HookKind, words: list[str], about: dict[str, str]
     ) -> None:
-        session, given, text, name, asked, written, folder, branch, decision = words
+        session, call_id, text, name, asked, written, folder, branch, decision = words
         use = ToolUse(name=name, asked=asked, written=written)
         whole = HookCall(
-            moment=moment, session=session, at_ms=AT, nonce="n", given=given, text=text, use=use,
+            kind=kind, session=session, at_ms=AT, nonce="n", call_id=call_id, text=text, use=use,
             folder=folder, branch=branch, decisions=(decision,), about=about,
         )  # fmt: skip
         spool.put(whole)
-        assert kept(spool) == [whole]
+        assert read_all(spool) == [whole]
 
 
 class TestFolder:
     def test_only_the_user_may_read_it(self, place: Path) -> None:
-        SpoolFolder(place).put(told())
+        SpoolFolder(place).put(make_call())
         assert S_IMODE(place.stat().st_mode) == 0o700
         assert [S_IMODE(each.stat().st_mode) for each in place.iterdir()] == [0o600]
 
     def test_nothing_is_left_beside_what_waits(self, place: Path) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         assert [each.name for each in place.iterdir()] == spool.list_pending()
 
     def test_another_process_finds_it(self, place: Path) -> None:
-        SpoolFolder(place).put(told())
-        assert kept(SpoolFolder(place)) == [told()]
+        SpoolFolder(place).put(make_call())
+        assert read_all(SpoolFolder(place)) == [make_call()]
+
+    def test_its_files_keep_the_names_of_earlier_versions(self, place: Path) -> None:
+        """A spool may be written by one version and read by another."""
+        SpoolFolder(place).put(WHOLE)
+        (file,) = place.iterdir()
+        stored = json.loads(file.read_bytes())
+        assert list(stored) == [
+            "moment", "session", "at_ms", "nonce", "given", "text", "use", "folder", "branch",
+            "decisions", "about",
+        ]  # fmt: skip
+        assert (stored["moment"], stored["given"]) == ("post-tool-failure", "toolu_1")
 
     def test_a_half_written_one_is_not_there(self, place: Path) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         (name,) = spool.list_pending()
         (place / f".{name}.part").write_bytes(b'{"moment": "us')
         (place / "something else").write_bytes(b"")
@@ -163,7 +176,7 @@ class TestFolder:
     )
     def test_what_cannot_be_read_can_be_set_aside(self, place: Path, damage: bytes) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         (name,) = spool.list_pending()
         (place / name).write_bytes(damage)
         with pytest.raises(ValueError, match=r"."):
@@ -194,7 +207,7 @@ class TestFolder:
     def test_what_says_something_else_is_not_read(
         self, place: Path, changed: dict[str, Any]
     ) -> None:
-        """Else it would fail at every drain, and hold up what is behind it."""
+        """Else it would fail at every drain and hold up the calls after it."""
         spool = SpoolFolder(place)
         spool.put(WHOLE)
         (name,) = spool.list_pending()
@@ -205,43 +218,43 @@ class TestFolder:
 
     def test_what_a_killed_writer_left_is_removed(self, place: Path) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         old, new = place / ".1-a.json.part", place / ".2-b.json.part"
         for part in (old, new):
             part.write_text("{")
         os.utime(old, (0, 0))
-        spool.put(told(nonce="n2"))
+        spool.put(make_call(nonce="n2"))
         assert not old.exists()
         assert new.exists()
 
     def test_a_full_one_takes_no_more_and_says_what_to_do(self, place: Path) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         with (place / "large").open("wb") as file:
             file.truncate(spool_folder.MAX_BYTES)
         with pytest.raises(Overloaded, match=r"full.*memory-daemon start"):
-            spool.put(told(nonce="n2"))
-        assert kept(spool) == [told()]
+            spool.put(make_call(nonce="n2"))
+        assert read_all(spool) == [make_call()]
         (place / "large").unlink()
-        spool.put(told(nonce="n2"))
+        spool.put(make_call(nonce="n2"))
 
     def test_a_folder_that_cannot_be_written_to(self, place: Path) -> None:
         place.parent.mkdir(parents=True)
         place.write_text("a file is in the way")
         with pytest.raises(StorageFailed, match="spool"):
-            SpoolFolder(place).put(told())
+            SpoolFolder(place).put(make_call())
 
     def test_no_link_is_followed(self, place: Path, tmp_path: Path) -> None:
         spool = SpoolFolder(place)
-        spool.put(told())
+        spool.put(make_call())
         (name,) = spool.list_pending()
         spool.remove(name)
         target = tmp_path / "elsewhere"
         (place / f".{name}.part").symlink_to(target)
         (place / name).symlink_to(target)
-        spool.put(told())
+        spool.put(make_call())
         assert not target.exists()
-        assert spool.get(name) == told()
+        assert spool.get(name) == make_call()
 
 
 @pytest.fixture(scope="module")
@@ -254,14 +267,14 @@ def _going_on() -> bool:
 
 
 class Drained:
-    """What was recorded, and what was refused."""
+    """A drain that collects the recorded calls and the failures."""
 
     def __init__(self) -> None:
-        self.told: list[HookCall] = []
+        self.recorded: list[HookCall] = []
         self.refused: list[Exception] = []
 
     def of(self, spooling: Spooling) -> int:
-        return spooling.drain(self.told.append, self.refused.append, _going_on)
+        return spooling.drain(self.recorded.append, self.refused.append, _going_on)
 
 
 class TestKeeping:
@@ -279,7 +292,7 @@ class TestKeeping:
             )
         )
         assert [each for each in place.iterdir() if TOKEN.encode() in each.read_bytes()] == []
-        (found,) = kept(spool)
+        (found,) = read_all(spool)
         assert found is not None
         assert found.text.startswith("the key is ")
 
@@ -289,7 +302,7 @@ class TestKeeping:
         named = replace(
             WHOLE,
             session=f"of-{TOKEN}",
-            given=TOKEN,
+            call_id=TOKEN,
             folder=f"/code/{TOKEN}",
             branch=f"feature/{TOKEN}",
             use=ToolUse(name=f"mcp__x__{TOKEN}"),
@@ -298,7 +311,7 @@ class TestKeeping:
         for mode in ("redact", "block"):
             Spooling(spool=spool, secrets=Re2Filter(mode=mode)).keep(replace(named, nonce=mode))
         assert [each for each in place.iterdir() if TOKEN.encode() in each.read_bytes()] == []
-        (found, _) = kept(spool)
+        (found, _) = read_all(spool)
         assert found is not None
         # Recorded by a daemon, it is the same event.
         direct = hooks.clean_ids(named, lambda name: secrets.clean_name(name, limit=256))
@@ -306,24 +319,24 @@ class TestKeeping:
         assert hooks.clean_ids(found, lambda name: secrets.clean_name(name, limit=256)) == found
 
     def test_what_may_not_be_kept_is_not(self, spool: Spool) -> None:
-        Spooling(spool=spool, secrets=Re2Filter(mode="block")).keep(told(TOKEN))
-        (found,) = kept(spool)
+        Spooling(spool=spool, secrets=Re2Filter(mode="block")).keep(make_call(TOKEN))
+        (found,) = read_all(spool)
         assert found is not None
         assert found.text == WITHHELD
 
     def test_a_long_text_is_cut(self, spool: Spool, secrets: Re2Filter) -> None:
-        Spooling(spool=spool, secrets=secrets).keep(told("word " * (1 << 19)))
-        (found,) = kept(spool)
+        Spooling(spool=spool, secrets=secrets).keep(make_call("word " * (1 << 19)))
+        (found,) = read_all(spool)
         assert found is not None
         assert found.text.endswith(transcripts.CUT)
 
     def test_what_we_said_ourselves_goes_before_it_is_cut(
         self, spool: Spool, secrets: Re2Filter
     ) -> None:
-        """A marker without its end would only be a word."""
+        """A tag without its end would be left as text."""
         ours = f"<memory_context>{'injected ' * (1 << 17)}</memory_context>"
-        Spooling(spool=spool, secrets=secrets).keep(told(f"before {ours} after"))
-        (found,) = kept(spool)
+        Spooling(spool=spool, secrets=secrets).keep(make_call(f"before {ours} after"))
+        (found,) = read_all(spool)
         assert found is not None
         assert found.own_text.split() == ["before", "after"]
 
@@ -332,10 +345,10 @@ class TestDraining:
     def test_the_oldest_first_and_each_once(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in (3, 1, 2):
-            spooling.keep(told(f"words {number}", at_ms=AT + number, nonce=f"n{number}"))
+            spooling.keep(make_call(f"words {number}", at_ms=AT + number, nonce=f"n{number}"))
         drained = Drained()
         assert drained.of(spooling) == 3
-        assert [each.text for each in drained.told] == ["words 1", "words 2", "words 3"]
+        assert [each.text for each in drained.recorded] == ["words 1", "words 2", "words 3"]
         assert drained.of(spooling) == 0
         assert spool.list_pending() == []
 
@@ -345,7 +358,7 @@ class TestDraining:
     ) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
-            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
         found: list[str] = []
         refused: list[Exception] = []
 
@@ -362,7 +375,7 @@ class TestDraining:
     ) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
-            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
         fault = RuntimeError("a fault of ours")
         refused: list[Exception] = []
 
@@ -377,7 +390,7 @@ class TestDraining:
     def test_ends_where_the_daemon_does(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
-            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
         found: list[HookCall] = []
         assert spooling.drain(found.append, lambda _: None, lambda: bool(found)) == 1
         assert len(spool.list_pending()) == 2
@@ -385,7 +398,7 @@ class TestDraining:
     def test_what_could_not_be_stored_stays(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(3):
-            spooling.keep(told(str(number), at_ms=AT + number, nonce=f"n{number}"))
+            spooling.keep(make_call(str(number), at_ms=AT + number, nonce=f"n{number}"))
 
         def record(each: HookCall) -> None:
             if each.text == "1":
@@ -393,12 +406,12 @@ class TestDraining:
 
         with pytest.raises(StorageFailed):
             spooling.drain(record, lambda _: None, _going_on)
-        assert [each and each.text for each in kept(spool)] == ["1", "2"]
+        assert [each and each.text for each in read_all(spool)] == ["1", "2"]
 
     def test_two_drains_at_once_record_each_once(self, spool: Spool, secrets: Re2Filter) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
         for number in range(20):
-            spooling.keep(told(str(number), nonce=f"n{number}"))
+            spooling.keep(make_call(str(number), nonce=f"n{number}"))
         drained = Drained()
         together = threading.Barrier(4)
 
@@ -409,15 +422,15 @@ class TestDraining:
         with ThreadPoolExecutor(4) as pool:
             counts = [each.result() for each in [pool.submit(drain) for _ in range(4)]]
         assert sum(counts) == 20
-        assert len({each.nonce for each in drained.told}) == len(drained.told) == 20
+        assert len({each.nonce for each in drained.recorded}) == len(drained.recorded) == 20
 
     def test_a_damaged_one_holds_up_nothing(
         self, place: Path, spool: Spool, secrets: Re2Filter
     ) -> None:
         spooling = Spooling(spool=spool, secrets=secrets)
-        spooling.keep(told("kept", nonce="n2"))
+        spooling.keep(make_call("kept", nonce="n2"))
         (place / f"{AT - 1:013}-damaged.json").write_text("{")
         drained = Drained()
         assert drained.of(spooling) == 1
-        assert [each.text for each in drained.told] == ["kept"]
+        assert [each.text for each in drained.recorded] == ["kept"]
         assert (place / f"{AT - 1:013}-damaged.json.damaged").read_text() == "{"

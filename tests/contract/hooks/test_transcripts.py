@@ -1,4 +1,4 @@
-"""Transcripts: what every format's reader does with files, whatever stands in them."""
+"""Transcripts: how the parser of every format handles files, whatever they contain."""
 
 import json
 import os
@@ -14,9 +14,9 @@ from agent_memory.features.hooks.ports import Transcripts
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.platform.worker.process import ProcessWorker
-from tests.transcript_files import READERS, SAMPLES, Line, write
+from tests.transcript_files import PARSERS, SAMPLES, Line, write
 
-FORMATS = sorted(READERS)
+FORMATS = sorted(PARSERS)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def agent(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def reading(agent: str, worker: ProcessWorker) -> Transcripts:
-    return TranscriptFiles(worker, READERS[agent])
+    return TranscriptFiles(worker, PARSERS[agent])
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def read(reading: Transcripts, path: Path) -> list[Chunk]:
     return list(reading.read_chunks(source))
 
 
-def recorded(chunks: list[Chunk]) -> list[TranscriptEntry]:
+def list_entries(chunks: list[Chunk]) -> list[TranscriptEntry]:
     return [each for chunk in chunks for each in chunk.recorded]
 
 
@@ -92,9 +92,9 @@ class TestReading:
     def test_broken_lines_change_nothing_about_the_others(
         self, reading: Transcripts, sample: list[Line], tmp_path: Path
     ) -> None:
-        whole = recorded(read(reading, write(tmp_path / "a.jsonl", sample)))
+        whole = list_entries(read(reading, write(tmp_path / "a.jsonl", sample)))
         torn = [part for line in sample for part in (line, '{"type": "us', b"\x00", "[" * 100_000)]
-        found = recorded(read(reading, write(tmp_path / "b.jsonl", torn)))
+        found = list_entries(read(reading, write(tmp_path / "b.jsonl", torn)))
         assert [each.event_id for each in found] == [each.event_id for each in whole]
 
     def test_deep_nesting_does_no_harm(
@@ -128,14 +128,14 @@ class TestReading:
     def test_pieces_are_bounded_and_nothing_is_lost_between_them(
         self, reading: Transcripts, sample: list[Line], tmp_path: Path
     ) -> None:
-        whole = recorded(read(reading, write(tmp_path / "a.jsonl", sample)))
+        whole = list_entries(read(reading, write(tmp_path / "a.jsonl", sample)))
         filler: list[Line | str | bytes] = ['{"type": "progress"}'] * (files.CHUNK_LINES // 2)
         lines = [part for line in sample for part in (line, *filler)]
         chunks = read(reading, write(tmp_path / "b.jsonl", lines))
         assert len(chunks) > 1
         assert all(chunk.lines <= files.CHUNK_LINES for chunk in chunks)
         assert sum(chunk.lines for chunk in chunks) == len(lines)
-        assert [each.event_id for each in recorded(chunks)] == [each.event_id for each in whole]
+        assert [each.event_id for each in list_entries(chunks)] == [each.event_id for each in whole]
 
     def test_an_endless_line_is_passed_over(
         self, reading: Transcripts, sample: list[Line], tmp_path: Path
@@ -143,7 +143,7 @@ class TestReading:
         path = write(tmp_path / "a.jsonl", [b"x" * (files.MAX_LINE_BYTES + 5), *sample])
         chunks = read(reading, path)
         assert [each.reason for chunk in chunks for each in chunk.refused] == ["longer than 32 MiB"]
-        assert len([each for each in recorded(chunks) if each.text]) == 4
+        assert len([each for each in list_entries(chunks) if each.text]) == 4
 
     def test_a_file_that_has_gone_is_told_of(self, reading: Transcripts, tmp_path: Path) -> None:
         path = write(tmp_path / "a.jsonl", ["{}"])
@@ -163,14 +163,14 @@ class TestReading:
             "jsonl": "Is the mill open?",
         }[agent]
         path = write(tmp_path / "a.jsonl", [_replaced(line, words, long) for line in lines])
-        found = [each for each in recorded(read(reading, path)) if each.text]
+        found = [each for each in list_entries(read(reading, path)) if each.text]
         assert len(found) == 4
         assert found[0].text.endswith(CUT)
         assert len(found[0].text.encode()) <= MAX_TEXT_BYTES
 
 
 def _replaced_at(value: Line, key: str, new: str) -> Line:
-    """With something else under this key, wherever it stands; at the top if nowhere."""
+    """Return the line with another value under a key at any depth, or else at the top."""
 
     def put(found: object) -> object:
         if isinstance(found, dict):

@@ -40,7 +40,7 @@ def home() -> Iterator[Home]:
 
 
 class Ada:
-    """A user with a home of her own and one project, at a daemon that has another home."""
+    """A user with her own home and one project; the daemon has another home."""
 
     def __init__(self, home: Home, base: Path) -> None:
         self.home, self.project = base / "ada", base / "app"
@@ -52,27 +52,27 @@ class Ada:
     def __call__(self, *words: str) -> Any:
         return self._memory(*words, env=self.environ)
 
-    def said(self, *words: str) -> str:
+    def run_text(self, *words: str) -> str:
         answer = self(*words)
         assert (answer.code, answer.errors) == (OK, ""), answer
         text: str = answer.text
         return text
 
-    def told(self, *words: str) -> Any:
-        return json.loads(self.said(*words, "--format", "json"))
+    def run_json(self, *words: str) -> Any:
+        return json.loads(self.run_text(*words, "--format", "json"))
 
     def hooks(self, agent: str) -> Path:
         return self.home / HOOKS[agent]
 
     def command(self, agent: str) -> str:
-        """What is run at the first event."""
+        """Return the command of the first event."""
         events = json.loads(self.hooks(agent).read_text())["hooks"]
         entry = next(iter(events.values()))[0]
         found: str = (entry if agent == "cursor" else entry["hooks"][0])["command"]
         return found
 
     def server(self, agent: str) -> dict[str, Any]:
-        """How our MCP server is run; empty where it is not."""
+        """Return the entry of our MCP server, or an empty one."""
         path = self.home / SERVERS[agent]
         if not path.exists():
             return {}
@@ -92,15 +92,15 @@ def ada(home: Home, tmp_path: Path) -> Ada:
 @agents
 class TestEachAgent:
     def test_it_is_installed_and_taken_out_again(self, ada: Ada, agent: str) -> None:
-        said = ada.said("install", agent)
+        said = ada.run_text("install", agent)
         assert f"Created {ada.hooks(agent)}" in said
         assert "Start a new" in said
-        assert "Nothing to change" in ada.said("install", agent)
-        assert f"Removed {ada.hooks(agent)}" in ada.said("uninstall", agent)
+        assert "Nothing to change" in ada.run_text("install", agent)
+        assert f"Removed {ada.hooks(agent)}" in ada.run_text("uninstall", agent)
         assert [path for path in ada.home.rglob("*") if path.is_file()] == []
 
     def test_what_it_runs_is_this_installation(self, ada: Ada, home: Home, agent: str) -> None:
-        ada.said("install", agent)
+        ada.run_text("install", agent)
         words = shlex.split(ada.command(agent))
         assert words == [
             *(sys.executable, "-I", "-S", str(LAUNCHER)),
@@ -111,8 +111,8 @@ class TestEachAgent:
         assert (answer.code, answer.text) == (OK, f"memory {__version__}\n")
 
     def test_when_we_are_gone_the_agent_goes_on(self, ada: Ada, home: Home, agent: str) -> None:
-        """Python exits with 2 where there is no such script: to an agent, a veto."""
-        ada.said("install", agent)
+        """Python exits with 2 if the script is gone, which is a veto to an agent."""
+        ada.run_text("install", agent)
         gone = ada.command(agent).replace(str(LAUNCHER), "/gone/agent_memory/launch.py")
         answer = home.run_words(["sh", "-c", gone], given=b"{}")
         assert (answer.code, answer.text) == (OK, "{}\n")
@@ -120,7 +120,7 @@ class TestEachAgent:
     def test_a_rehearsal_shows_a_diff(self, ada: Ada, agent: str) -> None:
         ada.hooks(agent).parent.mkdir()
         ada.hooks(agent).write_text('{\n  "version": 1\n}\n')
-        said = ada.said("install", agent, "--dry-run")
+        said = ada.run_text("install", agent, "--dry-run")
         assert said.startswith(f"--- {ada.hooks(agent)}\n+++ {ada.hooks(agent)}\n@@ ")
         assert '-  "version": 1\n+  "version": 1,\n+  "hooks": {\n' in said
         assert ada.hooks(agent).read_text() == '{\n  "version": 1\n}\n'
@@ -128,7 +128,7 @@ class TestEachAgent:
     def test_a_project_has_files_of_its_own(self, ada: Ada, agent: str) -> None:
         answer = ada("install", agent, "--project", "--no-mcp")
         assert (answer.code, answer.text.count("Created")) == (OK, 1)
-        assert "keep it out of commits" in answer.errors
+        assert "keep these files out of commits" in answer.errors
         assert list(ada.home.iterdir()) == []
         files = [path.name for path in ada.project.rglob("*.json")]
         assert len(files) == 1
@@ -137,18 +137,18 @@ class TestEachAgent:
     def test_the_server_is_installed_and_does_what_its_entry_says(
         self, ada: Ada, home: Home, agent: str
     ) -> None:
-        ada.said("install", agent, "--mcp")
+        ada.run_text("install", agent, "--mcp")
         entry = ada.server(agent)
         initialize = json.dumps(INITIALIZE).encode() + b"\n"
         answer = home.run_words([entry["command"], *entry["args"]], given=initialize)
         assert (answer.code, answer.json()["result"]["serverInfo"]["name"]) == (OK, "memory")
-        ada.said("install", agent, "--no-mcp")
+        ada.run_text("install", agent, "--no-mcp")
         assert ada.server(agent) == {}
 
 
 class TestForms:
     def test_json_tells_each_file(self, ada: Ada) -> None:
-        told = ada.told("install", "codex")
+        told = ada.run_json("install", "codex")
         path = str(ada.hooks("codex"))
         assert (told["agent"], told["scope"], told["dry_run"]) == ("codex", "user", False)
         first, second = told["files"]
@@ -158,39 +158,41 @@ class TestForms:
         assert '"serve"' in second["diff"]
         assert "/hooks" in told["next"]
         assert (
-            yaml.safe_load(ada.said("uninstall", "codex", "--format", "yaml"))["files"][0]["action"]
+            yaml.safe_load(ada.run_text("uninstall", "codex", "--format", "yaml"))["files"][0][
+                "action"
+            ]
             == "removed"
         )
 
     def test_without_an_agent_all_are_listed(self, ada: Ada) -> None:
         (ada.home / ".codex").mkdir()
-        ada.said("install", "gemini")
+        ada.run_text("install", "gemini")
         ada("install", "cursor", "--project")
-        said = ada.said("install")
+        said = ada.run_text("install")
         assert "claude-code  Claude Code  (no " in said
         assert "codex        Codex\n             user: not installed\n" in said
         assert "gemini       Gemini CLI\n             user: installed\n" in said
         assert "             project: installed\n" in said
-        states = {each["agent"]: each for each in ada.told("install")}
+        states = {each["agent"]: each for each in ada.run_json("install")}
         assert list(states) == list(AGENTS)
         assert [states[agent]["present"] for agent in AGENTS] == [False, True, True, False]
         assert [each["standing"] for each in states["cursor"]["scopes"]] == ["absent", "installed"]
 
     def test_one_of_another_installation_is_told_and_repaired(self, ada: Ada) -> None:
-        ada.said("install", "claude-code")
+        ada.run_text("install", "claude-code")
         settings = ada.hooks("claude-code")
         settings.write_text(
             settings.read_text().replace(str(LAUNCHER.parent), "/gone/agent_memory")
         )
-        assert "`memory install claude-code --user` repairs it" in ada.said("install")
-        assert f"Changed {settings}" in ada.said("install", "claude-code")
+        assert "`memory install claude-code --user` repairs it" in ada.run_text("install")
+        assert f"Changed {settings}" in ada.run_text("install", "claude-code")
         assert "/gone" not in settings.read_text()
 
     def test_moved_configuration_is_honoured(self, ada: Ada) -> None:
         ada.environ |= {"CLAUDE_CONFIG_DIR": str(ada.home / "c"), "CODEX_HOME": "../ada/x"}
         ada.environ["GEMINI_CLI_HOME"] = str(ada.home / "g")
         for agent in AGENTS[:3]:
-            ada.said("install", agent)
+            ada.run_text("install", agent)
         assert sorted(
             str(path.relative_to(ada.home)) for path in ada.home.rglob("*") if path.is_file()
         ) == [
@@ -199,7 +201,7 @@ class TestForms:
         ]
 
     def test_help_tells_of_the_server(self, ada: Ada) -> None:
-        assert "and the MCP server" in " ".join(ada.said("install", "--help").split())
+        assert "and the MCP server" in " ".join(ada.run_text("install", "--help").split())
 
 
 class TestRefusals:

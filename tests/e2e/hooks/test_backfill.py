@@ -20,7 +20,7 @@ HELPER = Claude(session="aaaa1111", agent="a77", at_ms=START_MS + 60_000)
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    """One whose user has worked with Claude Code before."""
+    """Return a home whose user has worked with Claude Code before."""
     with Home() as found:
         projects = found.folder / ".claude" / "projects" / "-home-ada-projects-lighthouse"
         write(projects / "aaaa1111.jsonl", [*SESSION.lamp(), "{broken"])
@@ -40,7 +40,7 @@ def memory(home: Home) -> MemoryCommand:
     return MemoryCommand(home, home.work)
 
 
-def told(memory: MemoryCommand, *words: str) -> dict[str, Any]:
+def run_json(memory: MemoryCommand, *words: str) -> dict[str, Any]:
     answer = memory("import", *words, "--output", "json")
     assert answer.code == OK, answer
     found: dict[str, Any] = answer.json()
@@ -49,9 +49,11 @@ def told(memory: MemoryCommand, *words: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def first(home: Home) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was told before anything was there: of a rehearsal, and of the import."""
+    """Return the output of a dry run and of the import, into an empty store."""
     memory = MemoryCommand(home, home.work)
-    return told(memory, "--from", "claude-code", "--dry-run"), told(memory, "--from", "claude-code")
+    return run_json(memory, "--from", "claude-code", "--dry-run"), run_json(
+        memory, "--from", "claude-code"
+    )
 
 
 @pytest.mark.usefixtures("first")
@@ -64,7 +66,7 @@ class TestImporting:
         assert (done["recorded"], done["known"], done["sessions"]) == (8, 0, 2)
         assert (done["files"], done["refused"], done["noise"]) == (2, 1, 11)
         assert done["path"] == str(home.folder / ".claude" / "projects")
-        again = told(memory, "--from", "claude-code")
+        again = run_json(memory, "--from", "claude-code")
         assert (again["recorded"], again["known"]) == (0, 8)
 
     def test_the_table_of_contents_and_recall_cover_it(
@@ -98,9 +100,9 @@ class TestImporting:
 
     def test_other_agents(self, home: Home, memory: MemoryCommand) -> None:
         write(home.folder / ".codex/sessions/2026/01/01/rollout-1.jsonl", rollout())
-        assert told(memory, "--from", "codex")["recorded"] == 5
+        assert run_json(memory, "--from", "codex")["recorded"] == 5
         write(home.work / "talk.jsonl", plain())
-        assert told(memory, "--from", "jsonl", "talk.jsonl")["recorded"] == 4
+        assert run_json(memory, "--from", "jsonl", "talk.jsonl")["recorded"] == 4
 
     def test_a_place_under_the_callers_home(self, home: Home, memory: MemoryCommand) -> None:
         other = home.folder / "other"
@@ -120,11 +122,11 @@ class TestForgetting:
         write(folder / "b.jsonl", [session.prompt("Where do the gulls nest in a hard winter?")])
         helper = replace(session, agent="b88")
         write(folder / "b" / "subagents" / "agent-b88.jsonl", [helper.prompt("Oil the hinges.")])
-        assert told(memory, "--from", "claude-code", "gone")["recorded"] == 4
+        assert run_json(memory, "--from", "claude-code", "gone")["recorded"] == 4
         for name in ("bbbb2222", "bbbb2222/b88"):
             answer = memory("forget", "--session", name, "--yes")
             assert "Found nowhere" in answer.text, answer
-        again = told(memory, "--from", "claude-code", "gone")
+        again = run_json(memory, "--from", "claude-code", "gone")
         assert (again["recorded"], again["known"]) == (0, 4)
 
 

@@ -1,4 +1,4 @@
-"""Hooks that are given nonsense: each is answered, in a valid shape, and the daemon lives on."""
+"""Hooks with broken inputs: each gets a valid answer, and the daemon survives."""
 
 import asyncio
 import itertools
@@ -40,12 +40,12 @@ MAX_CONTEXT_CHARS = 10_000
 AT_MS = 1_790_000_000_000
 SECONDS = 60.0
 NONCE = b"f" * 32
-FAILED = b"it failed in the daemon"
+FAILED = b"failed in the daemon"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One call. What goes wrong with it is told with its name, by which it can be made again."""
+    """One call. A failure names it, so that it can be repeated."""
 
     hook: str
     given: bytes
@@ -113,7 +113,7 @@ def test_mutations_are_answered_by_real_launchers(hook: str, count: int, home: H
 
 
 class Server:
-    """The command server as a daemon has it, on a store of its own, in this process."""
+    """The command server of a daemon, in this process, with its own store."""
 
     def __init__(self, folder: Path) -> None:
         self._loop = uvloop.new_event_loop()
@@ -125,7 +125,7 @@ class Server:
         self._app, self._commands = self._run(self._start(folder))
 
     def ask_all(self, cases: Iterator[Case]) -> list[str]:
-        """Several at a time, until one fails. The names of those that were refused."""
+        """Send cases in parallel until one fails; return the names of the refused ones."""
         refused: list[str] = []
         failures: list[AssertionError] = []
 
@@ -145,13 +145,13 @@ class Server:
             self._run(all_of_them())
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
-        assert not failures, f"{failures[0]}\n{_told(faults)}"
-        assert not faults, f"{len(faults)} faults after the answers, the first: {_told(faults)}"
+        assert not failures, f"{failures[0]}\n{_describe(faults)}"
+        assert not faults, f"{len(faults)} faults after the answers, the first: {_describe(faults)}"
         assert not self._faults, self._faults[:1]
         return refused
 
     def spool_all(self, cases: Iterator[Case]) -> None:
-        """Leave in the spool what can be left there, as without a daemon; then drain it."""
+        """Put the cases into the spool, as without a daemon, then drain it."""
         hooks = self._app.hooks
         with capture_logs(processors=[structlog.processors.format_exc_info]) as logs:
             for number, case in enumerate(cases):
@@ -166,12 +166,12 @@ class Server:
                 )
                 with suppress(InvalidInput):
                     hooks.spooling.keep(inputs.parse_delivery(delivery).call)
-            assert hooks.spooling.spool.waiting()
+            assert hooks.spooling.spool.list_pending()
             hooks.draining.submit(hooks.drain).result(SECONDS)
             self._finish()
         faults = [each for each in logs if each["log_level"] in ("error", "critical")]
-        assert not faults, f"{len(faults)} faults, the first: {_told(faults)}"
-        assert hooks.spooling.spool.waiting() == []
+        assert not faults, f"{len(faults)} faults, the first: {_describe(faults)}"
+        assert hooks.spooling.spool.list_pending() == []
 
     def close(self) -> None:
         try:
@@ -193,7 +193,7 @@ class Server:
         return built, commands
 
     async def _ask(self, case: Case) -> bool:
-        """Whether it was refused. Checks the answer."""
+        """Check the answer; return whether the case was refused."""
         nonce = f"{next(self._nonces):032x}".encode()
         hello = self._hellos[case.hook].replace(NONCE, nonce)
         try:
@@ -213,8 +213,7 @@ class Server:
         return bool(err)
 
     def _finish(self) -> None:
-        """Wait for what is done after the answers: both threads of it meet. Then do what jobs do
-        all the time: indexing."""
+        """Wait for the work after the answers, until both its threads meet; then index."""
         meeting = threading.Barrier(2)
         for each in [self._app.hooks.afterwards.submit(meeting.wait) for _ in range(2)]:
             each.result(SECONDS)
@@ -226,7 +225,7 @@ class Server:
 
 
 def _check(answer: bytes, case: Case) -> None:
-    """One line of JSON, in a shape that agents take."""
+    """Check that an answer is one line of JSON in a format that agents accept."""
     if answer == b"{}\n":
         return
     assert answer.endswith(b"\n"), f"{case.name}: {answer[:500]!r}"
@@ -251,7 +250,7 @@ def _frames(said: bytes, case: Case) -> Iterator[tuple[bytes, bytes]]:
         said = said[5 + size :]
 
 
-def _told(faults: Sequence[Any]) -> str:
+def _describe(faults: Sequence[Any]) -> str:
     return "\n".join(f"{each['event']}: {each.get('exception', each)}" for each in faults[:3])
 
 

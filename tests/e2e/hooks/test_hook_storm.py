@@ -1,4 +1,4 @@
-"""Hooks in a storm: whatever becomes of the daemon, each event arrives, once, and nothing stays."""
+"""Hooks in a storm: each event arrives once, whatever happens to the daemon; nothing is left."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class TestStorm:
 
 
 class TestLateness:
-    """A launcher that gets no time at all: what a machine with too much to do comes down to."""
+    """A launcher that gets no time at all, as on an overloaded machine."""
 
     def test_keeps_no_hook_from_being_recorded(self, home: Home, tmp_path: Path) -> None:
         storm = Storm(home, launcher=hurried(tmp_path, "HOOK_SECONDS = (1.0, 3.0)"))
@@ -102,15 +102,14 @@ class TestLateness:
 
 
 def hurried(folder: Path, line: str) -> Path:
-    """A launcher whose time is over before it has begun."""
+    """A launcher whose deadline passes before it starts."""
     name, value = line.split(" = ")
     short = "(0.000001, 0.000001)" if value.startswith("(") else "0.000001"
     return patch_launcher(folder, line, f"{name} = {short}")
 
 
 class Storm:
-    """Prompts that launchers report. The first answer of a daemon after so many calls as `kill_at`
-    says kills this daemon."""
+    """Prompts of launchers. A daemon is killed at its first answer after `kill_at` calls."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class Storm:
             list(launchers.map(self._call, range(calls)))
 
     def check_calm(self) -> None:
-        """All is there once, one daemon runs, and nothing else of ours is left."""
+        """Check that all events are there once, one daemon runs, and no other process is left."""
         wait_until(self._is_calm, "the spool is empty, and no one but a daemon is left", SECONDS)
         with Client(f"unix:{self._record()['grpc_socket']}") as client:
             said = Counter(event.text for event in client.all_events(limit=333))
@@ -206,7 +205,7 @@ class Storm:
 
 
 def _check(answer: Answer) -> bool:
-    """Whether a daemon has answered."""
+    """Return whether a daemon has answered."""
     assert answer.code == 0, answer
     assert answer.err == b"", answer
     found = answer.json()

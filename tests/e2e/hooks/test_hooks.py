@@ -45,7 +45,7 @@ class Session:
         return MemoryCommand(self.home, self.folder)
 
     def run(self, given: bytes, *words: str, env: dict[str, str] | None = None) -> Answer:
-        """Whatever is given, the agent goes on: exit code 0 and one JSON object."""
+        """Run a hook. For any input, the agent continues: exit code 0 and one JSON object."""
         answer = self.home.run(
             "memory",
             "hook",
@@ -62,7 +62,7 @@ class Session:
         return answer
 
     def claude(self, event: str, *, env: dict[str, str] | None = None, **more: Any) -> Any:
-        """The context that Claude Code is given; None where it is none."""
+        """Return the context that Claude Code gets, or None."""
         given = {
             k: v for k, v in CLAUDE_CODE[event].items() if k not in ("prompt_id", "tool_use_id")
         }
@@ -91,7 +91,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The launcher as it is, but for its deadlines: a busy machine is no failure here."""
+    """The launcher with longer deadlines, so that a busy machine is not a failure."""
     return patch_launcher(
         tmp_path_factory.mktemp("patient"),
         "allow(answering)",
@@ -107,18 +107,18 @@ def client(home: Home) -> Iterator[Client]:
 
 @pytest.fixture
 def session(home: Home, patient: Path) -> Session:
-    """One in a repository of its own."""
+    """Return a session in its own repository."""
     number = next(_numbers)
     repository = make_repository(home.work / f"app{number}")
     return Session(home, repository.folder, f"session-{number}", patient)
 
 
-def recorded(client: Client, session: str) -> list[pb.Event]:
+def list_events(client: Client, session: str) -> list[pb.Event]:
     return [each for each in client.all_events() if each.session_id == session]
 
 
 def texts(client: Client, session: str) -> list[str]:
-    return [each.text for each in recorded(client, session) if each.text]
+    return [each.text for each in list_events(client, session) if each.text]
 
 
 def configured(session: Session, text: str) -> None:
@@ -146,8 +146,8 @@ class TestASession:
         assert session.claude("SubagentStop") is None
         assert session.claude("PostCompact") is None
         assert session.claude("SessionEnd") is None
-        events = recorded(client, session.name)
-        inner = recorded(client, f"{session.name}/{CLAUDE_CODE['SubagentStop']['agent_id']}")
+        events = list_events(client, session.name)
+        inner = list_events(client, f"{session.name}/{CLAUDE_CODE['SubagentStop']['agent_id']}")
         names = [pb.EventType.Name(each.event_type).removeprefix("EVENT_TYPE_") for each in events]
         assert names == [
             "SESSION_START",
@@ -192,7 +192,7 @@ class TestASession:
 
     def test_the_simpler_stop_ends_the_session(self, session: Session, client: Client) -> None:
         assert session.simple("Stop") == {"additionalContext": "", "suppressSystemPrompt": True}
-        (event,) = recorded(client, session.name)
+        (event,) = list_events(client, session.name)
         assert event.event_type == pb.EVENT_TYPE_SESSION_END
         assert event.metadata["reason"] == "user_initiated"
 
@@ -211,7 +211,7 @@ class TestASession:
         assert session.run(b"", *words).text == ""
         assert "<capture_detected>" in json.loads(target.read_text())["additionalContext"]
         assert S_IMODE(target.stat().st_mode) == 0o600
-        assert len(recorded(client, session.name)) == 1
+        assert len(list_events(client, session.name)) == 1
 
 
 class TestFailures:
@@ -255,32 +255,32 @@ class TestFailures:
 
     def test_a_folder_that_is_gone(self, session: Session, client: Client) -> None:
         session.claude("UserPromptSubmit", prompt="Where am I?", cwd="/nowhere/at/all")
-        (event,) = recorded(client, session.name)
+        (event,) = list_events(client, session.name)
         assert event.metadata["cwd"] == "/nowhere/at/all"
 
 
 class TestSwitchedOff:
-    def asked(self, session: Session, env: dict[str, str] | None = None) -> None:
+    def expect_no_answer(self, session: Session, env: dict[str, str] | None = None) -> None:
         prompt = "[decision] Use PostgreSQL"
         assert session.claude("UserPromptSubmit", prompt=prompt, env=env) is None
         assert session.simple("UserPromptSubmit", prompt=prompt, env=env) == EMPTY
 
     def test_by_the_project(self, session: Session, client: Client) -> None:
         configured(session, "[hooks]\nenabled = false\n")
-        self.asked(session)
+        self.expect_no_answer(session)
         assert session.claude("SessionStart") is None
-        assert recorded(client, session.name) == []
+        assert list_events(client, session.name) == []
 
     def test_by_the_environment(self, session: Session, client: Client) -> None:
-        self.asked(session, {"MEMORY_HOOKS__ENABLED": "false"})
-        assert recorded(client, session.name) == []
+        self.expect_no_answer(session, {"MEMORY_HOOKS__ENABLED": "false"})
+        assert list_events(client, session.name) == []
 
     def test_one_of_them(self, session: Session, client: Client) -> None:
         configured(session, "[hooks.user_prompt]\nenabled = false\n")
-        self.asked(session)
-        assert recorded(client, session.name) == []
+        self.expect_no_answer(session)
+        assert list_events(client, session.name) == []
         session.claude("Stop")
-        assert len(recorded(client, session.name)) == 2
+        assert len(list_events(client, session.name)) == 2
 
     def test_a_broken_file_stops_nobody(self, session: Session, client: Client) -> None:
         configured(session, "[hooks\nenabled = ")
@@ -401,7 +401,7 @@ class TestPrompts:
         assert told.startswith("<auto_captured>")
         assert summaries(session) == ["Use PostgreSQL for the database"]
         (uri,) = [each.attrib["uri"] for each in ET.fromstring(told).iter("memory")]  # noqa: S314
-        (event,) = recorded(client, session.name)
+        (event,) = list_events(client, session.name)
         assert session.memory.show(uri)["event_id"] == event.event_id
         assert session.claude("UserPromptSubmit", prompt=self.PROMPT, env=env) is None
 
@@ -457,7 +457,7 @@ class TestBeforeCompaction:
         assert session.claude("PreCompact") is None
         wait_until(lambda: summaries(session) == ["Use PostgreSQL for orders"], "it is captured")
         (found,) = session.memory.json("list", "--domain", "project")["memories"]
-        first = recorded(client, session.name)[0]
+        first = list_events(client, session.name)[0]
         shown = session.memory.show(found["id"])
         assert (shown["event_id"], shown["session_id"]) == (first.event_id, session.name)
 
@@ -510,7 +510,8 @@ class TestProjects:
         for folder in (one.folder, one.folder / "src", tmp_path / "tree", two.folder):
             Session(home, folder, name, patient).claude("UserPromptSubmit", prompt=f"In {folder}")
         found = [
-            (each.metadata["project"], each.metadata["branch"]) for each in recorded(client, name)
+            (each.metadata["project"], each.metadata["branch"])
+            for each in list_events(client, name)
         ]
         projects = [project for project, _ in found]
         assert projects[0] == projects[1] == projects[2] != projects[3]
@@ -576,7 +577,7 @@ class TestImport:
 
         session.claude("UserPromptSubmit", prompt="Is it dark?")
         session.claude("Stop", last_assistant_message="It is.")
-        before = recorded(client, session.name)
+        before = list_events(client, session.name)
         times = {each.text: each.timestamp_ms for each in before}
         lines = [
             line("user", "user", "Is it dark?", times["Is it dark?"] + 5),
@@ -602,7 +603,7 @@ class TestWhatMayNotBeKept:
         key = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "b3BlbnNzaC1rZXktdjEAAAAABG5v\n" * 9
         whole = f"{key}-----END OPENSSH PRIVATE KEY-----"
         session.claude("PostToolUse/Read", tool_response={"file": {"content": whole}})
-        (event,) = recorded(client, session.name)
+        (event,) = list_events(client, session.name)
         assert event.text == f"Read\n{WITHHELD}"
 
 
@@ -664,7 +665,7 @@ class TestWithoutADaemon:
 
 
 def _is_of(pid: int, daemon: int | None) -> bool:
-    """Whether it is the daemon, or a process that it started."""
+    """Return whether a process is the daemon or one that it started."""
     while pid > 1:
         if pid == daemon:
             return True
@@ -682,6 +683,6 @@ def test_cursor_is_given_nothing(session: Session, client: Client) -> None:
             encode_input(given, conversation_id=name, workspace_roots=[str(session.folder)])
         )
         assert answer.json() == {}
-    assert [each.metadata["project"] for each in recorded(client, name)] == [
+    assert [each.metadata["project"] for each in list_events(client, name)] == [
         session.folder.name
     ] * 6

@@ -1,4 +1,4 @@
-"""Properties of transcripts: no line does harm, nothing is stored twice, no order matters."""
+"""Properties of transcripts: no line breaks an import, nothing is stored twice, order is free."""
 
 import json
 import tempfile
@@ -40,7 +40,7 @@ def folders() -> Iterator[tuple[ImportHarness, Path]]:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """All places in a JSON value that something else could stand in."""
+    """Return all positions in a JSON value that could hold another value."""
     if path:
         yield path
     if isinstance(value, dict | list):
@@ -50,7 +50,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def mutated(draw: st.DrawFn, lines: list[Line]) -> list[bytes]:
-    """The lines, some with something else in them, cut, doubled or of no sense."""
+    """Generate the lines, some of them changed, cut, doubled or broken."""
     found: list[bytes] = []
     for line in lines:
         how = draw(st.sampled_from(["whole"] * 3 + ["other", "cut", "twice", "bytes", "gone"]))

@@ -1,4 +1,4 @@
-"""Backfill: every event once, whoever recorded it first, and each in its project."""
+"""Backfill: every event is stored once and in its project, also if hooks recorded it first."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def hooked(
     words: str, at_ms: int, *, name: str, session: str = "5e5510a1", role: str = "user"
 ) -> Event:
-    """What a hook has recorded."""
+    """Return an event that a hook has recorded."""
     types = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
     return Event(
         event_id=EventId(name),
@@ -87,7 +87,7 @@ class TestOnce:
     ) -> None:
         session = Claude()
         write(folder / "a.jsonl", [session.prompt(f"Step {number}.") for number in range(350)])
-        sources = importing.backfill.sources("claude-code", str(folder))
+        sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
 
         def stop(read: int) -> None:
@@ -103,7 +103,7 @@ class TestOnce:
     def test_progress_ends_at_the_whole(self, importing: ImportHarness, folder: Path) -> None:
         for name in "ab":
             write(folder / f"{name}.jsonl", Claude(session=name).lamp())
-        sources = importing.backfill.sources("claude-code", str(folder))
+        sources = importing.backfill.list_sources("claude-code", str(folder))
         told: list[int] = []
         importing.backfill.import_sources("claude-code", sources, dry_run=False, done=told.append)
         assert told == sorted(told)

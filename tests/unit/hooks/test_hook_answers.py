@@ -1,4 +1,4 @@
-"""Answers to hooks: the shape that belongs to the question, what stands in it, what is wanted."""
+"""Answers to hooks: their format, their content, and the settings that apply."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ SECTIONS = {
 NOTHING = frozenset({HookKind.OTHER, HookKind.BEFORE_TOOL})
 
 
-def asked(sample: str) -> HookRequest:
+def parse_sample(sample: str) -> HookRequest:
     return inputs.parse_delivery(
         Delivery(
             name="auto",
@@ -56,7 +56,7 @@ def asked(sample: str) -> HookRequest:
 
 
 def answer(sample: str, context: str) -> Any:
-    said = outputs.render_answer(asked(sample), context)
+    said = outputs.render_answer(parse_sample(sample), context)
     assert said.endswith(b"\n")
     assert said.count(b"\n") == 1
     return json.loads(said)
@@ -101,21 +101,21 @@ def memory(summary: str) -> Memory:
 class TestShapes:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_context_goes_only_where_an_agent_takes_it(self, sample: str) -> None:
-        question = asked(sample)
+        question = parse_sample(sample)
         said = answer(sample, "<related_memories/>")
         match question.contract:
             case Contract.SIMPLE:
-                ended = question.call.moment is HookKind.SESSION_END
+                ended = question.call.kind is HookKind.SESSION_END
                 assert said == {
                     "additionalContext": "<related_memories/>",
                     "suppressSystemPrompt": ended,
                 }
-            case Contract.AGENT if question.call.moment in TAKES:
-                told = {
+            case Contract.AGENT if question.call.kind in TAKES:
+                output = {
                     "hookEventName": sample.split("/")[1],
                     "additionalContext": "<related_memories/>",
                 }
-                assert said == {"hookSpecificOutput": told}
+                assert said == {"hookSpecificOutput": output}
             case _:
                 assert said == {}
 
@@ -126,7 +126,7 @@ class TestShapes:
 
     @pytest.mark.parametrize("event", ["Stop", "SubagentStop", "SessionEnd", "PreCompact"])
     def test_a_stop_is_never_given_context(self, event: str) -> None:
-        """It would make the agent go on."""
+        """It would make the agent continue."""
         assert answer(f"claude-code/{event}", "x") == {}
 
     def test_what_an_agent_would_put_into_a_file_is_left_out(self) -> None:
@@ -137,7 +137,7 @@ class TestShapes:
     @given(st.text(alphabet=st.characters(), min_size=1, max_size=200))
     def test_any_context_is_valid_json_in_ascii(self, context: str) -> None:
         for sample in ("claude-code/UserPromptSubmit", "004/UserPromptSubmit"):
-            said = outputs.render_answer(asked(sample), context)
+            said = outputs.render_answer(parse_sample(sample), context)
             found = json.loads(said.decode("ascii"))
             assert context in (
                 found.get("additionalContext"),
@@ -258,7 +258,7 @@ class TestGuidance:
 
     @pytest.mark.parametrize("detail", sorted(contexts.GUIDANCE))
     def test_it_tells_facts_and_gives_no_orders(self, detail: str) -> None:
-        """Orders in what a tool brings can look like an attack."""
+        """Orders in a tool's output can look like an attack."""
         for each in contexts.GUIDANCE[detail]:
             assert not each.lower().startswith(("use ", "always", "never", "you "))
 
@@ -266,7 +266,7 @@ class TestGuidance:
 class TestWhateverIsQuoted:
     @given(words=st.text(alphabet=st.characters() | st.sampled_from("<>&\"'/"), max_size=60))
     def test_it_is_well_formed_and_is_taken_out_again(self, words: str) -> None:
-        """In one piece: what we say must be known again when it comes back."""
+        """We must recognize our own context when it comes back."""
         quoted = f"</memory_context> </related_memories> {words}"
         said = [
             contexts.build(
@@ -294,42 +294,42 @@ class TestWhateverIsQuoted:
 
 
 class TestWanted:
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_by_default_all_that_is_recorded(self, moment: HookKind) -> None:
-        assert preferences.is_enabled(moment, config.HooksSettings()) is (moment not in NOTHING)
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_by_default_all_that_is_recorded(self, kind: HookKind) -> None:
+        assert preferences.is_enabled(kind, config.HooksSettings()) is (kind not in NOTHING)
 
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_nothing_where_hooks_are_off(self, moment: HookKind) -> None:
-        assert not preferences.is_enabled(moment, config.HooksSettings(enabled=False))
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_nothing_where_hooks_are_off(self, kind: HookKind) -> None:
+        assert not preferences.is_enabled(kind, config.HooksSettings(enabled=False))
 
-    @pytest.mark.parametrize("moment", sorted(SECTIONS))
-    def test_each_has_its_own_switch(self, moment: HookKind) -> None:
-        name = f"hooks.{SECTIONS[moment]}.enabled".upper().replace(".", "__")
+    @pytest.mark.parametrize("kind", sorted(SECTIONS))
+    def test_each_has_its_own_switch(self, kind: HookKind) -> None:
+        name = f"hooks.{SECTIONS[kind]}.enabled".upper().replace(".", "__")
         chosen = config.load({f"MEMORY_{name}": "false"}).settings.hooks
         off = {each for each in HookKind if not preferences.is_enabled(each, chosen)}
-        same = {each for each, section in SECTIONS.items() if section == SECTIONS[moment]}
+        same = {each for each, section in SECTIONS.items() if section == SECTIONS[kind]}
         assert off == same | NOTHING
 
-    @pytest.mark.parametrize("moment", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
-    def test_a_subagents_ends_are_wanted_with_the_rest(self, moment: HookKind) -> None:
+    @pytest.mark.parametrize("kind", [HookKind.SUBAGENT_START, HookKind.SUBAGENT_STOP])
+    def test_a_subagents_ends_are_wanted_with_the_rest(self, kind: HookKind) -> None:
         stopped = config.HooksSettings(stop=config.StopHookSettings(enabled=False))
-        assert preferences.is_enabled(moment, stopped)
+        assert preferences.is_enabled(kind, stopped)
 
 
-def told(folder: str) -> HookCall:
-    return HookCall(moment=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
+def make_call(folder: str) -> HookCall:
+    return HookCall(kind=HookKind.STOP, session="s", at_ms=0, nonce="n", folder=folder)
 
 
 class TestFolders:
     def test_the_agents_else_the_callers_else_the_root(self, tmp_path: Path) -> None:
         here, gone = str(tmp_path), str(tmp_path / "gone")
-        assert preferences.find_folder(told(here), "/usr") == here
-        assert preferences.find_folder(told(gone), here) == here
-        assert preferences.find_folder(told(gone), gone) == "/"
+        assert preferences.find_folder(make_call(here), "/usr") == here
+        assert preferences.find_folder(make_call(gone), here) == here
+        assert preferences.find_folder(make_call(gone), gone) == "/"
 
     @pytest.mark.parametrize("name", ["/nul\0byte", "/\ud800", "/" + "x" * 10_000, ""])
     def test_strange_ones_are_not_there(self, name: str) -> None:
-        assert preferences.find_folder(told(name), "/") == "/"
+        assert preferences.find_folder(make_call(name), "/") == "/"
 
 
 class TestSettings:

@@ -1,4 +1,4 @@
-"""Events of hooks: what is recorded of each happening, under which id, and what never is."""
+"""Events of hook calls: what is recorded, under which id, and what never is."""
 
 from dataclasses import replace
 from typing import Any
@@ -78,7 +78,7 @@ RECORDED = {
 }
 
 
-def told(sample: str, nonce: str = "n1", **more: Any) -> HookCall:
+def parse_call(sample: str, nonce: str = "n1", **more: Any) -> HookCall:
     delivery = Delivery(
         name="auto",
         agent="",
@@ -103,13 +103,13 @@ def only(found: HookCall) -> Event:
 class TestKinds:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_every_event_of_every_agent(self, sample: str) -> None:
-        found = events(told(sample))
+        found = events(parse_call(sample))
         assert [(each.type, each.role) for each in found] == RECORDED[sample]
         assert len({each.event_id for each in found}) == len(found)
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_of_its_session_place_and_time(self, sample: str) -> None:
-        found = told(sample)
+        found = parse_call(sample)
         for event in events(found):
             assert (event.session_id, event.at_ms) == (found.session, found.at_ms)
             assert event.metadata["project"] == "lighthouse"
@@ -118,27 +118,27 @@ class TestKinds:
 
     def test_a_subagents_events_are_of_its_own_session(self) -> None:
         for sample in ("claude-code/SubagentStart", "claude-code/SubagentStop"):
-            for event in events(told(sample)):
+            for event in events(parse_call(sample)):
                 assert event.session_id == f"{SESSION}/{AGENT_ID}"
                 assert event.metadata["agent_type"] == "Explore"
 
     def test_what_is_not_known_is_no_metadata(self) -> None:
-        event = only(replace(told("004/UserPromptSubmit"), folder=""))
+        event = only(replace(parse_call("004/UserPromptSubmit"), folder=""))
         bare = hooks.build_events(
-            replace(told("004/UserPromptSubmit"), folder=""), project="", branch=""
+            replace(parse_call("004/UserPromptSubmit"), folder=""), project="", branch=""
         )
         assert event.metadata == {"project": "lighthouse", "branch": "main"}
         assert bare[0].metadata == {}
 
     def test_nothing_said_is_no_message(self) -> None:
-        assert events(told("claude-code/UserPromptSubmit", prompt=" \n")) == []
-        stopped = events(told("claude-code/Stop", last_assistant_message=""))
+        assert events(parse_call("claude-code/UserPromptSubmit", prompt=" \n")) == []
+        stopped = events(parse_call("claude-code/Stop", last_assistant_message=""))
         assert [each.type for each in stopped] == [EventType.ASSISTANT_STOP]
 
 
 class TestTools:
     def test_name_file_question_and_result(self) -> None:
-        event = only(told("claude-code/PostToolUse/Read"))
+        event = only(parse_call("claude-code/PostToolUse/Read"))
         assert event.text == f"Read: {FOLDER}/src/dimmer.py\ndef dim(volt):\n    return volt * 0.93"
         assert event.metadata["tool_name"] == "Read"
         assert event.metadata["file_path"] == f"{FOLDER}/src/dimmer.py"
@@ -168,8 +168,8 @@ class TestTools:
     def test_what_was_written_is_told_once(
         self, tool: str, given: dict[str, Any], text: str
     ) -> None:
-        """And the file as it was is not."""
-        assert only(told(f"claude-code/PostToolUse/{tool}", **given)).text == text
+        """The earlier content of the file is not recorded."""
+        assert only(parse_call(f"claude-code/PostToolUse/{tool}", **given)).text == text
 
     @pytest.mark.parametrize(
         "response",
@@ -181,19 +181,20 @@ class TestTools:
         ],
     )
     def test_pictures_are_not_text(self, response: object) -> None:
-        text = only(told("claude-code/PostToolUse/Read", tool_response=response)).text
+        text = only(parse_call("claude-code/PostToolUse/Read", tool_response=response)).text
         assert "iVBOR" not in text
         assert text.startswith("Read: ")
 
     def test_a_command_and_its_output(self) -> None:
         assert (
-            only(told("claude-code/PostToolUse/Bash")).text == "Bash: make test\n4 passed in 0.31s"
+            only(parse_call("claude-code/PostToolUse/Bash")).text
+            == "Bash: make test\n4 passed in 0.31s"
         )
-        assert only(told("cursor/afterShellExecution")).text == "Shell: npm test\n9 passing"
+        assert only(parse_call("cursor/afterShellExecution")).text == "Shell: npm test\n9 passing"
 
     @pytest.mark.parametrize("sample", ["claude-code/PostToolUseFailure", "gemini/AfterTool/error"])
     def test_a_failure_says_so(self, sample: str) -> None:
-        event = only(told(sample))
+        event = only(parse_call(sample))
         assert event.metadata["error"] == "true"
         assert ":" in event.text
 
@@ -213,7 +214,7 @@ class TestTools:
         assert tool_use.parse_use("Read", Fields({})).names == {"Read"}
 
     def test_a_tool_that_gave_nothing_back_was_still_run(self) -> None:
-        event = only(told("claude-code/PostToolUse/Bash", tool_response={}))
+        event = only(parse_call("claude-code/PostToolUse/Bash", tool_response={}))
         assert event.text == "Bash: make test"
 
     @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ class TestTools:
 class TestIds:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_the_same_delivery_twice_is_one(self, sample: str) -> None:
-        assert events(told(sample, "n")) == events(told(sample, "n"))
+        assert events(parse_call(sample, "n")) == events(parse_call(sample, "n"))
 
     @pytest.mark.parametrize(
         "sample",
@@ -280,7 +281,7 @@ class TestIds:
         ],
     )
     def test_what_the_agent_names_is_one_however_often_it_is_told(self, sample: str) -> None:
-        one, two = events(told(sample, "n1")), events(told(sample, "n2"))
+        one, two = events(parse_call(sample, "n1")), events(parse_call(sample, "n2"))
         assert [each.event_id for each in one] == [each.event_id for each in two]
 
     @pytest.mark.parametrize(
@@ -298,27 +299,27 @@ class TestIds:
         ],
     )
     def test_the_same_words_without_a_name_are_two(self, sample: str) -> None:
-        one, two = events(told(sample, "n1")), events(told(sample, "n2"))
+        one, two = events(parse_call(sample, "n1")), events(parse_call(sample, "n2"))
         assert {each.event_id for each in one}.isdisjoint({each.event_id for each in two})
 
     def test_a_turn_that_ends_twice_with_other_words_is_two_answers(self) -> None:
-        one = events(told("claude-code/Stop"))
-        two = events(told("claude-code/Stop", last_assistant_message="Done now."))
+        one = events(parse_call("claude-code/Stop"))
+        two = events(parse_call("claude-code/Stop", last_assistant_message="Done now."))
         assert {each.event_id for each in one}.isdisjoint({each.event_id for each in two})
 
     def test_another_session_is_another_event(self) -> None:
-        one = only(told("claude-code/PostToolUse/Bash"))
-        two = only(told("claude-code/PostToolUse/Bash", session_id="other"))
-        inner = only(told("claude-code/PostToolUse/Bash", agent_id="a1"))
+        one = only(parse_call("claude-code/PostToolUse/Bash"))
+        two = only(parse_call("claude-code/PostToolUse/Bash", session_id="other"))
+        inner = only(parse_call("claude-code/PostToolUse/Bash", agent_id="a1"))
         assert len({one.event_id, two.event_id, inner.event_id}) == 3
 
     def test_they_are_those_of_transcripts(self) -> None:
-        prompt = only(told("claude-code/UserPromptSubmit"))
+        prompt = only(parse_call("claude-code/UserPromptSubmit"))
         given = CLAUDE_CODE["UserPromptSubmit"]["prompt_id"]
         assert prompt.event_id == transcripts.build_event_id(SESSION, RecordKind.PROMPT, given)
-        tool = only(told("claude-code/PostToolUse/Bash"))
+        tool = only(parse_call("claude-code/PostToolUse/Bash"))
         assert tool.event_id == transcripts.build_event_id(SESSION, RecordKind.TOOL, "toolu_04Bash")
-        start = only(told("claude-code/SubagentStart"))
+        start = only(parse_call("claude-code/SubagentStart"))
         assert start.event_id == transcripts.build_event_id(
             f"{SESSION}/{AGENT_ID}", RecordKind.SUBAGENT_START, ""
         )
@@ -327,19 +328,19 @@ class TestIds:
 class TestLongAndStrangeTexts:
     @pytest.mark.parametrize("letter", ["x", "\N{ROCKET}"])
     def test_what_is_too_long_is_cut_and_says_so(self, letter: str) -> None:
-        event = only(told("claude-code/UserPromptSubmit", prompt=letter * (2 << 20)))
+        event = only(parse_call("claude-code/UserPromptSubmit", prompt=letter * (2 << 20)))
         assert event.text.endswith(transcripts.CUT)
         assert len(event.text.encode()) <= MAX_TEXT_BYTES
 
     def test_metadata_too(self) -> None:
         long = "/" + "x" * 100_000
-        event = only(told("claude-code/PostToolUse/Read", tool_input={"file_path": long}))
+        event = only(parse_call("claude-code/PostToolUse/Read", tool_input={"file_path": long}))
         assert len(event.metadata["file_path"]) <= hooks.MAX_ABOUT_CHARS
 
     def test_lone_surrogates_are_replaced(self) -> None:
-        event = only(told("claude-code/UserPromptSubmit", prompt="a \ud800 b"))
+        event = only(parse_call("claude-code/UserPromptSubmit", prompt="a \ud800 b"))
         assert event.text == "a ? b"
-        named = only(told("claude-code/UserPromptSubmit", cwd="/a\udc80b", model="m\udfff"))
+        named = only(parse_call("claude-code/UserPromptSubmit", cwd="/a\udc80b", model="m\udfff"))
         assert named.metadata["cwd"] == "/a?b"
 
     @given(
@@ -348,7 +349,7 @@ class TestLongAndStrangeTexts:
         nonce=st.text(min_size=1, max_size=8),
     )
     def test_any_words_become_valid_events(self, sample: str, words: str, nonce: str) -> None:
-        found = told(
+        found = parse_call(
             sample,
             nonce,
             prompt=words,
@@ -384,20 +385,23 @@ class TestWhatWeSaidOurselves:
     )
     def test_it_is_not_recorded(self, name: str, sample: str, field: str) -> None:
         given = f"before {_marked(name)} after"
-        spoken = events(told(sample, **{field: given}))[0]
+        spoken = events(parse_call(sample, **{field: given}))[0]
         assert "before  after" in spoken.text
         assert "injected" not in spoken.text
         assert "memory recall" not in spoken.text
 
     def test_a_prompt_of_nothing_else_is_none(self) -> None:
-        assert events(told("claude-code/UserPromptSubmit", prompt=_marked("memory_context"))) == []
+        assert (
+            events(parse_call("claude-code/UserPromptSubmit", prompt=_marked("memory_context")))
+            == []
+        )
 
     @pytest.mark.parametrize("size", [0, 600, 1100, 10_000])
     def test_nor_is_what_was_written_into_a_file(self, size: int) -> None:
-        """However long it is: what is cut must not lose the end of a marker."""
+        """A cut must not lose the end of a tag, however long the text is."""
         content = f"# Notes\n{_marked('memory_context', size)}\nThe end."
         event = only(
-            told(
+            parse_call(
                 "claude-code/PostToolUse/Write",
                 tool_input={"file_path": "/x/notes.md", "content": content},
                 tool_response={"type": "create", "filePath": "/x/notes.md"},
@@ -409,14 +413,14 @@ class TestWhatWeSaidOurselves:
     @pytest.mark.parametrize("size", [0, 1100])
     def test_nor_is_what_cursor_wrote(self, size: int) -> None:
         edits = [{"old_string": "", "new_string": f"New. {_marked('memory_context', size)}"}]
-        event = only(told("cursor/afterFileEdit", file_path="/x", edits=edits))
+        event = only(parse_call("cursor/afterFileEdit", file_path="/x", edits=edits))
         assert event.text == "Edit: /x\nNew."
 
     @pytest.mark.parametrize("size", [0, 300, 10_000])
     def test_nor_what_a_tool_was_asked(self, size: int) -> None:
         asked = f"{_marked('memory_context', size)} Count the steps."
         event = only(
-            told(
+            parse_call(
                 "claude-code/PostToolUse/Bash",
                 tool_name="Task",
                 tool_input={"prompt": asked, "subagent_type": "Explore"},
@@ -427,7 +431,7 @@ class TestWhatWeSaidOurselves:
 
     def test_nor_what_stands_in_a_structured_result(self) -> None:
         response = {"rows": [_marked("related_memories", 2_000)], "count": 1}
-        event = only(told("claude-code/PostToolUse/Bash", tool_response=response))
+        event = only(parse_call("claude-code/PostToolUse/Bash", tool_response=response))
         assert "injected" not in event.text
 
     @given(
@@ -451,12 +455,12 @@ class TestWhatWeSaidOurselves:
 
 
 class TestMoments:
-    @pytest.mark.parametrize("moment", list(HookKind))
-    def test_each_is_decided(self, moment: HookKind) -> None:
-        found = HookCall(moment=moment, session="s", at_ms=AT, nonce="n", text="words")
+    @pytest.mark.parametrize("kind", list(HookKind))
+    def test_each_is_decided(self, kind: HookKind) -> None:
+        found = HookCall(kind=kind, session="s", at_ms=AT, nonce="n", text="words")
         recorded = hooks.build_events(found, project="p", branch="b")
         silent = {HookKind.BEFORE_TOOL, HookKind.COMPACTION, HookKind.OTHER}
-        assert bool(recorded) is (moment not in silent)
+        assert bool(recorded) is (kind not in silent)
 
 
 class TestOurOwnCommands:
@@ -471,7 +475,7 @@ class TestOurOwnCommands:
     )
     def test_what_they_tell_is_not_recorded_again(self, command: str) -> None:
         event = only(
-            told(
+            parse_call(
                 "claude-code/PostToolUse/Bash",
                 tool_input={"command": command},
                 tool_response={"stdout": "[1] an old conversation"},
@@ -481,7 +485,7 @@ class TestOurOwnCommands:
 
     def test_nor_what_our_server_tells(self) -> None:
         event = only(
-            told(
+            parse_call(
                 "claude-code/PostToolUse/Bash",
                 tool_name="mcp__memory__memory_recall",
                 tool_input={"query": "axolotl"},
@@ -493,7 +497,7 @@ class TestOurOwnCommands:
     @pytest.mark.parametrize("command", ["cat memory recall.txt", "free | grep memory", "memory-x"])
     def test_other_programs_are_not_ours(self, command: str) -> None:
         event = only(
-            told(
+            parse_call(
                 "claude-code/PostToolUse/Bash",
                 tool_input={"command": command},
                 tool_response={"stdout": "what it says"},

@@ -1,4 +1,4 @@
-"""Installing: which files of whom are changed, and what is told of it."""
+"""Installing: which files are changed, and what the result reports."""
 
 import json
 import shlex
@@ -39,7 +39,7 @@ def service(launcher: Launcher = HERE) -> Installing:
 
 
 class User:
-    """Somebody with a home, in a folder of a repository."""
+    """A user with a home, in a folder of a repository."""
 
     def __init__(self, base: Path, **environ: str) -> None:
         self.home, self.root = base / "home", base / "app"
@@ -84,7 +84,7 @@ class User:
         return list(next(each for each in states if each.agent is agent).scopes)
 
     def files(self) -> dict[str, str]:
-        """Everything that is anywhere, by its path."""
+        """Return all files by path."""
         return {
             str(path.relative_to(self.base)): path.read_text()
             for path in sorted(self.base.rglob("*"))
@@ -92,7 +92,7 @@ class User:
         }
 
     def written(self) -> dict[Path, tuple[int, int]]:
-        """Which file stands where and when it last changed; reading changes neither."""
+        """Return the inode and the change time of each file; reading changes neither."""
         found = {path: path.stat() for path in self.base.rglob("*")}
         return {path: (each.st_ino, each.st_mtime_ns) for path, each in found.items()}
 

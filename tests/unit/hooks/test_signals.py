@@ -1,4 +1,4 @@
-"""Signals: what in a prompt is worth keeping, what only looks like it, and how sure that is."""
+"""Signals: which statements of a prompt count, which do not, and with what confidence."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Transcripts: what of each agent's lines is kept, and under which id."""
+"""Transcripts: which lines of each agent are kept, and under which id."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ def read(reader: TranscriptParser, lines: Sequence[Line]) -> list[TranscriptEntr
 
 
 def claude(*lines: Line) -> list[TranscriptEntry]:
-    """Without the start of the session."""
+    """Return the entries without the start of the session."""
     found = read(ClaudeCodeTranscript("file"), lines)
     return [each for each in found if each.type not in transcripts.STARTS]
 
@@ -47,7 +47,7 @@ class TestIds:
         assert len(others | {first}) == 5
 
     def test_they_never_change(self) -> None:
-        """What is stored was stored under them."""
+        """Stored events have these ids."""
         assert (
             transcripts.build_event_id("session", RecordKind.PROMPT, "p1")
             == "prompt-6480d8fe2eb4664940157edeed5875768adab3bc"
@@ -360,7 +360,7 @@ class TestPlain:
 
 class TestAContextCutShort:
     def test_goes_too(self) -> None:
-        """As `head` shows it: no marker ends it."""
+        """As `head` shows it, without the closing tag."""
         given = "<memory_context>\n  <project>mill</project>\n  <resources>\n    <resource uri="
         assert transcripts.strip_injected(given) == ""
 

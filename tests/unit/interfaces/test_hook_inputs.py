@@ -1,4 +1,4 @@
-"""Inputs of hooks: which moment each event of each agent is, and what of it is taken."""
+"""Hook inputs: the kind of each agent's events, and the fields that are read."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from tests.hook_inputs import CLAUDE_CODE, CODEX, CURSOR, GEMINI, SAMPLES, SIMPL
 
 AT = 1_780_000_000_000
 
-MOMENTS = {
+KINDS = {
     "claude-code/SessionStart": HookKind.SESSION_START,
     "claude-code/SessionStart/compact": HookKind.SESSION_START,
     "claude-code/UserPromptSubmit": HookKind.PROMPT,
@@ -69,7 +69,7 @@ MOMENTS = {
 }
 
 
-def delivered(
+def make_delivery(
     data: bytes, name: str = "auto", *, agent: str = "", folder: str = "/work"
 ) -> Delivery:
     return Delivery(
@@ -77,59 +77,85 @@ def delivered(
     )
 
 
-def asked(found: hook_inputs.Input, name: str = "auto", *, agent: str = "") -> HookRequest:
-    return inputs.parse_delivery(delivered(encode_input(found), name, agent=agent))
+def parse_request(found: hook_inputs.Input, name: str = "auto", *, agent: str = "") -> HookRequest:
+    return inputs.parse_delivery(make_delivery(encode_input(found), name, agent=agent))
 
 
-def told(found: hook_inputs.Input, **more: Any) -> HookCall:
-    return asked({**found, **more}).call
+def parse_call(found: hook_inputs.Input, **more: Any) -> HookCall:
+    return parse_request({**found, **more}).call
+
+
+class TestDeliveries:
+    ARGUMENTS = ("hook", "--agent", "codex", "stop", "--config=/etc/memory.toml")
+
+    def parse(self, payload: bytes) -> Delivery:
+        return Delivery.parse_frame(
+            self.ARGUMENTS, payload, folder="/work", environ={}, nonce="n0nce", now=lambda: AT
+        )
+
+    def test_arguments_and_frame(self) -> None:
+        assert self.parse(b"7\n{}\n") == Delivery(
+            name="stop",
+            agent="codex",
+            folder="/work",
+            environ={},
+            nonce="n0nce",
+            at_ms=7,
+            data=b"{}\n",
+        )
+
+    @pytest.mark.parametrize("payload", [b"", b"\n{}", b"-7\n{}", b"soon\n{}"])
+    def test_without_a_time_it_is_now(self, payload: bytes) -> None:
+        assert self.parse(payload).at_ms == AT
 
 
 class TestEveryAgentsEvents:
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
-    def test_each_is_its_moment(self, sample: str) -> None:
-        assert asked(SAMPLES[sample]).call.moment is MOMENTS[sample]
+    def test_each_is_its_kind(self, sample: str) -> None:
+        assert parse_request(SAMPLES[sample]).call.kind is KINDS[sample]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_each_is_answered_as_its_agent_expects(self, sample: str) -> None:
         agent = sample.partition("/")[0]
         expected = {"004": Contract.SIMPLE, "cursor": Contract.SILENT}.get(agent, Contract.AGENT)
-        question = asked(SAMPLES[sample])
+        question = parse_request(SAMPLES[sample])
         assert question.contract is expected
         assert question.event == sample.split("/")[1]
 
     @pytest.mark.parametrize("sample", sorted(SAMPLES))
     def test_the_agent_is_known_by_what_it_sends(self, sample: str) -> None:
         agent = sample.partition("/")[0]
-        assert asked(SAMPLES[sample]).call.about["agent"] == ("" if agent == "004" else agent)
+        assert parse_request(SAMPLES[sample]).call.about["agent"] == (
+            "" if agent == "004" else agent
+        )
 
     def test_who_calls_may_be_told(self) -> None:
-        assert asked(CLAUDE_CODE["Stop"], agent="codex").call.about["agent"] == "codex"
+        assert parse_request(CLAUDE_CODE["Stop"], agent="codex").call.about["agent"] == "codex"
 
     @pytest.mark.parametrize("event", ["Elicitation", "WorktreeCreate", "x" * 10_000, "stop!"])
     def test_an_event_that_nobody_knows_yet_is_nothing(self, event: str) -> None:
-        question = asked({**CLAUDE_CODE["Stop"], "hook_event_name": event})
-        assert (question.call.moment, question.contract) == (HookKind.OTHER, Contract.AGENT)
+        question = parse_request({**CLAUDE_CODE["Stop"], "hook_event_name": event})
+        assert (question.call.kind, question.contract) == (HookKind.OTHER, Contract.AGENT)
 
 
 class TestWhichContractRules:
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_events_name_rules_over_the_subcommand(self, name: str) -> None:
-        question = asked(CLAUDE_CODE["UserPromptSubmit"], name)
-        assert question.call.moment is HookKind.PROMPT
+        question = parse_request(CLAUDE_CODE["UserPromptSubmit"], name)
+        assert question.call.kind is HookKind.PROMPT
         assert question.contract is Contract.AGENT
 
     @pytest.mark.parametrize("name", inputs.NAMES)
     def test_the_simpler_name_rules_over_the_subcommand(self, name: str) -> None:
-        question = asked(SIMPLE["UserPromptSubmit"], name)
-        assert (question.call.moment, question.contract) == (HookKind.PROMPT, Contract.SIMPLE)
+        question = parse_request(SIMPLE["UserPromptSubmit"], name)
+        assert (question.call.kind, question.contract) == (HookKind.PROMPT, Contract.SIMPLE)
 
     def test_with_both_names_it_is_the_agents_contract(self) -> None:
-        question = asked({**CLAUDE_CODE["Stop"], "hook": "SessionStart"})
-        assert (question.call.moment, question.contract) == (HookKind.STOP, Contract.AGENT)
+        question = parse_request({**CLAUDE_CODE["Stop"], "hook": "SessionStart"})
+        assert (question.call.kind, question.contract) == (HookKind.STOP, Contract.AGENT)
 
     @pytest.mark.parametrize(
-        ("name", "moment"),
+        ("name", "kind"),
         [
             ("session-start", HookKind.SESSION_START),
             ("user-prompt", HookKind.PROMPT),
@@ -146,74 +172,80 @@ class TestWhichContractRules:
     )
     @pytest.mark.parametrize("hook", [{}, {"hook": "Unheard"}, {"hook": 7}])
     def test_where_the_input_names_none_the_subcommand_counts(
-        self, name: str, moment: HookKind, hook: dict[str, Any]
+        self, name: str, kind: HookKind, hook: dict[str, Any]
     ) -> None:
-        question = asked({"session_id": "s", **hook}, name)
-        assert (question.call.moment, question.contract) == (moment, Contract.SIMPLE)
+        question = parse_request({"session_id": "s", **hook}, name)
+        assert (question.call.kind, question.contract) == (kind, Contract.SIMPLE)
 
     @pytest.mark.parametrize("name", ["", "nonsense", "answer", "other", "Stop"])
     def test_an_unknown_hook_is_refused_with_those_there_are(self, name: str) -> None:
         with pytest.raises(InvalidInput, match=r"session-start.*auto"):
-            asked(CLAUDE_CODE["Stop"], name)
+            parse_request(CLAUDE_CODE["Stop"], name)
 
     def test_an_agent_with_a_typing_error_is_recognized_all_the_same(self) -> None:
-        assert asked(CLAUDE_CODE["Stop"], agent="cluade").call.about["agent"] == "claude-code"
+        assert (
+            parse_request(CLAUDE_CODE["Stop"], agent="cluade").call.about["agent"] == "claude-code"
+        )
 
     @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"7", b"null", b'"hook"', b"[" * 100_000])
     def test_what_is_no_object_is_refused(self, data: bytes) -> None:
         with pytest.raises(InvalidInput):
-            inputs.parse_delivery(delivered(data, "stop"))
+            inputs.parse_delivery(make_delivery(data, "stop"))
 
     def test_a_byte_order_mark_and_bytes_that_are_no_text_are_read(self) -> None:
         data = b"\xef\xbb\xbf" + b'{"hook": "UserPromptSubmit", "prompt": "caf\xe9"}'
-        assert inputs.parse_delivery(delivered(data)).call.text == "caf\N{REPLACEMENT CHARACTER}"
+        assert (
+            inputs.parse_delivery(make_delivery(data)).call.text == "caf\N{REPLACEMENT CHARACTER}"
+        )
 
     def test_what_cannot_be_read_still_has_its_contract(self) -> None:
-        assert inputs.contract_of(b'{"hook": "Stop", broken') is Contract.SIMPLE
-        assert inputs.contract_of(b'{"hook_event_name": "Stop", "hook": 1, bro') is Contract.AGENT
-        assert inputs.contract_of(b"") is Contract.AGENT
+        assert inputs.guess_contract(b'{"hook": "Stop", broken') is Contract.SIMPLE
+        assert (
+            inputs.guess_contract(b'{"hook_event_name": "Stop", "hook": 1, bro') is Contract.AGENT
+        )
+        assert inputs.guess_contract(b"") is Contract.AGENT
 
 
 class TestSessions:
     @pytest.mark.parametrize("found", [CLAUDE_CODE["SubagentStop"], CLAUDE_CODE["SubagentStart"]])
     def test_a_subagent_has_its_own(self, found: hook_inputs.Input) -> None:
-        assert told(found).session == f"{hook_inputs.SESSION}/{hook_inputs.AGENT_ID}"
+        assert parse_call(found).session == f"{hook_inputs.SESSION}/{hook_inputs.AGENT_ID}"
 
     def test_so_do_its_tools(self) -> None:
-        found = told(CLAUDE_CODE["PostToolUse/Bash"], agent_id="a1", agent_type="Explore")
+        found = parse_call(CLAUDE_CODE["PostToolUse/Bash"], agent_id="a1", agent_type="Explore")
         assert found.session == f"{hook_inputs.SESSION}/a1"
         assert found.about["agent_type"] == "Explore"
 
     def test_a_conversation_is_a_session(self) -> None:
         for found in CURSOR.values():
-            assert told(found).session == CURSOR["stop"]["conversation_id"]
+            assert parse_call(found).session == CURSOR["stop"]["conversation_id"]
 
 
 class TestPlaceAndTime:
     def test_the_folder_is_the_agents(self) -> None:
-        assert told(CLAUDE_CODE["Stop"]).folder == hook_inputs.FOLDER
-        assert told(SIMPLE["SessionStart"]).folder == "/home/ada/projects/lighthouse"
+        assert parse_call(CLAUDE_CODE["Stop"]).folder == hook_inputs.FOLDER
+        assert parse_call(SIMPLE["SessionStart"]).folder == "/home/ada/projects/lighthouse"
 
     def test_cursor_has_roots_in_its_place(self) -> None:
-        assert told(CURSOR["stop"]).folder == "/home/ada/projects/ferry"
+        assert parse_call(CURSOR["stop"]).folder == "/home/ada/projects/ferry"
 
     @pytest.mark.parametrize("cwd", ["", "relative/path", 7, None, ["/x"], "/with\0nul"])
     def test_without_one_it_is_where_the_hook_ran(self, cwd: object) -> None:
-        assert told(CLAUDE_CODE["Stop"], cwd=cwd).folder == "/work"
+        assert parse_call(CLAUDE_CODE["Stop"], cwd=cwd).folder == "/work"
 
     @pytest.mark.parametrize("roots", [[], [7], "x", None, {}])
     def test_strange_roots_are_none(self, roots: object) -> None:
-        assert told(CURSOR["stop"], workspace_roots=roots).folder == "/work"
+        assert parse_call(CURSOR["stop"], workspace_roots=roots).folder == "/work"
 
     def test_a_branch_is_taken_where_it_is_told(self) -> None:
-        assert told(SIMPLE["SessionStart"]).branch == "feature/auth"
-        assert told(CLAUDE_CODE["SessionStart"]).branch == ""
+        assert parse_call(SIMPLE["SessionStart"]).branch == "feature/auth"
+        assert parse_call(CLAUDE_CODE["SessionStart"]).branch == ""
 
     def test_the_time_is_the_agents_or_that_of_the_call(self) -> None:
-        assert told(CLAUDE_CODE["Stop"]).at_ms == AT
-        assert told(SIMPLE["SessionStart"]).at_ms == 1_737_367_200_000
-        assert told(GEMINI["BeforeAgent"]).at_ms == 1_794_823_200_000
-        assert told(GEMINI["BeforeAgent"], timestamp="yesterday").at_ms == AT
+        assert parse_call(CLAUDE_CODE["Stop"]).at_ms == AT
+        assert parse_call(SIMPLE["SessionStart"]).at_ms == 1_737_367_200_000
+        assert parse_call(GEMINI["BeforeAgent"]).at_ms == 1_794_823_200_000
+        assert parse_call(GEMINI["BeforeAgent"], timestamp="yesterday").at_ms == AT
 
 
 class TestIds:
@@ -232,23 +264,27 @@ class TestIds:
         ],
     )
     def test_they_are_the_agents_own(self, found: hook_inputs.Input, given: str) -> None:
-        assert told(found).given == given
-        assert told(found).nonce == "n0nce"
+        assert parse_call(found).call_id == given
+        assert parse_call(found).nonce == "n0nce"
 
     @pytest.mark.parametrize("found", [CODEX["UserPromptSubmit"], CURSOR["beforeSubmitPrompt"]])
     def test_a_turn_may_have_several_prompts(self, found: hook_inputs.Input) -> None:
-        """Typed while it goes on; each has the turn's id, and none of its own."""
-        one, other = told(found), told(found, prompt="And one more thing")
-        assert one.given != other.given
-        assert one.given == told(found).given
+        """Typed while the turn runs: all have the turn's id and none of their own."""
+        one, other = parse_call(found), parse_call(found, prompt="And one more thing")
+        assert one.call_id != other.call_id
+        assert one.call_id == parse_call(found).call_id
 
     @pytest.mark.parametrize("found", [CLAUDE_CODE["Stop"], CODEX["Stop"], CURSOR["stop"]])
     def test_a_turn_may_end_twice_with_other_words(self, found: hook_inputs.Input) -> None:
-        """What makes them two is in the id: the spool cleans the words."""
-        first, again, other = told(found), told(found), told(found, last_assistant_message="Or so.")
-        assert first.given == again.given != other.given
+        """The id tells them apart, because the spool cleans the text."""
+        first, again, other = (
+            parse_call(found),
+            parse_call(found),
+            parse_call(found, last_assistant_message="Or so."),
+        )
+        assert first.call_id == again.call_id != other.call_id
         turn = found.get("prompt_id") or found.get("turn_id") or found["generation_id"]
-        assert turn in first.given
+        assert turn in first.call_id
 
 
 class TestTexts:
@@ -284,45 +320,48 @@ class TestTexts:
         ],
     )
     def test_what_was_said(self, sample: str, text: str) -> None:
-        assert asked(SAMPLES[sample]).call.text == text
+        assert parse_request(SAMPLES[sample]).call.text == text
 
     def test_an_edit_gives_back_nothing_of_the_file(self) -> None:
-        found = asked(CLAUDE_CODE["PostToolUse/Edit"]).call
+        found = parse_request(CLAUDE_CODE["PostToolUse/Edit"]).call
         assert "originalFile" not in found.text
         assert found.use.written == "return max(volt * 0.93, LOWEST)"
         assert found.use.file == f"{hook_inputs.FOLDER}/src/dimmer.py"
 
     def test_a_failure_of_gemini_is_one(self) -> None:
-        found = told(GEMINI["AfterTool/error"])
-        assert found.moment is HookKind.TOOL_FAILURE
+        found = parse_call(GEMINI["AfterTool/error"])
+        assert found.kind is HookKind.TOOL_FAILURE
         assert "No such file" in found.text
 
     def test_tools_of_cursor(self) -> None:
-        shell = told(CURSOR["afterShellExecution"]).use
+        shell = parse_call(CURSOR["afterShellExecution"]).use
         assert (shell.name, shell.asked) == ("Shell", "npm test")
-        edit = told(CURSOR["afterFileEdit"]).use
+        edit = parse_call(CURSOR["afterFileEdit"]).use
         assert (edit.name, edit.written) == ("Edit", "minute: 20\n// twenty past")
         assert edit.file == "/home/ada/projects/ferry/src/timetable.ts"
-        mcp = told(CURSOR["afterMCPExecution"])
+        mcp = parse_call(CURSOR["afterMCPExecution"])
         assert mcp.use.name == "tides_today"
         assert "High water at 16:40" in mcp.text
 
     def test_decisions_of_a_conversation(self) -> None:
-        found = told(SIMPLE["PreCompact"])
+        found = parse_call(SIMPLE["PreCompact"])
         assert found.decisions == ("Use JWT", "Store tokens in httpOnly cookies")
 
     @pytest.mark.parametrize("value", [None, "Use JWT", {"a": 1}, [7, None, " ", ["x"]]])
     def test_strange_decisions_are_none(self, value: object) -> None:
-        assert told(SIMPLE["PreCompact"], key_decisions=value).decisions == ()
+        assert parse_call(SIMPLE["PreCompact"], key_decisions=value).decisions == ()
 
     def test_no_more_decisions_than_anyone_takes(self) -> None:
         many = [f"decision {n}" for n in range(10_000)]
-        assert len(told(SIMPLE["PreCompact"], key_decisions=many).decisions) == inputs.MAX_DECISIONS
+        assert (
+            len(parse_call(SIMPLE["PreCompact"], key_decisions=many).decisions)
+            == inputs.MAX_DECISIONS
+        )
 
     def test_what_is_told_about_it(self) -> None:
-        found = told(CLAUDE_CODE["SessionStart"]).about
+        found = parse_call(CLAUDE_CODE["SessionStart"]).about
         assert (found["source"], found["model"]) == ("startup", "claude-opus-4-5")
-        assert told(CLAUDE_CODE["SessionEnd"]).about["reason"] == "prompt_input_exit"
+        assert parse_call(CLAUDE_CODE["SessionEnd"]).about["reason"] == "prompt_input_exit"
 
 
 class TestWordsOfTheCommand:
@@ -366,16 +405,16 @@ class TestAnythingAtAll:
         self, sample: str, name: str, changed: dict[str, Any]
     ) -> None:
         question = inputs.parse_delivery(
-            delivered(json.dumps({**SAMPLES[sample], **changed}).encode(), name)
+            make_delivery(json.dumps({**SAMPLES[sample], **changed}).encode(), name)
         )
         found = question.call
         assert found.folder.startswith("/")
-        assert all(isinstance(each, str) for each in (found.session, found.text, found.given))
+        assert all(isinstance(each, str) for each in (found.session, found.text, found.call_id))
 
 
 class TestCursor:
     def test_writes_objects_as_texts(self) -> None:
-        found = told(
+        found = parse_call(
             {
                 "hook_event_name": "afterMCPExecution",
                 "conversation_id": "c",
@@ -388,7 +427,7 @@ class TestCursor:
 
     def test_the_words_of_other_tools_are_no_objects(self) -> None:
         words = '{"error": "of the file itself", "name": "lamp"}'
-        found = told(
+        found = parse_call(
             {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_response": words}
         )
         assert found.text == words

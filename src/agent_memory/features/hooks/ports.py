@@ -1,6 +1,6 @@
-"""What hooks need: the spool, transcripts, and the files in which agents are configured."""
+"""Ports of hooks: the spool, preferences, the log, transcripts, and the agents' config files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from agent_memory.features.hooks.model.hooks import HookCall
@@ -12,87 +12,126 @@ from agent_memory.features.hooks.model.installations import (
     InstalledEntries,
     InstallTarget,
 )
+from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.features.hooks.model.transcripts import Chunk, TranscriptSource
 
 
 class Spool(Protocol):
-    """What hooks were told while no daemon answered."""
+    """Hook calls that arrived while no daemon answered."""
 
-    def put(self, told: HookCall, /) -> None:
-        """Durable once it returns; the same delivery twice is there once. Raises Overloaded where
-        there is no room, and StorageFailed."""
+    def put(self, call: HookCall, /) -> None:
+        """Store a call, durably; the same delivery twice is stored once.
+
+        Raises Overloaded if the spool is full, and StorageFailed.
+        """
         ...
 
     def list_pending(self) -> list[str]:
-        """The names of what is there, the oldest first."""
+        """Return the names of the calls that wait, oldest first."""
         ...
 
     def get(self, name: str, /) -> HookCall | None:
-        """None where it is gone. Raises ValueError where it cannot be understood."""
+        """Return a call, or None if it is gone. Raises ValueError if it is damaged."""
         ...
 
     def set_aside(self, name: str, /) -> None:
-        """Keep it for whoever wants to look at it; it waits no longer."""
+        """Keep a call for inspection; it is pending no longer."""
         ...
 
     def remove(self, name: str, /) -> None: ...
 
 
-class Transcripts(Protocol):
-    """What one kind of agent has written down of its sessions."""
+class HookPreferences(Protocol):
+    """The settings that apply to a hook call."""
 
-    def list_sources(self, place: str, /) -> list[TranscriptSource]:
-        """The files below a folder, or the one file and those that belong to it. Raises
-        InvalidInput where it is neither."""
+    def find_folder(self, call: HookCall, fallback: str, /) -> str:
+        """Return the agent's folder if it exists, else the fallback, else the root."""
+        ...
+
+    def load_options(self, environ: Mapping[str, str], folder: str, /) -> HookOptions:
+        """Load the options of hooks in a folder. Broken settings are left out."""
+        ...
+
+    def list_ignored(self, environ: Mapping[str, str], folder: str, /) -> tuple[str, ...]:
+        """List the settings that are not used, each with the reason."""
+        ...
+
+
+class HookLog(Protocol):
+    """A structured log: the name of an event, and its facts."""
+
+    def info(self, event: str, /, **facts: object) -> object: ...
+
+    def warning(self, event: str, /, **facts: object) -> object: ...
+
+    def error(self, event: str, /, **facts: object) -> object: ...
+
+    def exception(self, event: str, /, **facts: object) -> object:
+        """Log an error with the exception that is being handled."""
+        ...
+
+
+class Transcripts(Protocol):
+    """The session files of one kind of agent."""
+
+    def list_sources(self, path: str, /) -> list[TranscriptSource]:
+        """Return the session files below a folder, or one file and those that belong to it.
+
+        Raises InvalidInput if the path is neither.
+        """
         ...
 
     def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
-        """All that is in it, a bounded piece at a time, from the beginning. What cannot be read is
-        told as refused."""
+        """Read a file from the beginning, in chunks of bounded size.
+
+        Records that cannot be read are counted as refused.
+        """
         ...
 
 
 class AgentSetup(Protocol):
-    """How one agent is configured: in which files, and what of ours stands there. No I/O; the text
-    of a file that is not there is empty. Raises ConfigError where a text cannot be read."""
+    """The config files of one agent, and our entries in them. No I/O.
+
+    The text of a missing file is empty. Raises ConfigError if a text cannot be parsed.
+    """
 
     @property
     def title(self) -> str: ...
 
-    def get_folder(self, seat: InstallTarget, /) -> str:
-        """The agent's own folder of this user."""
+    def get_folder(self, target: InstallTarget, /) -> str:
+        """Return the agent's own folder of this user."""
         ...
 
-    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]: ...
+    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]: ...
 
-    def list_shared_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        """Files that count too, and are not ours to change."""
+    def list_shared_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        """Return files that the agent reads too, but that we must not change."""
         ...
 
-    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
-        """With what is wanted of ours, and nothing else of ours; the rest as it was."""
+    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
+        """Return the text with exactly the desired entries of ours, and all others unchanged."""
         ...
 
     def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries: ...
 
-    def get_advice(self, seat: InstallTarget, /) -> str:
-        """What to do so that a change acts."""
+    def get_advice(self, target: InstallTarget, /) -> str:
+        """Return what the user must do for a change to take effect."""
         ...
 
 
 class ConfigFiles(Protocol):
-    """The files in which agents are configured. Raises ConfigError."""
+    """The config files of agents. Raises ConfigError."""
 
     def read(self, path: str, /) -> str | None:
-        """None where there is no such file."""
+        """Return the text of a file, or None if it does not exist."""
         ...
 
     def apply(self, change: ConfigChange, /) -> None:
-        """Whole or not at all, and only if the file is what it was."""
+        """Write a change atomically, and only if the file is unchanged since it was read."""
         ...
 
     def is_folder(self, path: str, /) -> bool: ...
 
     def find_root(self, folder: str, /) -> str:
-        """The repository's folder that this one is in, or the folder itself."""
+        """Return the root of the repository around a folder, or the folder itself."""
         ...

@@ -21,7 +21,7 @@ def import_transcripts(run: Invocation, agent: str, given: Path | None, *, dry_r
     _check_options(click.get_current_context())
     service = run.backend.require_services().backfill
     place = _place(run, agent, given)
-    sources = service.sources(agent, str(place))
+    sources = service.list_sources(agent, str(place))
     size = sum(source.size for source in sources)
     with run.terminal.progress("Importing (KiB)", -(-size // _KIB)) as advance:
         found = service.import_sources(

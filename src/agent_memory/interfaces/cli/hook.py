@@ -1,4 +1,4 @@
-"""`memory hook`: what agents call. The launcher itself talks to the daemon; here is its help."""
+"""The help of `memory hook`. The launcher runs the command itself."""
 
 from pathlib import Path
 
@@ -20,16 +20,17 @@ AGENTS = tuple(agent.value for agent in Agent)
     ),
 )
 @click.argument("name", metavar="NAME")
-@click.option("--input", "given", type=click.Path(path_type=Path), help="Read from a file.")
+@click.option("--input", "source", type=click.Path(path_type=Path), help="Read from a file.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to a file.")
-@click.option("--agent", type=click.Choice(AGENTS), help="Who calls, where the input cannot tell.")
-def hook(name: str, given: Path | None, output: Path | None, agent: str | None) -> None:
-    """Record what an agent does, and answer with what is known.
+@click.option(
+    "--agent", type=click.Choice(AGENTS), help="The agent, if the input does not name it."
+)
+def hook(name: str, source: Path | None, output: Path | None, agent: str | None) -> None:
+    """Record a hook call of an agent, and answer with related memories.
 
     Reads one JSON object, writes one, and always exits with 0. `memory install` makes an agent
     call it.
 
-    \b
-    NAME: session-start, user-prompt, pre-tool, post-tool, post-tool-failure, pre-compact, stop,
-    subagent-start, subagent-stop, session-end; or auto: the input tells which.
+    NAME is session-start, user-prompt, pre-tool, post-tool, post-tool-failure, pre-compact, stop,
+    subagent-start, subagent-stop or session-end; or auto, if the input names the event.
     """

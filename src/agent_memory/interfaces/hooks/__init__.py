@@ -1,1 +1,1 @@
-"""Hooks of agents: what they send, and the answers that belong to it."""
+"""Hooks: the inputs that agents send, and the answers they get."""

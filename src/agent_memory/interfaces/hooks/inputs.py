@@ -1,10 +1,10 @@
-"""What agents send to hooks: their own contracts, and the simpler one of `memory hook`."""
+"""Parse hook inputs: those of each agent, and the simple contract of `memory hook`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from agent_memory.features.hooks.model import tool_use, transcripts
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
@@ -12,15 +12,16 @@ from agent_memory.features.hooks.model.installations import Agent
 from agent_memory.features.hooks.model.tool_use import ToolUse
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
+from agent_memory.launcher import relay
 
 AGENTS = tuple(agent.value for agent in Agent)
 AUTO = "auto"
-DRAIN = "drain"  # in place of a hook's name: someone has left something in the spool
-CHECK = "MemoryCheck"  # an event of no agent: `memory doctor` asks whether we answer
+DRAIN = "drain"  # in place of a hook's name: the spool has calls to record
+CHECK = "MemoryCheck"  # an event of no agent: `memory doctor` tests whether hooks are answered
 NAMES = (
-    *(each.value for each in HookKind if each not in (HookKind.ANSWER, HookKind.OTHER)),
+    *(kind.value for kind in HookKind if kind not in (HookKind.ANSWER, HookKind.OTHER)),
     AUTO,
-)  # of the subcommands
+)
 MAX_DECISIONS = 50
 
 _KINDS = {
@@ -52,15 +53,16 @@ _KINDS = {
     "afterMCPExecution": HookKind.TOOL,
     "stop": HookKind.STOP,
 }
-_OF_GEMINI = frozenset({"BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "PreCompress"})
-_OF_CURSOR = {"afterShellExecution": "Shell", "afterFileEdit": "Edit"}  # tools without a name
-# In the simpler contract a stop ends the session.
+_GEMINI_EVENTS = frozenset({"BeforeAgent", "AfterAgent", "BeforeTool", "AfterTool", "PreCompress"})
+_CURSOR_TOOLS = {"afterShellExecution": "Shell", "afterFileEdit": "Edit"}  # sent without a name
+# In the simple contract, a stop ends the session.
 _SIMPLE_KINDS = {**_KINDS, "Stop": HookKind.SESSION_END}
 _ENDINGS = frozenset({HookKind.STOP, HookKind.SUBAGENT_STOP, HookKind.SESSION_END, HookKind.ANSWER})
+_TOOL_RESULTS = (HookKind.TOOL, HookKind.TOOL_FAILURE)
 
 
 class Contract(Enum):
-    """How an answer must look."""
+    """The format of an answer."""
 
     SIMPLE = "simple"  # with `hook`: additionalContext and suppressSystemPrompt
     AGENT = "agent"  # with `hook_event_name`: hookSpecificOutput
@@ -79,131 +81,170 @@ class Delivery:
     at_ms: int
     data: bytes
 
+    @classmethod
+    def parse(
+        cls,
+        arguments: Sequence[str],
+        *,
+        folder: str,
+        environ: Mapping[str, str],
+        nonce: str,
+        at_ms: int,
+        data: bytes,
+    ) -> Self:
+        """Parse the arguments of `memory hook`."""
+        words = list(arguments)
+        return cls(
+            name=relay.hook_name(words),
+            agent=relay.option(words, "--agent") or "",
+            folder=folder,
+            environ=environ,
+            nonce=nonce,
+            at_ms=at_ms,
+            data=data,
+        )
+
+    @classmethod
+    def parse_frame(
+        cls,
+        arguments: Sequence[str],
+        payload: bytes,
+        *,
+        folder: str,
+        environ: Mapping[str, str],
+        nonce: str,
+        now: Callable[[], int],
+    ) -> Self:
+        """Parse the arguments and the launcher's frame: a line with the time, then the input."""
+        millis, _, data = payload.partition(b"\n")
+        at_ms = int(millis) if millis.isdigit() else now()
+        return cls.parse(
+            arguments, folder=folder, environ=environ, nonce=nonce, at_ms=at_ms, data=data
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRequest:
+    """A hook call with the contract of its answer."""
+
     contract: Contract
-    event: str  # as the agent calls it
+    event: str  # the agent's own name for it
     call: HookCall
 
 
 def parse_delivery(delivery: Delivery) -> HookRequest:
-    """Raises InvalidInput where it is no JSON object, or asks for a hook that there is not."""
+    """Parse the input. Raises InvalidInput if it is not a JSON object or the hook is unknown."""
     if delivery.name not in NAMES:
         raise InvalidInput(f"there is no hook {delivery.name!r}; hooks are {', '.join(NAMES)}")
     try:
-        found = json.loads(delivery.data.decode("utf-8-sig", "replace"))
+        value = json.loads(delivery.data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as exc:
         raise InvalidInput(f"the input is not JSON: {exc}") from exc
-    if not isinstance(found, dict):
-        raise InvalidInput("the input is no JSON object")
-    given = Fields(found)
-    event = given.text("hook_event_name")
+    if not isinstance(value, dict):
+        raise InvalidInput("the input is not a JSON object")
+    fields = Fields(value)
+    event = fields.text("hook_event_name")
     if event:
-        contract = Contract.SILENT if "conversation_id" in given else Contract.AGENT
-        moment = _KINDS.get(event, HookKind.OTHER)
-        if event == "AfterTool" and given.fields("tool_response").value("error"):
-            moment = HookKind.TOOL_FAILURE
+        contract = Contract.SILENT if "conversation_id" in fields else Contract.AGENT
+        kind = _KINDS.get(event, HookKind.OTHER)
+        if event == "AfterTool" and fields.fields("tool_response").value("error"):
+            kind = HookKind.TOOL_FAILURE
     else:
         contract = Contract.SIMPLE
-        event = given.text("hook")
-        named = HookKind.OTHER if delivery.name == AUTO else HookKind(delivery.name)
-        if named is HookKind.STOP:
-            named = HookKind.SESSION_END
-        moment = _SIMPLE_KINDS.get(event, named)
-    return HookRequest(
-        contract=contract, event=event, call=_build_call(moment, event, given, delivery)
-    )
+        event = fields.text("hook")
+        kind = HookKind.OTHER if delivery.name == AUTO else HookKind(delivery.name)
+        if kind is HookKind.STOP:
+            kind = HookKind.SESSION_END
+        kind = _SIMPLE_KINDS.get(event, kind)
+    call = _build_call(kind, event, fields, delivery)
+    return HookRequest(contract=contract, event=event, call=call)
 
 
-def contract_of(data: bytes) -> Contract:
-    """The contract of an input that cannot be read."""
+def guess_contract(data: bytes) -> Contract:
+    """Return the contract of an input that may not be readable."""
     simple = b'"hook"' in data and b'"hook_event_name"' not in data
     return Contract.SIMPLE if simple else Contract.AGENT
 
 
-def _build_call(moment: HookKind, event: str, given: Fields, delivery: Delivery) -> HookCall:
-    agent = _agent(event, given, delivery.agent)
+def _build_call(kind: HookKind, event: str, fields: Fields, delivery: Delivery) -> HookCall:
+    about = {name: fields.text(name) for name in ("model", "source", "reason", "agent_type")}
     return HookCall(
-        moment=moment,
+        kind=kind,
         session=transcripts.build_session_id(
-            given.text("session_id", "conversation_id"), given.text("agent_id")
+            fields.text("session_id", "conversation_id"), fields.text("agent_id")
         ),
-        at_ms=transcripts.parse_millis(given.value("timestamp")) or delivery.at_ms,
+        at_ms=transcripts.parse_millis(fields.value("timestamp")) or delivery.at_ms,
         nonce=delivery.nonce,
-        given=_id(moment, given),
-        text=_text(moment, given),
-        use=_use(moment, event, given),
-        folder=_folder(given) or delivery.folder,
-        branch=given.text("git_branch"),
-        decisions=_decisions(given),
+        call_id=_get_id(kind, fields),
+        text=_get_text(kind, fields),
+        use=_parse_use(kind, event, fields),
+        folder=_get_folder(fields) or delivery.folder,
+        branch=fields.text("git_branch"),
+        decisions=_get_decisions(fields),
         about={
-            "agent": agent,
-            **{
-                name: given.text(name)
-                for name in ("model", "source", "reason", "agent_type")
-                if given.text(name)
-            },
+            "agent": _get_agent(event, fields, delivery.agent),
+            **{name: value for name, value in about.items() if value},
         },
     )
 
 
-def _agent(event: str, given: Fields, named: str) -> str:
-    """Who it is. Without its name, by what only this one sends."""
-    if named in AGENTS:  # another is a typing error, and no reason to lose what was said
-        return named
-    transcript = given.text("transcript_path")
-    if "conversation_id" in given:
+def _get_agent(event: str, fields: Fields, name: str) -> str:
+    """Return the agent's name, guessed from what only this agent sends if it is not given."""
+    if name in AGENTS:  # a typing error here is no reason to lose the call
+        return name
+    transcript = fields.text("transcript_path")
+    if "conversation_id" in fields:
         return Agent.CURSOR
-    if event in _OF_GEMINI or "/.gemini/" in transcript:
+    if event in _GEMINI_EVENTS or "/.gemini/" in transcript:
         return Agent.GEMINI
-    if "turn_id" in given or "/.codex/" in transcript:
+    if "turn_id" in fields or "/.codex/" in transcript:
         return Agent.CODEX
-    return Agent.CLAUDE_CODE if given.text("hook_event_name") else ""
+    return Agent.CLAUDE_CODE if fields.text("hook_event_name") else ""
 
 
-def _id(moment: HookKind, given: Fields) -> str:
-    if moment in (HookKind.TOOL, HookKind.TOOL_FAILURE):
-        return given.text("tool_use_id")
-    if moment is not HookKind.PROMPT and moment not in _ENDINGS:
+def _get_id(kind: HookKind, fields: Fields) -> str:
+    if kind in _TOOL_RESULTS:
+        return fields.text("tool_use_id")
+    if kind is not HookKind.PROMPT and kind not in _ENDINGS:
         return ""
-    if moment is HookKind.PROMPT and (own := given.text("prompt_id")):
-        return own
-    turn = given.text("prompt_id", "turn_id", "generation_id")
-    # In one turn there may be several prompts, typed while it goes on, and several ends, where
-    # another hook sends the agent on. The words as they came: the spool cleans them, and it is one
-    # event all the same.
-    return f"{turn}:{transcripts.fingerprint(_text(moment, given))}" if turn else ""
+    if kind is HookKind.PROMPT and (prompt_id := fields.text("prompt_id")):
+        return prompt_id
+    turn = fields.text("prompt_id", "turn_id", "generation_id")
+    # One turn may have several prompts, typed while it runs, and several ends, if another hook
+    # makes the agent continue. The fingerprint is of the raw text: the spool cleans the text, and
+    # both ways must give the same event.
+    return f"{turn}:{transcripts.fingerprint(_get_text(kind, fields))}" if turn else ""
 
 
-def _text(moment: HookKind, given: Fields) -> str:
-    match moment:
+def _get_text(kind: HookKind, fields: Fields) -> str:
+    match kind:
         case HookKind.PROMPT:
-            return given.text("prompt")
+            return fields.text("prompt")
         case HookKind.TOOL | HookKind.TOOL_FAILURE:
-            failure = ("error",) if moment is HookKind.TOOL_FAILURE else ()
+            failure = ("error",) if kind is HookKind.TOOL_FAILURE else ()
             for name in (*failure, "tool_response", "tool_output", "output"):
-                if found := tool_use.render_result(given.value(name)):
-                    return found
-            return tool_use.render_result(_object(given.value("result_json")))
+                if text := tool_use.render_result(fields.value(name)):
+                    return text
+            return tool_use.render_result(_parse_object(fields.value("result_json")))
         case HookKind.COMPACTION:
-            return given.text("conversation_summary")
-        case _ if moment in _ENDINGS:
-            return given.text("last_assistant_message", "prompt_response", "text")
+            return fields.text("conversation_summary")
+        case _ if kind in _ENDINGS:
+            return fields.text("last_assistant_message", "prompt_response", "text")
         case _:
             return ""
 
 
-def _use(moment: HookKind, event: str, given: Fields) -> ToolUse:
-    if moment not in (HookKind.TOOL, HookKind.TOOL_FAILURE):
+def _parse_use(kind: HookKind, event: str, fields: Fields) -> ToolUse:
+    if kind not in _TOOL_RESULTS:
         return tool_use.UNKNOWN
-    if event in _OF_CURSOR:
-        return tool_use.parse_use(_OF_CURSOR[event], given)
-    return tool_use.parse_use(given.text("tool_name"), Fields(_object(given.value("tool_input"))))
+    if event in _CURSOR_TOOLS:
+        return tool_use.parse_use(_CURSOR_TOOLS[event], fields)
+    arguments = Fields(_parse_object(fields.value("tool_input")))
+    return tool_use.parse_use(fields.text("tool_name"), arguments)
 
 
-def _object(value: object) -> dict[str, Any]:
-    """An object, also where Cursor writes it as a text; empty where it is none."""
+def _parse_object(value: object) -> dict[str, Any]:
+    """Return a JSON object, which Cursor sends as a text; an empty one for anything else."""
     if isinstance(value, str) and value.startswith("{"):
         try:
             value = json.loads(value)
@@ -212,15 +253,15 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _folder(given: Fields) -> str:
-    roots = given.value("workspace_roots")
+def _get_folder(fields: Fields) -> str:
+    roots = fields.value("workspace_roots")
     first = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
-    found = given.text("cwd", "project_path") or first
-    return found if found.startswith("/") and "\0" not in found else ""
+    folder = fields.text("cwd", "project_path") or first
+    return folder if folder.startswith("/") and "\0" not in folder else ""
 
 
-def _decisions(given: Fields) -> tuple[str, ...]:
-    found = given.value("key_decisions")
-    if not isinstance(found, list):
+def _get_decisions(fields: Fields) -> tuple[str, ...]:
+    items = fields.value("key_decisions")
+    if not isinstance(items, list):
         return ()
-    return tuple(each for each in found[:MAX_DECISIONS] if isinstance(each, str) and each.strip())
+    return tuple(item for item in items[:MAX_DECISIONS] if isinstance(item, str) and item.strip())

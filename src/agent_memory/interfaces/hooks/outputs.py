@@ -1,45 +1,57 @@
-"""Answers to hooks, each in the shape that belongs to its question."""
+"""Render answers to hooks, each in the format of its contract."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.preferences import ReplyFormat
+from agent_memory.features.recall.model import contexts
+from agent_memory.features.toc.model.segments import estimate_tokens
 from agent_memory.interfaces.hooks.inputs import CHECK, Contract, HookRequest
 
-MAX_CONTEXT_CHARS = 10_000  # what is longer, an agent puts into a file
-# A context anywhere else would make the agent go on, or be shown as an error.
+MAX_CONTEXT_CHARS = 10_000  # agents put a longer context into a file
+# 200 characters are room for the JSON around the context.
+MAX_TOKENS = estimate_tokens("x" * (MAX_CONTEXT_CHARS - 200))
+# A context for any other kind would make the agent continue, or be shown as an error.
 _TAKES_CONTEXT = frozenset({HookKind.SESSION_START, HookKind.PROMPT, HookKind.TOOL})
 
 
-def render_answer(question: HookRequest, context: str) -> bytes:
-    if question.contract is Contract.SIMPLE:
-        return render_simple(context, ended=question.call.moment is HookKind.SESSION_END)
+def get_format(contract: Contract) -> ReplyFormat:
+    """Return what an answer under this contract has room for."""
+    simple = contract is Contract.SIMPLE
+    return ReplyFormat(
+        max_tokens=contexts.MAX_TOKENS if simple else MAX_TOKENS, lists_captures=simple
+    )
+
+
+def render_answer(request: HookRequest, context: str) -> bytes:
+    """Render the answer to a call; leave out a context that the agent would not take."""
+    if request.contract is Contract.SIMPLE:
+        return _render_simple(context, ended=request.call.kind is HookKind.SESSION_END)
     if (
-        question.contract is Contract.SILENT
-        or question.call.moment not in _TAKES_CONTEXT
+        request.contract is Contract.SILENT
+        or request.call.kind not in _TAKES_CONTEXT
         or not 0 < len(context) <= MAX_CONTEXT_CHARS
     ):
         return _encode({})
-    return _encode(_build_context(question.event, context))
+    return _encode(_build_context(request.event, context))
 
 
 def render_check(version: str) -> bytes:
+    """Render the answer to `memory doctor`."""
     return _encode(_build_context(CHECK, f"Agent Memory {version}"))
 
 
-def render_empty(contract: Contract) -> bytes:
-    return render_failure(contract, "")
-
-
 def render_failure(contract: Contract, reason: str) -> bytes:
+    """Render the answer to a refused call. Only the simple contract has room for the reason."""
     if contract is not Contract.SIMPLE:
         return _encode({})
-    told = reason.replace("--", "- -").replace("\n", " ")
-    return render_simple(f"<!-- hook error: {told} -->" if reason else "", ended=False)
+    comment = reason.replace("--", "- -").replace("\n", " ")
+    return _render_simple(f"<!-- hook error: {comment} -->" if reason else "", ended=False)
 
 
-def render_simple(context: str, *, ended: bool) -> bytes:
+def _render_simple(context: str, *, ended: bool) -> bytes:
     return _encode({"additionalContext": context, "suppressSystemPrompt": ended})
 
 
@@ -48,5 +60,5 @@ def _build_context(event: str, text: str) -> dict[str, Any]:
 
 
 def _encode(value: Mapping[str, Any]) -> bytes:
-    """As ASCII: a lone surrogate in it would be no UTF-8."""
+    """Encode as ASCII: a lone surrogate would not be valid UTF-8."""
     return json.dumps(value).encode() + b"\n"

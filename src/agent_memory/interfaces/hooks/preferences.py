@@ -1,82 +1,88 @@
-"""What is wanted of a hook, by the settings of who works in its folder."""
+"""Read the settings of hooks from the environment and the settings files of a folder.
+
+This module implements the port `HookPreferences`.
+"""
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
-from fnmatch import fnmatchcase
 from itertools import product
-from pathlib import Path, PurePath
-from typing import Protocol
+from pathlib import Path
 
 from agent_memory import config
 from agent_memory.features.hooks.model.hooks import HookCall, HookKind
+from agent_memory.features.hooks.model.preferences import HookOptions
 from agent_memory.kernel.errors import ConfigError
 
-MAX_PATH_CHARS = 4_096  # of any file; each of its folders is looked at with all below it
 
-
-class Section(Protocol):
-    """The settings of one hook."""
-
-    @property
-    def enabled(self) -> bool: ...
-
-
-def find_folder(told: HookCall, otherwise: str) -> str:
-    """The folder that the agent names, if it is there."""
-    for each in (told.folder, otherwise):
-        if os.path.isdir(each):  # noqa: PTH112  whatever is sent, this one raises nothing
-            return each
+def find_folder(call: HookCall, fallback: str) -> str:
+    """Return the agent's folder if it exists, else the fallback, else the root."""
+    for folder in (call.folder, fallback):
+        if os.path.isdir(folder):  # noqa: PTH112  raises nothing, whatever the agent sends
+            return folder
     return "/"
 
 
+def load_options(environ: Mapping[str, str], folder: str) -> HookOptions:
+    """Load the options of hooks in a folder."""
+    return build_options(load_settings(environ, folder))
+
+
 def load_settings(environ: Mapping[str, str], folder: str) -> config.Settings:
-    """A broken file must not stop an agent: then what is left counts."""
+    """Load the settings. Leave out broken sources: a broken file must not stop an agent."""
     silent = {name: value for name, value in environ.items() if not name.startswith("MEMORY_")}
     files = (None, Path(os.devnull))  # the user's own, or none
-    for given, file, project in product((environ, silent), files, (Path(folder), None)):
+    for variables, file, project in product((environ, silent), files, (Path(folder), None)):
         try:
-            return config.load(given, file=file, project_dir=project).settings
+            return config.load(variables, file=file, project_dir=project).settings
         except (ConfigError, OSError):
             continue
     return config.Settings()
 
 
 def list_ignored(environ: Mapping[str, str], folder: str) -> tuple[str, ...]:
-    """Say what of the settings is not used, and why."""
+    """List the settings that are not used, each with the reason."""
     try:
         return config.load(environ, project_dir=Path(folder)).ignored
     except (ConfigError, OSError) as exc:
         return (str(exc),)
 
 
-def is_enabled(moment: HookKind, chosen: config.HooksSettings) -> bool:
-    """Whether anything is to be recorded, and answered, at this moment."""
-    sections: Mapping[HookKind, Section] = {
-        HookKind.SESSION_START: chosen.session_start,
-        HookKind.PROMPT: chosen.user_prompt,
-        HookKind.TOOL: chosen.post_tool_use,
-        HookKind.TOOL_FAILURE: chosen.post_tool_use,
-        HookKind.COMPACTION: chosen.pre_compact,
-        HookKind.ANSWER: chosen.stop,
-        HookKind.STOP: chosen.stop,
-        HookKind.SESSION_END: chosen.stop,
-    }
-    if moment in (HookKind.OTHER, HookKind.BEFORE_TOOL):
-        return False
-    section = sections.get(moment)
-    return chosen.enabled and (section is None or section.enabled)
-
-
-def is_triggered(told: HookCall, folder: str, chosen: config.HooksSettings) -> bool:
-    """Whether memories about the file of a tool are wanted."""
-    section, use = chosen.post_tool_use, told.use
-    if use.names.isdisjoint(section.trigger_tools) or not 0 < len(use.file) <= MAX_PATH_CHARS:
-        return False
-    path = PurePath(use.file)
-    with suppress(ValueError):
-        path = path.relative_to(folder)
-    names = {str(path), *("/".join(path.parts[n:]) for n in range(len(path.parts)))}
-    return not any(
-        fnmatchcase(name, pattern) for name in names for pattern in section.exclude_patterns
+def build_options(settings: config.Settings) -> HookOptions:
+    """Build the options of hooks from all settings."""
+    hooks = settings.hooks
+    start, prompt, tool = hooks.session_start, hooks.user_prompt, hooks.post_tool_use
+    return HookOptions(
+        enabled=frozenset(kind for kind in HookKind if is_enabled(kind, hooks)),
+        fetch_remote=start.fetch_remote,
+        context_tokens=start.context_token_budget,
+        guidance=start.guidance_detail if start.include_guidance else "",
+        markers=prompt.signal_patterns,
+        recall_for_prompts=prompt.recall,
+        capture_prompts=prompt.auto_capture,
+        trigger_tools=tool.trigger_tools,
+        exclude_patterns=tool.exclude_patterns,
+        confidence_threshold=hooks.pre_compact.confidence_threshold,
+        analyze_session=hooks.stop.session_analysis,
+        push_remote=hooks.stop.push_remote,
+        remote=settings.memories.remote,
     )
+
+
+def is_enabled(kind: HookKind, hooks: config.HooksSettings) -> bool:
+    """Return whether calls of this kind are recorded and answered."""
+    match kind:
+        case HookKind.OTHER | HookKind.BEFORE_TOOL:
+            return False
+        case HookKind.SESSION_START:
+            section = hooks.session_start.enabled
+        case HookKind.PROMPT:
+            section = hooks.user_prompt.enabled
+        case HookKind.TOOL | HookKind.TOOL_FAILURE:
+            section = hooks.post_tool_use.enabled
+        case HookKind.COMPACTION:
+            section = hooks.pre_compact.enabled
+        case HookKind.ANSWER | HookKind.STOP | HookKind.SESSION_END:
+            section = hooks.stop.enabled
+        case HookKind.SUBAGENT_START | HookKind.SUBAGENT_STOP:
+            section = True
+    return hooks.enabled and section

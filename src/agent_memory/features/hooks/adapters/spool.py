@@ -1,4 +1,4 @@
-"""The spool as a folder: a file for each call of a hook, whole or not there at all."""
+"""The spool as a folder: one file per hook call, written atomically."""
 
 import contextlib
 import hashlib
@@ -17,17 +17,19 @@ MAX_FILES = 10_000
 MAX_BYTES = 256 << 20
 _SUFFIX = ".json"
 _DAMAGED = ".damaged"
+_STORED_NAMES = {"kind": "moment", "call_id": "given"}  # the file format keeps its first names
+_FIELD_NAMES = {stored: field for field, stored in _STORED_NAMES.items()}
 
 
 class SpoolFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def put(self, told: HookCall, /) -> None:
-        """Durable once it returns."""
-        digest = hashlib.sha256(told.nonce.encode("utf-8", "replace")).hexdigest()[:32]
-        name = f"{told.at_ms:013}-{digest}{_SUFFIX}"
-        data = json.dumps(asdict(told)).encode()
+    def put(self, call: HookCall, /) -> None:
+        digest = hashlib.sha256(call.nonce.encode("utf-8", "replace")).hexdigest()[:32]
+        name = f"{call.at_ms:013}-{digest}{_SUFFIX}"
+        stored = {_STORED_NAMES.get(field, field): value for field, value in asdict(call).items()}
+        data = json.dumps(stored).encode()
         try:
             make_folder(self._folder)
             self._check_room(len(data))
@@ -37,7 +39,7 @@ class SpoolFolder:
 
     def list_pending(self) -> list[str]:
         try:
-            return sorted(each.name for each in self._folder.iterdir() if each.suffix == _SUFFIX)
+            return sorted(file.name for file in self._folder.iterdir() if file.suffix == _SUFFIX)
         except FileNotFoundError:
             return []
 
@@ -47,7 +49,7 @@ class SpoolFolder:
         except FileNotFoundError:
             return None
         except (TypeError, KeyError, AttributeError, RecursionError) as exc:
-            raise ValueError(f"{name} is no call of a hook: {exc!r}") from exc
+            raise ValueError(f"{name} is not a hook call: {exc!r}") from exc
 
     def set_aside(self, name: str, /) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -63,8 +65,7 @@ class SpoolFolder:
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    found = entry.stat(follow_symlinks=False)
-                    total += found.st_size
+                    total += entry.stat(follow_symlinks=False).st_size
                     files += 1
         if files >= MAX_FILES or total + size > MAX_BYTES:
             raise Overloaded(
@@ -73,17 +74,14 @@ class SpoolFolder:
             )
 
 
-def _parse_call(found: dict[str, Any]) -> HookCall:
-    told = HookCall(
-        **{
-            **found,
-            "moment": HookKind(found["moment"]),
-            "use": ToolUse(**found["use"]),
-            "decisions": tuple(found["decisions"]),
-        }
-    )
-    texts: list[object] = [told.session, told.nonce, told.given, told.text, told.folder]
-    texts += [told.branch, *asdict(told.use).values(), *told.decisions, *told.about.values()]
-    if type(found["at_ms"]) is not int or not all(isinstance(each, str) for each in texts):
-        raise ValueError("something in it has another type")
-    return told
+def _parse_call(stored: dict[str, Any]) -> HookCall:
+    fields = {_FIELD_NAMES.get(name, name): value for name, value in stored.items()}
+    fields["kind"] = HookKind(fields["kind"])
+    fields["use"] = ToolUse(**fields["use"])
+    fields["decisions"] = tuple(fields["decisions"])
+    call = HookCall(**fields)
+    texts: list[object] = [call.session, call.nonce, call.call_id, call.text, call.folder]
+    texts += [call.branch, *asdict(call.use).values(), *call.decisions, *call.about.values()]
+    if type(call.at_ms) is not int or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a field has the wrong type")
+    return call

@@ -1,4 +1,4 @@
-"""Hooks: what an agent tells of its session as it happens, and the events that this becomes."""
+"""Hook calls: what an agent reports while a session runs, and the events that are recorded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,11 +12,11 @@ from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.secrets.model.secrets import WITHHELD
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 
-MAX_ABOUT_CHARS = 1_500  # of each: together they stay within what an event may have
+MAX_ABOUT_CHARS = 1_500  # per value: all of them together fit into an event
 
 
 class HookKind(StrEnum):
-    """When a hook is called. The words are those of `memory hook`, as far as it has them."""
+    """The occasion of a hook call. The values are the names of `memory hook` where it has one."""
 
     SESSION_START = "session-start"
     PROMPT = "user-prompt"
@@ -29,126 +29,130 @@ class HookKind(StrEnum):
     SUBAGENT_START = "subagent-start"
     SUBAGENT_STOP = "subagent-stop"
     SESSION_END = "session-end"
-    OTHER = "other"  # nothing that is recorded
+    OTHER = "other"  # not recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCall:
-    """What a hook was told.
+    """A hook call of an agent.
 
-    `given` is the id that the agent has for it; where it has none, the nonce of the delivery tells
-    one from the next. `text` is what was said: the prompt, the answer, a tool's result, the summary
-    of a conversation. `about` becomes metadata.
+    `call_id` is the agent's own id of it; if the agent has none, the nonce of the delivery tells
+    calls apart. `text` is the prompt, the answer, a tool's result or the summary of a conversation.
+    `about` becomes metadata.
     """
 
-    moment: HookKind
+    kind: HookKind
     session: str
     at_ms: int
     nonce: str
-    given: str = ""
+    call_id: str = ""
     text: str = ""
     use: ToolUse = tool_use.UNKNOWN
     folder: str = ""
-    branch: str = ""  # as the agent has it; most do not tell
+    branch: str = ""  # as the agent reports it; most do not
     decisions: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prompt_event(self) -> EventId:
-        """What a prompt is recorded as."""
-        return transcripts.build_event_id(self.session, RecordKind.PROMPT, self.given or self.nonce)
+        """The id of the event that a prompt is recorded as."""
+        return transcripts.build_event_id(
+            self.session, RecordKind.PROMPT, self.call_id or self.nonce
+        )
 
     @property
     def own_text(self) -> str:
-        """The text, without what we put into it ourselves."""
+        """The text without the context that we injected."""
         return transcripts.strip_injected(self.text)
 
 
-def clean_ids(told: HookCall, clean: Callable[[str], str]) -> HookCall:
-    """Return the same with clean ids. Ids of events are made of them: every way that a call of a
-    hook may take has to begin with this."""
-    return replace(told, session=clean(told.session), given=clean(told.given))
+def clean_ids(call: HookCall, clean: Callable[[str], str]) -> HookCall:
+    """Return the call with clean ids.
+
+    Event ids are computed from them, so every path of a hook call must start with this.
+    """
+    return replace(call, session=clean(call.session), call_id=clean(call.call_id))
 
 
-def withhold_call(told: HookCall) -> HookCall:
-    """The same without its content, which may not be kept: that it happened is no secret."""
-    return replace(told, text=WITHHELD, use=ToolUse(name=told.use.name), decisions=())
+def withhold_call(call: HookCall) -> HookCall:
+    """Return the call without its content, which may not be stored; its occurrence may."""
+    return replace(call, text=WITHHELD, use=ToolUse(name=call.use.name), decisions=())
 
 
-def build_events(told: HookCall, *, project: str, branch: str) -> list[Event]:
-    """What is recorded of it. Raises InvalidInput."""
-    made = _EventBuilder(told, project, branch)
-    match told.moment:
+def build_events(call: HookCall, *, project: str, branch: str) -> list[Event]:
+    """Build the events that record a call. Raises InvalidInput."""
+    build = _EventBuilder(call, project, branch)
+    match call.kind:
         case HookKind.SESSION_START:
-            return [made.mark(RecordKind.SESSION_START, EventType.SESSION_START, told.nonce)]
+            return [build.mark(RecordKind.SESSION_START, EventType.SESSION_START, call.nonce)]
         case HookKind.SUBAGENT_START:
-            # It starts once, unless it has no session of its own.
-            own = event_metadata.get_main_session(told.session) != told.session
-            given = "" if own else told.nonce
-            return [made.mark(RecordKind.SUBAGENT_START, EventType.SUBAGENT_START, given)]
+            # A subagent with its own session starts once in it.
+            own = event_metadata.get_main_session(call.session) != call.session
+            record_id = "" if own else call.nonce
+            return [build.mark(RecordKind.SUBAGENT_START, EventType.SUBAGENT_START, record_id)]
         case HookKind.PROMPT:
-            return made.words(
-                RecordKind.PROMPT, EventType.USER_MESSAGE, EventRole.USER, told.own_text
+            return build.words(
+                RecordKind.PROMPT, EventType.USER_MESSAGE, EventRole.USER, call.own_text
             )
         case HookKind.TOOL | HookKind.TOOL_FAILURE:
-            text = told.use.render_text(told.text)
-            return made.words(RecordKind.TOOL, EventType.TOOL_RESULT, EventRole.TOOL, text)
+            text = call.use.render_text(call.text)
+            return build.words(RecordKind.TOOL, EventType.TOOL_RESULT, EventRole.TOOL, text)
         case HookKind.ANSWER:
-            return made.answer()
+            return build.answer()
         case HookKind.STOP:
-            return [*made.answer(), made.end("stop", EventType.ASSISTANT_STOP)]
+            return [*build.answer(), build.end("stop", EventType.ASSISTANT_STOP)]
         case HookKind.SUBAGENT_STOP:
-            return [*made.answer(), made.end("subagent-stop", EventType.SUBAGENT_STOP)]
+            return [*build.answer(), build.end("subagent-stop", EventType.SUBAGENT_STOP)]
         case HookKind.SESSION_END:
-            return [*made.answer(), made.end("session-end", EventType.SESSION_END)]
+            return [*build.answer(), build.end("session-end", EventType.SESSION_END)]
         case _:
             return []
 
 
 class _EventBuilder:
-    """Builds the events of one telling."""
+    """Builds the events of one call."""
 
-    def __init__(self, told: HookCall, project: str, branch: str) -> None:
-        self._told = told
+    def __init__(self, call: HookCall, project: str, branch: str) -> None:
+        self._call = call
         self._metadata = {
             name: transcripts.fit_text(value)[:MAX_ABOUT_CHARS]
             for name, value in {
-                **told.about,
-                **told.use.metadata(),
-                "cwd": told.folder,
+                **call.about,
+                **call.use.metadata(),
+                "cwd": call.folder,
                 "branch": branch,
                 "project": project,
             }.items()
             if value
         }
-        self._given = told.given or told.nonce
-        if told.moment is HookKind.TOOL_FAILURE:
+        self._call_id = call.call_id or call.nonce
+        if call.kind is HookKind.TOOL_FAILURE:
             self._metadata["error"] = "true"
 
-    def words(self, kind: RecordKind, what: EventType, role: EventRole, text: str) -> list[Event]:
+    def words(self, kind: RecordKind, type_: EventType, role: EventRole, text: str) -> list[Event]:
         if not text:
             return []
-        return [self._event(kind, self._given, what, role, transcripts.fit_text(text))]
+        return [self._event(kind, self._call_id, type_, role, transcripts.fit_text(text))]
 
-    def mark(self, kind: RecordKind, what: EventType, given: str) -> Event:
-        return self._event(kind, given, what, EventRole.SYSTEM)
+    def mark(self, kind: RecordKind, type_: EventType, record_id: str) -> Event:
+        return self._event(kind, record_id, type_, EventRole.SYSTEM)
 
     def answer(self) -> list[Event]:
-        said = self._told.own_text
-        return self.words(RecordKind.ANSWER, EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, said)
+        text = self._call.own_text
+        return self.words(RecordKind.ANSWER, EventType.ASSISTANT_MESSAGE, EventRole.ASSISTANT, text)
 
-    def end(self, word: str, what: EventType) -> Event:
-        return self._event(RecordKind.OTHER, f"{word}:{self._given}", what, EventRole.SYSTEM)
+    def end(self, word: str, type_: EventType) -> Event:
+        return self._event(RecordKind.OTHER, f"{word}:{self._call_id}", type_, EventRole.SYSTEM)
 
     def _event(
-        self, kind: RecordKind, given: str, what: EventType, role: EventRole, text: str = ""
+        self, kind: RecordKind, record_id: str, type_: EventType, role: EventRole, text: str = ""
     ) -> Event:
-        told = self._told
+        call = self._call
         return Event(
-            event_id=EventId(transcripts.build_event_id(told.session, kind, given)),
-            session_id=SessionId(told.session),
-            at_ms=Millis(told.at_ms),
-            type=what,
+            event_id=EventId(transcripts.build_event_id(call.session, kind, record_id)),
+            session_id=SessionId(call.session),
+            at_ms=Millis(call.at_ms),
+            type=type_,
             role=role,
             text=text,
             metadata=self._metadata,

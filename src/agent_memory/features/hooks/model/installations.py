@@ -1,4 +1,4 @@
-"""Agents that call us: which there are, what of ours they run, and how that is known again."""
+"""Agents: where they are configured, and how our commands in their configuration are recognized."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from pathlib import PurePath
 PROGRAM, HOOK, SERVE = "memory", "hook", "serve"
 SCRIPT, PACKAGE = "launch.py", "agent_memory"
 _BEFORE_A_PROGRAM = ("env", "exec")
-_NOTHING = "echo '{}'"  # a veto, else, where our program is gone: Python then exits with 2
+_NOTHING = "echo '{}'"  # if our program is gone, Python exits with 2, which agents take as a veto
 _NEVER_FAILS = (["||", "true"], ["||", ":"], ["||", "echo", "{}"])
 _JOINS = frozenset("();|&\n")
 
@@ -22,17 +22,17 @@ class Agent(StrEnum):
 
 
 class InstallScope(StrEnum):
-    USER = "user"  # all that this user does with the agent
+    USER = "user"  # all sessions of this user
     PROJECT = "project"  # one repository, or folder
 
 
 class InstallStatus(StrEnum):
-    """What a config says of us."""
+    """The state of our entries in a configuration."""
 
     ABSENT = "absent"
     INSTALLED = "installed"
-    OUTDATED = "outdated"  # this installation, but not all of it, or not as it is today
-    ELSEWHERE = "elsewhere"  # another installation, perhaps one that is gone
+    OUTDATED = "outdated"  # of this installation, but incomplete or of an earlier version
+    ELSEWHERE = "elsewhere"  # of another installation, which may no longer exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Launcher:
     script: str
 
     def hook(self, agent: Agent) -> str:
-        """For a shell. The same for every event: its name is in what the agent sends."""
+        """Return the shell command of a hook, the same for every event: the input names it."""
         return f"{shlex.join(self.hook_words(agent))} || {_NOTHING}"
 
     def hook_words(self, agent: Agent) -> tuple[str, ...]:
@@ -67,23 +67,23 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallTarget:
-    """For whom, and for which of their work, an agent is configured. Paths are absolute."""
+    """The user and the scope that an agent is configured for. Paths are absolute."""
 
     scope: InstallScope
     home: str
     root: str  # of the project
-    folder: str  # in which the caller is
+    folder: str  # the caller's working folder
     environ: Mapping[str, str] = field(repr=False)
 
     def read_override(self, variable: str) -> str:
-        """The folder that an agent is told to use by a variable of its own; empty if none."""
-        given = self.environ.get(variable, "")
-        return str(PurePath(self.folder) / given) if given else ""
+        """Return the folder that an agent's own variable names, or an empty text."""
+        path = self.environ.get(variable, "")
+        return str(PurePath(self.folder) / path) if path else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """A file of an agent's configuration, and what of ours belongs there."""
+    """A config file of an agent, and which of our entries belong there."""
 
     path: str
     hooks: bool = False
@@ -92,7 +92,7 @@ class ConfigFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredConfig:
-    """What of ours a configuration should have; by default nothing."""
+    """The entries of ours that a configuration should have; by default none."""
 
     hook: str = ""
     server: McpServer | None = None
@@ -100,7 +100,7 @@ class DesiredConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedConfig:
-    """`bare` says that the file, if we made it, may go: it holds nothing."""
+    """A config text after an edit. A `bare` file has no content and may be removed."""
 
     text: str
     bare: bool = False
@@ -108,7 +108,7 @@ class EditedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledEntries:
-    """What of ours a file has. `off` is the setting there by which all hooks are switched off."""
+    """Our entries in a file. `off` is a setting there that switches all hooks off."""
 
     hooks: tuple[str, ...] = ()
     servers: tuple[McpServer, ...] = ()
@@ -117,35 +117,35 @@ class InstalledEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """`before` is None where there is no file, `after` where there shall be none."""
+    """A change to a file. `before` is None if there is no file, `after` to remove it."""
 
     path: str
     before: str | None
     after: str | None
-    emptied: str = ""  # what to leave where the file is a link to one of somebody's own
+    emptied: str = ""  # the text to leave instead of removing a symbolic link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallResult:
-    """What was done to an agent's configuration, or would be."""
+    """The changes made to an agent's configuration, or planned by a dry run."""
 
     agent: Agent
     title: str
     scope: InstallScope
-    files: tuple[str, ...]  # that were looked at
+    files: tuple[str, ...]  # all that were read
     changes: tuple[ConfigChange, ...]
-    advice: str  # what to do next, so that it acts
+    advice: str  # what the user must do for the change to take effect
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeState:
-    """How an agent is configured at one level. `problem` tells why that cannot be seen."""
+    """The state of an agent at one scope. `problem` says why it cannot be read."""
 
     scope: InstallScope
     standing: InstallStatus
     files: tuple[str, ...]
-    commands: tuple[str, ...] = ()  # of ours, each once
+    commands: tuple[str, ...] = ()  # ours, without duplicates
     off: str = ""
     problem: str = ""
 
@@ -155,33 +155,36 @@ class AgentState:
     agent: Agent
     title: str
     folder: str
-    present: bool  # whether its folder is there, as it is where the agent has been used
+    present: bool  # whether its folder exists: the agent has been used
     scopes: tuple[ScopeState, ...]
 
 
 def is_our_command(command: str, args: Sequence[str] | None = None, *, verb: str = HOOK) -> bool:
-    """Whether this is our command, of whatever installation. With `args` it is a program's name,
-    without them a line for a shell. A line that also does something else is somebody's own."""
-    words = _shell_words(command) if args is None else [command, *args]
+    """Return whether a command runs our program, of any installation.
+
+    With `args`, the command is a program; without, a shell line. A shell line that does anything
+    else as well is the user's own.
+    """
+    words = _split_shell(command) if args is None else [command, *args]
     while words and (words[0] in _BEFORE_A_PROGRAM or _is_assignment(words[0])):
         del words[0]
     if not words:
         return False
     if PurePath(words[0]).name == PROGRAM:
-        return _plain(words[1:])[:1] == [verb]
+        return _drop_options(words[1:])[:1] == [verb]
     for position, word in enumerate(words):
         path = PurePath(word)
         if (path.name, path.parent.name) == (SCRIPT, PACKAGE):
-            return _plain(words[position + 1 :])[:2] == [PROGRAM, verb]
+            return _drop_options(words[position + 1 :])[:2] == [PROGRAM, verb]
     return False
 
 
-def _shell_words(command: str) -> list[str]:
-    """Empty where it is more than one command, or none that can be read."""
+def _split_shell(command: str) -> list[str]:
+    """Split a shell line. Return nothing if it has several commands or cannot be parsed."""
     lexer = shlex.shlex(command.strip(), posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    lexer.whitespace = " \t\r"  # not a line break: it ends a command
+    lexer.whitespace = " \t\r"  # a line break ends a command
     try:
         words = list(lexer)
     except ValueError:
@@ -197,5 +200,5 @@ def _is_assignment(word: str) -> bool:
     return bool(equals) and name.isidentifier()
 
 
-def _plain(words: Sequence[str]) -> list[str]:
+def _drop_options(words: Sequence[str]) -> list[str]:
     return [word for word in words if not word.startswith("-")]

@@ -1,4 +1,4 @@
-"""What hooks say about captures, as XML for the prompt."""
+"""Notices about captures, as XML for the prompt."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ from agent_memory.kernel.text.xml import escape_text, quote_attribute, wrap_elem
 
 
 def render_suggested(signals: Sequence[Signal]) -> str:
-    """What in a prompt seems worth keeping."""
+    """Render the signals of a prompt that the user may want to capture."""
     lines = []
     for signal in signals:
-        lines.append(f"  <signal type={quote_attribute(_kind(signal))}>")
+        lines.append(f"  <signal type={quote_attribute(_get_kind(signal))}>")
         lines.append(f"    <summary>{escape_text(signal.summary)}</summary>")
         if signal.reason:
             lines.append(f"    <reason>{escape_text(signal.reason)}</reason>")
-        lines.append(f"    <action>Confirm to capture this {_kind(signal)}</action>")
+        lines.append(f"    <action>Confirm to capture this {_get_kind(signal)}</action>")
         lines.append("  </signal>")
     return wrap_element("capture_detected", lines)
 
 
 def render_captured(memories: Sequence[Memory], note: str) -> str:
-    """What was captured without asking."""
+    """Render the memories that were captured without asking."""
     lines = []
     for memory in memories:
         lines += [
@@ -33,6 +33,6 @@ def render_captured(memories: Sequence[Memory], note: str) -> str:
     return wrap_element("auto_captured", lines)
 
 
-def _kind(signal: Signal) -> str:
-    """A namespace, of one thing: decisions, decision."""
+def _get_kind(signal: Signal) -> str:
+    """Return the namespace in the singular: decision for decisions."""
     return signal.namespace.removesuffix("s") if signal.namespace != "progress" else "progress"

@@ -1,7 +1,7 @@
-"""Phrases by which people say that something is settled, learned, stuck or done.
+"""Cues: phrases which say that something is settled, learned, stuck or done.
 
-Each has the namespace of what is said with it, and how sure it is. No pattern has a quantifier
-inside another: each runs in time linear in the text.
+Each has the namespace of its statement and a confidence. No pattern has a quantifier inside
+another, so each runs in time linear in the text.
 """
 
 import re
@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 
 class Cue(NamedTuple):
-    """`hint` is in every text that the pattern is in: looking for it first is far cheaper. What is
-    worth saying begins at the group `say`, or where the statement does."""
+    """A phrase and its meaning.
+
+    `hint` is part of every text that the pattern matches: a search for it is far cheaper. The
+    summary starts at the group `say`, or with the statement.
+    """
 
     namespace: str
     confidence: float
@@ -29,7 +32,7 @@ class Cue(NamedTuple):
 
 @cache
 def _compile_source(source: str) -> re.Pattern[str]:
-    """When it is first needed: all of them take longer than some commands run."""
+    """Compile a pattern at its first use: compiling all takes longer than some commands run."""
     return re.compile(source, re.IGNORECASE)
 
 
@@ -41,7 +44,7 @@ _SHORT = {
     "<have>": r"(?:'ve| have|'d| had)?",
     "<soon>": r"(?: (?:just|now|finally|already|also|all|both|eventually|ultimately|therefore))?",
     "<still>": r"(?: (?:currently|still|now|completely|totally|all|again|also))?",
-    "<lets>": r"(?:\blet'?s |^let us )",  # but not "this will let us use"
+    "<lets>": r"(?:\blet'?s |^let us )",  # not "this will let us use"
     "<ask>": r"(?:^|[,;:-] |\b(?:please|and|but|also|so|always|should|must) )",
     "<well>": r"(?:fine|well|ok|okay|good|great|nice|right|wrong|true|easy|hard|nothing)\b",
     "<do>": (
@@ -76,7 +79,7 @@ CUES = (
     _cue("blockers", 0.88, "block", r"^(?:blockers?|blocked) ?: ?(?P<say>)"),
     _cue("progress", 0.75, "progress", r"^progress(?: update)? ?: ?(?P<say>)"),
     _cue("patterns", 0.8, "convention", r"^(?:our |project |team )?convention ?: ?(?P<say>)"),
-    # What was decided
+    # Decisions
     _cue("decisions", 0.88, "decided", r"\b<us><have><soon> decided (?:that |to )(?P<say>)",
          r"(?!in\b|at\b|on\b|yesterday|last\b|earlier|before|already)"),
     _cue("decisions", 0.86, "decided",
@@ -88,7 +91,7 @@ CUES = (
     _cue("decisions", 0.85, "settled on", r"\b<we><have><soon> (?P<say>)settled on "),
     _cue("decisions", 0.85, "opted", r"\b<we><have><soon> (?P<say>)opted (?:for|to|against) "),
     _cue("decisions", 0.82, "chose", r"\bwe<have><soon> (?P<say>)chosen? "),
-    _cue("decisions", 0.84, "decided to", r"^decided to (?P<say>)"),  # in lists of what was done
+    _cue("decisions", 0.84, "decided to", r"^decided to (?P<say>)"),  # in lists of finished work
     _cue("decisions", 0.82, "o",
          r"^(?P<say>)(?:decided (?:on|against|not to)|opted for|settled on|chose) "),
     _cue("decisions", 0.64, "instead of", r"^(?P<say>)used "),
@@ -115,7 +118,7 @@ CUES = (
          r"\bwe should (?P<say>)(?:definitely |always |just |rather )?",
          r"(?:use|go with|choose|pick|switch to|prefer|adopt) "),
     _cue("decisions", 0.55, "instead of", r"^(?P<say>)(?:use|prefer|choose|pick) "),
-    # How we work
+    # Patterns
     _cue("patterns", 0.86, "from now on", r"\bfrom now on,? ?(?:please |you should |you must )?",
          r"(?:we(?:'ll| will| should)? )?(?P<say>)"),
     _cue("patterns", 0.84, "going forward",
@@ -128,7 +131,7 @@ CUES = (
     _cue("patterns", 0.72, "prefer",
          r"\bi(?:'d| would)?(?: really| much| strongly| generally| always)? (?P<say>)prefer ",
          r"(?!if|you\b)"),
-    # What was learned
+    # Learnings
     _cue("learnings", 0.88, "cause",
          r"\b(?P<say>)(?:the|our|its) (?:(?:root|real|actual|underlying|true) ){1,3}cause",
          r"(?: of [^.?!]{1,120}?)? (?:was|is|turned out) ",
@@ -168,7 +171,7 @@ CUES = (
     _cue("learnings", 0.82, "for future reference",
          r"^(?:just )?for future reference[,:] (?P<say>)"),
     _cue("learnings", 0.65, "remember", r"<ask>remember to (?P<say>)"),
-    # What is in the way
+    # Blockers
     _cue("blockers", 0.86, "blocked",
          r"\b<we><be><still> (?P<say>)blocked (?:by|on|until|because|waiting)\b"),
     _cue("blockers", 0.85, "blocker", r"\b(?P<say>)(?:the|our|my|one|another)",
@@ -184,7 +187,7 @@ CUES = (
     _cue("blockers", 0.66, "blocked", r"\b(?:is|are)<still> blocked (?:by|on)\b"),
     _cue("blockers", 0.62, "waiting", r"\bwe<be><still> (?P<say>)waiting (?:on|for) "),
     _cue("blockers", 0.6, "stuck", r"\b<we><be><still> (?P<say>)stuck (?:on|with|because|at)\b"),
-    # What is done
+    # Progress
     _cue("progress", 0.72, "we",
          r"\bwe(?:'ve| have)?<soon> (?P<say>)(?:finished|completed|shipped|released|rolled out) ",
          r"(?!it\b|this\b|that\b)"),

@@ -1,8 +1,8 @@
-"""Signals: what in a prompt or an answer is worth keeping, and how sure that is.
+"""Signals: statements in a prompt or an answer that may become memories, with a confidence.
 
-Two things tell it: a marker that someone put there ("[decision]"), and phrases by which people say
-that something is settled, learned or stuck. Code, quotations, patches, logs, questions and
-suppositions only look like it. Every pattern runs in time linear in the text.
+A signal has a marker ("[decision]") or a phrase that says something is settled, learned or stuck.
+Code, quotations, patches, logs, questions and suppositions are not signals. Every pattern runs in
+time linear in the text.
 """
 
 import re
@@ -18,38 +18,36 @@ from agent_memory.features.memories.model.memories import MAX_SUMMARY_CHARS
 from agent_memory.kernel.text import sentences
 
 MARKERS = ("[decision]", "[learned]", "[blocker]", "[progress]")
-SUGGESTED = 0.7  # from here on a signal is worth suggesting
-CERTAIN = 0.95  # from here on it may be captured without asking: only by a marker
+SUGGESTED = 0.7  # the confidence from which a signal is suggested
+CERTAIN = 0.95  # the confidence from which it may be captured without asking: markers alone
 
-# Nobody types more: what is longer was pasted, and a hook has 50 ms for the whole prompt.
+# A longer prompt was pasted, not typed, and a hook has 50 ms for the whole prompt.
 MAX_READ = 16 << 10
 MAX_SIGNALS = 10
-MAX_CONTENT_CHARS = 8_000  # far below what a memory may hold, in the widest encoding too
+MAX_CONTENT_CHARS = 8_000  # far below the limit of a memory, in the widest encoding too
 MAX_REASON_CHARS = 300
 
 _MARKED, _REASONED = 0.96, 0.02
 _REASON_COUNTS = 0.06
-_CONTRASTED = 0.08  # "use X" may be one step of a task; "use X instead of Y" was weighed
+_CONTRASTED = 0.08  # "use X" may be a step of a task; "use X instead of Y" is a choice
 _HEDGED, _CONDITIONAL, _INTRODUCING = -0.15, -0.12, -0.15
-_VAGUE = 0.6  # the most that "let's use that one" is worth: later nobody knows which
+_VAGUE = 0.6  # the limit for "let's use that one", which means nothing later
 _SUREST_PHRASE = 0.94
-# A choice is one thing and why it was made another; what was learned often is the reason itself.
+# Here the summary leaves the reason out; a learning often is the reason itself.
 _REASON_APART = ("decisions", "patterns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Something that a memory could be made of."""
+    """A statement that may become a memory."""
 
     namespace: str
-    summary: str  # one line, as a memory may have it
+    summary: str  # one line, within the limit of a memory's summary
     content: str  # the statement in full, without the marker
     reason: str = ""
     confidence: float
     marked: bool
 
-
-# ---- the words of markers -----------------------------------------------------------------------
 
 _NAMESPACE_OF = {
     word: namespace
@@ -69,7 +67,7 @@ _NAMESPACE_OF = {
 }
 
 
-def _namespace(marker: str) -> str:
+def _find_namespace(marker: str) -> str:
     for word in re.findall(r"[a-z]+", marker.lower()):
         if word in _NAMESPACE_OF:
             return _NAMESPACE_OF[word]
@@ -77,20 +75,20 @@ def _namespace(marker: str) -> str:
 
 
 @lru_cache(maxsize=32)
-def _marker_pattern(markers: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Longer ones first, and none inside a word: TIL is not in "until"."""
-    given = sorted(
-        {one.strip() for one in markers if one.strip()}, key=lambda one: (-len(one), one)
+def _compile_markers(markers: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Build the pattern of markers: longer ones first, none inside a word ("TIL" in "until")."""
+    names = sorted(
+        {name.strip() for name in markers if name.strip()}, key=lambda name: (-len(name), name)
     )
-    if not given:
+    if not names:
         return None
-    each = [
-        (r"(?<!\w)" if re.match(r"\w", one) else "")
-        + re.escape(one)
-        + (r"(?!\w)" if re.search(r"\w\Z", one) else "")
-        for one in given
+    patterns = [
+        (r"(?<!\w)" if re.match(r"\w", name) else "")
+        + re.escape(name)
+        + (r"(?!\w)" if re.search(r"\w\Z", name) else "")
+        for name in names
     ]
-    return re.compile(rf"(?:{'|'.join(each)})(?:\ ?:)?", re.IGNORECASE)
+    return re.compile(rf"(?:{'|'.join(patterns)})(?:\ ?:)?", re.IGNORECASE)
 
 
 _CONTRAST = re.compile(r"\b(?:instead of|rather than|over|not)\b", re.IGNORECASE)
@@ -157,10 +155,7 @@ _REASON_FIRST = re.compile(
     re.IGNORECASE,
 )
 
-
-# ---- where prose stands -------------------------------------------------------------------------
-
-# What agents put into prompts that no person typed.
+# Tags that agents put into prompts around text that the user has not typed.
 _MACHINE = (
     "system-reminder", "task-notification", "local-command-stdout", "local-command-stderr",
     "local-command-caveat", "command-name", "command-message", "bash-input", "bash-stdout",
@@ -189,13 +184,13 @@ _LOG = re.compile(
     """,
     re.VERBOSE,
 )
-_WRAPPED = 60  # a line this long without an end goes on in the next one
+_WRAPPED = 60  # a line this long without an end continues on the next one
 _HIDDEN = re.compile(
     r"""`[^`]*`|"[^"]{2,}"|“[^“”]*”|«[^«»]*»|(?<!\w)'[^']{3,}'(?!\w)|https?://\S+|\bwww\.\S+"""
 )
 _END = re.compile(r"""(?<![.!?…])[.!?…]++[)"'\]*_]*+(?=\s|\Z)|;(?=\s)""")
 _ABBREVIATION = re.compile(r"(?:\A|[\s(])(?:e\.g|i\.e|vs|cf|approx|incl|resp|[MD]rs?|No|St)\Z")
-_MENTION_BEFORE = re.compile(  # in small letters: "plan A [decision]" marks something
+_MENTION_BEFORE = re.compile(  # in lower case: "plan A [decision]" is marked
     r"(?:\b(?:an?|the|with|like|as|of|via|using|type|write|add|say|every|each|per|any|by|markers?|tags?"
     r"|patterns?|called)|e\.g\.)\ ?\Z"
 )
@@ -212,7 +207,7 @@ _UNDERLINED = re.compile(r"(?<!\w)__([^_]+)__(?!\w)")
 _EMPHASIS = re.compile(
     r"(?<![\w*/])\*(?=\w)([^*]+)(?<=[\w.!?)])\*(?![\w*])|(?<!\w)_(?=[a-z])([^_]+)_(?!\w)"
 )
-# What may stay where a marker was; but .env, ~/x, #7, --flag and *.py begin with such a sign.
+# Signs left over from a marker; but .env, ~/x, #7, --flag and *.py start with such a sign.
 _LEADING = re.compile(
     r"(?:[\s>:,;|)\]\u2013—]|[#.](?!\w)|~(?![\w/])|\*(?![.\w/])|-(?![\w-])|_(?!\w))*+"
 )
@@ -223,33 +218,35 @@ _LINK_DEFINITION = re.compile(r"\s*<?(?:https?://|www\.|/|\./|#)\S*\s*\Z")
 
 
 def detect(text: str, markers: Sequence[str] = MARKERS) -> list[Signal]:
-    """The signals of a text, in its order; of too many, the surest. What is said twice counts
-    once."""
-    pattern = _marker_pattern(tuple(markers))
+    """Return the signals of a text in its order, or the most confident ones if there are too many.
+
+    Signals with the same summary count once.
+    """
+    pattern = _compile_markers(tuple(markers))
     best: dict[str, tuple[int, Signal]] = {}
     heading: list[str] = []
-    for block in _blocks(_clean_text(text)):
-        if len(block) == 1 and pattern and not _units(block, pattern):
+    for block in _split_blocks(_clean_text(text)):
+        if len(block) == 1 and pattern and not _split_units(block, pattern):
             heading = block
         elif block:
-            for signal in _of_block(heading + block, pattern):
+            for signal in _detect_in_block(heading + block, pattern):
                 known = best.get(signal.summary.lower())
                 if known is None or signal.confidence > known[1].confidence:
                     best[signal.summary.lower()] = (known[0] if known else len(best)), signal
             heading = []
-    surest = sorted(best.values(), key=lambda one: -one[1].confidence)[:MAX_SIGNALS]
-    return [signal for _, signal in sorted(surest, key=lambda one: one[0])]
+    surest = sorted(best.values(), key=lambda item: -item[1].confidence)[:MAX_SIGNALS]
+    return [signal for _, signal in sorted(surest, key=lambda item: item[0])]
 
 
 def _clean_text(text: str) -> str:
-    """What someone wrote, with nothing in it that is not to be shown."""
+    """Return the user's own text without control characters."""
     text = transcripts.strip_tags(text[:MAX_READ], (*transcripts.OWN_MARKERS, *_MACHINE))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub(" ", _ESCAPE.sub("", text))
 
 
-def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines of prose that stand together, those that were wrapped joined again."""
+def _split_blocks(text: str) -> Iterator[list[str]]:
+    """Yield blocks of prose lines, with wrapped lines joined."""
     block: list[str] = []
     fence = ""
     patch = listed = wrapped = False
@@ -280,31 +277,31 @@ def _blocks(text: str) -> Iterator[list[str]]:
     yield block
 
 
-# ---- one block ----------------------------------------------------------------------------------
-
-
 class _Unit(NamedTuple):
     text: str
-    marker: str  # that has a line for itself and is about this text
+    marker: str  # on a line of its own, about this text
 
 
-def _of_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Signal]:
-    for unit in _units(block, markers):
+def _detect_in_block(block: list[str], markers: re.Pattern[str] | None) -> Iterator[Signal]:
+    for unit in _split_units(block, markers):
         if not unit.marker:
-            yield from _of_line(unit.text, markers)
+            yield from _detect_in_line(unit.text, markers)
         elif (signal := _build_marked(unit.text, unit.marker)) is not None:
             yield signal
 
 
-def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
-    """A marker with a line for itself is about the lines after it, or else about the one before;
-    one whose line ends in a colon, about the lines after it as well."""
+def _split_units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
+    """Split a block into lines, or into several lines that one marker is about.
+
+    A marker on a line of its own is about the lines after it, else about the line before. A marked
+    line that ends in a colon is also about the lines after it.
+    """
     units: list[_Unit] = []
     at = 0
     while at < len(block):
         line = block[at]
         at += 1
-        own, rest = _opening(line, markers) if markers else ("", "")
+        own, rest = _find_opening(line, markers) if markers else ("", "")
         if not markers or not own:
             units.append(_Unit(line, ""))
             continue
@@ -319,64 +316,67 @@ def _units(block: list[str], markers: re.Pattern[str] | None) -> list[_Unit]:
     return units
 
 
-def _opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
-    """The marker of a line that is about others too, and what else the line says."""
-    found = markers.search(_view(line))
-    if not found or _WORD.search(line, 0, found.start()):
+def _find_opening(line: str, markers: re.Pattern[str]) -> tuple[str, str]:
+    """Return the marker of a line that is about others too, and the rest of the line."""
+    marker = markers.search(_mask(line))
+    if not marker or _WORD.search(line, 0, marker.start()):
         return "", ""
-    if not _WORD.search(line, found.end()):
-        return found[0], ""
-    rest = line[found.end() :]
-    return (found[0], rest) if rest.endswith(":") and not markers.search(rest) else ("", "")
+    if not _WORD.search(line, marker.end()):
+        return marker[0], ""
+    rest = line[marker.end() :]
+    return (marker[0], rest) if rest.endswith(":") and not markers.search(rest) else ("", "")
 
 
-def _of_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
-    view = _view(line)
-    spans = _sentences(view)
-    marks = _marks(line, view, markers) if markers else []
+def _detect_in_line(line: str, markers: re.Pattern[str] | None) -> list[Signal]:
+    view = _mask(line)
+    spans = _split_sentences(view)
+    marks = _find_marks(line, view, markers) if markers else []
     starts = [first for first, _ in spans]
     places = [bisect_right(starts, start) - 1 for start, _ in marks]
     owned: set[int] = set()
-    found: list[tuple[int, Signal]] = []
+    signals: list[tuple[int, Signal]] = []
     for at, ((start, end), place) in enumerate(zip(marks, places, strict=True)):
         first, last = spans[place]
         since = marks[at - 1][1] if at else 0
         until = marks[at + 1][0] if at + 1 < len(marks) else len(line)
         covers = range(place, place + 1)
         if _WORD.search(view, first, start):
-            said = line[max(first, since) : start]
+            statement = line[max(first, since) : start]
             if until >= last:  # else the next marker is about the rest
-                said = f"{said} {line[end:last]}"
+                statement = f"{statement} {line[end:last]}"
             if view[first:last].rstrip(_AFTER_END).endswith("?"):
-                said = ""
+                statement = ""
         else:
-            said = line[end:until]
+            statement = line[end:until]
             covers = range(place, places[at + 1] if at + 1 < len(marks) else len(spans))
-            goes_on = not _WORD.search(said) or _REASON_FIRST.match(said.strip())
-            if goes_on and place and place - 1 not in owned:  # "Use it. [decision]"
+            continues = not _WORD.search(statement) or _REASON_FIRST.match(statement.strip())
+            if continues and place and place - 1 not in owned:  # "Use it. [decision]"
                 covers = range(place - 1, covers.stop)
-                said = f"{line[max(starts[place - 1], since) : start].strip(' .')} {said}"
-        if (signal := _build_marked(said, line[start:end])) is not None:
+                before = line[max(starts[place - 1], since) : start].strip(" .")
+                statement = f"{before} {statement}"
+        if (signal := _build_marked(statement, line[start:end])) is not None:
             owned.update(covers)
-            found.append((start, signal))
+            signals.append((start, signal))
     for place, (first, last) in enumerate(spans):
         if place not in owned:
             after = line[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
-            if (natural := _natural(line[first:last], after)) is not None:
-                found.append((first, natural))
-    return [signal for _, signal in sorted(found, key=lambda one: one[0])]
+            if (natural := _build_natural(line[first:last], after)) is not None:
+                signals.append((first, natural))
+    return [signal for _, signal in sorted(signals, key=lambda item: item[0])]
 
 
-def _marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, int]]:
-    """Where markers stand that mark something, and are not spoken about. Of two at one place the
-    first counts."""
-    spans = [one.span() for one in markers.finditer(view)]
-    kept: list[tuple[int, int]] = []
+def _find_marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Return the spans of markers that mark something and are not only mentioned.
+
+    Of two markers side by side, the first counts.
+    """
+    spans = [match.span() for match in markers.finditer(view)]
+    marks: list[tuple[int, int]] = []
     for at, (start, end) in enumerate(spans):
         before, after = view[max(0, start - 40) : start], view[end : end + 40]
         if at and not view[spans[at - 1][1] : start].strip():
-            if kept and kept[-1][1] == spans[at - 1][1]:
-                kept[-1] = kept[-1][0], end
+            if marks and marks[-1][1] == spans[at - 1][1]:
+                marks[-1] = marks[-1][0], end
             continue
         listed = (at and _BETWEEN.fullmatch(view, spans[at - 1][1], start)) or (
             at + 1 < len(spans) and _BETWEEN.fullmatch(view, end, spans[at + 1][0])
@@ -390,17 +390,17 @@ def _marks(line: str, view: str, markers: re.Pattern[str]) -> list[tuple[int, in
         glued = before[-1:].isalnum() and view[start] in "[({<"
         if glued and after and not re.match(r"\s+\w|[.,;!?]", after):
             continue
-        kept.append((start, end))
-    return kept
+        marks.append((start, end))
+    return marks
 
 
-def _view(text: str) -> str:
-    """The text, place by place, with what nobody says here made one unspeakable word."""
+def _mask(text: str) -> str:
+    """Return the text with quotations, code and links masked, at the same positions."""
     text = text.replace("\u2019", "'").replace("\u2018", "'").replace("\t", " ")
     return _HIDDEN.sub(lambda hidden: "x" * len(hidden[0]), text)
 
 
-def _sentences(view: str) -> list[tuple[int, int]]:
+def _split_sentences(view: str) -> list[tuple[int, int]]:
     spans = []
     start = 0
     for ending in _END.finditer(view):
@@ -414,77 +414,76 @@ def _sentences(view: str) -> list[tuple[int, int]]:
     return spans
 
 
-# ---- one statement ------------------------------------------------------------------------------
-
-
-def _build_marked(said: str, marker: str) -> Signal | None:
-    content = _plain(said)
+def _build_marked(statement: str, marker: str) -> Signal | None:
+    content = _strip_markdown(statement)
     text, _, more = content.partition("\n")
     if text.endswith(":"):
         text = f"{text} {more.replace(chr(10), ', ')}"
-    view = _view(text)
-    namespace = _namespace(marker)
-    start, end = next((span for span in _sentences(view) if _WORD.search(view, *span)), (0, 0))
-    start = _begin(view, start)
+    view = _mask(text)
+    namespace = _find_namespace(marker)
+    start, end = next(
+        (span for span in _split_sentences(view) if _WORD.search(view, *span)), (0, 0)
+    )
+    start = _skip_filler(view, start)
     lower = view[start:end].lower()
     for cue in CUES:
         lead = cue.pattern.match(view[start:end]) if cue.hint in lower else None
         if lead and cue.tells and _WORD.search(view, start + lead.end("say"), end):
             start += lead.end("say")
             break
-    reason, cut = _reason(text, view, start)
+    reason, cut = _find_reason(text, view, start)
     if namespace in _REASON_APART and start < cut:
         end = min(end, cut)
     confidence = _MARKED + (_REASONED if reason else 0)
-    return _signal(namespace, text[start:end], content, reason, confidence, marked=True)
+    return _build_signal(namespace, text[start:end], content, reason, confidence, marked=True)
 
 
-def _begin(view: str, start: int) -> int:
-    """Behind the words that only begin a statement."""
+def _skip_filler(view: str, start: int) -> int:
+    """Return the position after the filler words of a statement."""
     while start < len(view) and view[start].isspace():
         start += 1
     skipped = _FILLER.match(view, start)
     return skipped.end() if skipped else start
 
 
-def _natural(sentence: str, after: str) -> Signal | None:
+def _build_natural(sentence: str, after: str) -> Signal | None:
     lower = sentence.lower().replace("\u2019", "'")
     cues = [cue for cue in CUES if cue.hint in lower]
     if not cues:
         return None
-    text = _plain(sentence)
-    view = _view(text)
-    start = _begin(view, 0)
+    text = _strip_markdown(sentence)
+    view = _mask(text)
+    start = _skip_filler(view, 0)
     if view.rstrip(_AFTER_END).endswith("?") or _QUESTION.match(view, start):
         return None
-    found = [
+    signals = [
         signal
         for cue in cues
         if (match := cue.pattern.search(view[start:]))
         and (signal := _judge_cue(cue, match, text, start, after))
     ]
-    # Whether it only looks like prose is costly to tell, so it is asked last.
-    if not found or not sentences.find_sentences(sentence.rstrip(" ;")):
+    # The check for prose is costly, so it comes last.
+    if not signals or not sentences.find_sentences(sentence.rstrip(" ;")):
         return None
-    return max(found, key=lambda one: one.confidence)
+    return max(signals, key=lambda signal: signal.confidence)
 
 
-def _judge_cue(cue: Cue, found: re.Match[str], text: str, start: int, after: str) -> Signal | None:
-    view = _view(text)
-    cue_at, cue_end = start + found.start(), start + found.end()
+def _judge_cue(cue: Cue, match: re.Match[str], text: str, start: int, after: str) -> Signal | None:
+    view = _mask(text)
+    cue_at, cue_end = start + match.start(), start + match.end()
     before = view[:cue_at]
     if _SUPPOSED.search(before) or _SUPPOSED_BY_THE_LAST.search(before[-200:]):
         return None
-    say = start + found.end("say") if cue.tells else start
+    say = start + match.end("say") if cue.tells else start
     if cue.tells and not _WORD.search(view, cue_end):
         if not _WORD.search(after):
             return None
         say = cue_end = len(text) + 1  # "Lesson learned." is about what comes next
-        text = f"{text} {_plain(after)}"
-        view = _view(text)
-    reason, cut = _reason(text, view, say)
+        text = f"{text} {_strip_markdown(after)}"
+        view = _mask(text)
+    reason, cut = _find_reason(text, view, say)
     if not reason and (first := _REASON_FIRST.match(view, 0, cue_at)):
-        reason = _one_line(text[first.end() : max(first.end(), before.rfind(","))])
+        reason = _to_one_line(text[first.end() : max(first.end(), before.rfind(","))])
     confidence = cue.confidence + (_REASON_COUNTS if reason else 0)
     if (
         cue.confidence < SUGGESTED
@@ -502,22 +501,22 @@ def _judge_cue(cue: Cue, found: re.Match[str], text: str, start: int, after: str
         confidence = min(confidence, _VAGUE)
     end = cut if cue.namespace in _REASON_APART and say < cut else len(text)
     confidence = min(confidence, _SUREST_PHRASE)
-    return _signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
+    return _build_signal(cue.namespace, text[say:end], text, reason, confidence, marked=False)
 
 
-def _reason(text: str, view: str, start: int) -> tuple[str, int]:
-    """What is given as the reason, and where the words for it begin."""
-    found = _REASON.search(view, start)
-    if not found:
+def _find_reason(text: str, view: str, start: int) -> tuple[str, int]:
+    """Return the stated reason, and where its words start."""
+    reason = _REASON.search(view, start)
+    if not reason:
         return "", len(view)
-    stop = _END.search(view, found.end())
-    return _one_line(text[found.end() : stop.start() if stop else len(text)]), found.start()
+    stop = _END.search(view, reason.end())
+    return _to_one_line(text[reason.end() : stop.start() if stop else len(text)]), reason.start()
 
 
-def _signal(
-    namespace: str, said: str, content: str, reason: str, confidence: float, *, marked: bool
+def _build_signal(
+    namespace: str, statement: str, content: str, reason: str, confidence: float, *, marked: bool
 ) -> Signal | None:
-    summary = _summary(said)
+    summary = _build_summary(statement)
     if not _WORD.search(summary):
         return None
     return Signal(
@@ -530,19 +529,16 @@ def _signal(
     )
 
 
-# ---- words to be shown --------------------------------------------------------------------------
-
-
-def _plain(text: str) -> str:
-    """Without decoration and blanks around it; lines stay lines."""
+def _strip_markdown(text: str) -> str:
+    """Return the text without Markdown decoration and extra blanks; line breaks stay."""
     lines = [_LINK.sub(r"\1", _NOTHING_BOLD.sub("", line)) for line in text.split("\n")]
-    lines = [_UNDERLINED.sub(_bare, line) for line in lines]
+    lines = [_UNDERLINED.sub(_strip_underlines, line) for line in lines]
     whole = "\n".join(" ".join(_BOLD.sub("", line).split()) for line in lines)
     return _strip_leading(whole).rstrip(" \n;")
 
 
-def _bare(underlined: re.Match[str]) -> str:
-    """Words without their underlines; a single one is a name like __init__."""
+def _strip_underlines(underlined: re.Match[str]) -> str:
+    """Remove the underlines of words; a single underlined word is a name like __init__."""
     return underlined[1] if " " in underlined[1] else underlined[0]
 
 
@@ -551,16 +547,21 @@ def _strip_leading(text: str) -> str:
     return text[leading.end() :] if leading else text
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     text = _OWN_TAG.sub(" ", _EMPHASIS.sub(r"\1\2", text)).replace("`", "")
     return _strip_leading(" ".join(text.split())).rstrip(_TRAILING)
 
 
-def _summary(said: str) -> str:
-    """On one line, not too long, and with a capital, unless it begins with a name that has none."""
-    text = _one_line(said)
+def _build_summary(statement: str) -> str:
+    """Return a short line with a capital, unless it starts with a name in lower case."""
+    text = _to_one_line(statement)
     word = text.split(" ", 1)[0].rstrip(",;:").replace("'", "")
-    if word.isascii() and word.isalpha() and word.islower() and not said.lstrip().startswith("`"):
+    if (
+        word.isascii()
+        and word.isalpha()
+        and word.islower()
+        and not statement.lstrip().startswith("`")
+    ):
         text = text[0].upper() + text[1:]
     if len(text) <= MAX_SUMMARY_CHARS:
         return text

@@ -1,4 +1,4 @@
-"""Transcripts: what agents write down of their sessions, and what of it becomes events."""
+"""Transcripts: the session files of agents, and the events that are imported from them."""
 
 import hashlib
 import re
@@ -10,20 +10,22 @@ from enum import StrEnum
 from agent_memory.features.log.model.events import MAX_TEXT_BYTES, Event, EventRole, EventType
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, SessionId
 
-NEAR_MS = 10_000  # a hook and the line of the same happening are no further apart
+NEAR_MS = 10_000  # the most between a hook call and the transcript line of the same event
 IMPORTED = "imported"
 OWN_MARKERS = ("memory_context", "related_memories", "capture_detected", "auto_captured")
 CUT = "\n[... cut: the whole text had more than 1 MiB]"
-# What we gave, without its end: someone has looked at its first lines only.
+# An injected context without its end, as in the first lines of a file.
 _CUT_SHORT = re.compile(
     rf"^[ \t]*<(?:{'|'.join(OWN_MARKERS)})>\n(?:[ \t]+<[^\n]*(?:\n|\Z))+", re.MULTILINE
 )
-_LONGEST_WORD = 500  # longer ones are no words, nor most secrets
-_ROOM = 64 << 10  # what stands in for secrets may be longer than they are
+_LONGEST_WORD = 500  # longer than any word and than most secrets
+_ROOM = 64 << 10  # redaction marks may be longer than the secrets
+_MAX_METADATA_CHARS = 4_000
+_MAX_IDS = 200  # remembered per transcript; a repeated id comes soon after the first
 
 
 class RecordKind(StrEnum):
-    """What of a session an id is given to. The words are hashed into ids, so they never change."""
+    """The kinds of records that get an id. The values are hashed into ids and never change."""
 
     SESSION_START = "session-start"
     SUBAGENT_START = "subagent-start"
@@ -33,13 +35,28 @@ class RecordKind(StrEnum):
     OTHER = "other"
 
 
+@dataclass(slots=True)
+class RecordIds:
+    """Makes the ids of one transcript unique, and the same again at the next import."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def make_unique(self, record_id: str) -> str:
+        """Return the id, with a number if it was used before."""
+        count = self.counts.pop(record_id, 0) + 1
+        self.counts[record_id] = count
+        if len(self.counts) > _MAX_IDS:
+            del self.counts[next(iter(self.counts))]
+        return record_id if count == 1 else f"{record_id}#{count}"
+
+
 SPOKEN = frozenset({EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE})
 STARTS = frozenset({EventType.SESSION_START, EventType.SUBAGENT_START})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
-    """What one line of a transcript says that happened. `line` counts from 1."""
+    """An event in a transcript. `line` counts from 1."""
 
     event_id: str
     session: str
@@ -53,7 +70,7 @@ class TranscriptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptSource:
-    """A file with a transcript, or with a part of one."""
+    """A file with a transcript or a part of one."""
 
     path: str
     size: int
@@ -67,8 +84,11 @@ class RejectedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Some lines of a source. Of `noise` nothing is kept; lines that only help to understand
-    others are neither noise nor recorded."""
+    """Some lines of a source.
+
+    `noise` counts lines that are dropped. Lines that only help to parse others count as neither
+    noise nor recorded.
+    """
 
     recorded: tuple[TranscriptEntry, ...] = ()
     refused: tuple[RejectedLine, ...] = ()
@@ -77,44 +97,48 @@ class Chunk:
     size: int = 0
 
 
-def build_event_id(session: str, kind: RecordKind, given: str) -> EventId:
-    """The id of what an agent has told us of under an id of its own.
+def build_event_id(session: str, kind: RecordKind, record_id: str) -> EventId:
+    """Build the id of an event from the agent's own id of it.
 
-    `session` is the session in which it is recorded (`session_of`), `kind` what it is, and `given`
-    the agent's id: `tool_use_id` of a tool's result, `prompt_id` (in transcripts `promptId`) or
-    `turn_id` of a prompt, the message's id of an answer, nothing for the start of a session. Hooks
-    and imports that name the same thing so are naming one event, whoever comes first.
+    `session` is the session it is recorded in (`build_session_id`). `record_id` is the agent's id:
+    `tool_use_id` of a tool's result, `prompt_id` (in transcripts `promptId`) or `turn_id` of a
+    prompt, the message id of an answer, empty for the start of a session. Hooks and imports that
+    use the same ids store one event, in either order.
     """
-    told = "\0".join((session, kind.value, given)).encode("utf-8", "surrogatepass")
-    return EventId(f"{kind.value}-{hashlib.sha256(told).hexdigest()[:40]}")
+    return EventId(f"{kind.value}-{fingerprint(session, kind.value, record_id)[:40]}")
 
 
 def build_session_id(session: str, agent: str = "") -> str:
-    """The session that something is recorded in: a subagent has one of its own.
+    """Build the id of the session that an event is recorded in. A subagent has its own.
 
-    Subagents work beside each other and beside who sent them. In one session their lines would
-    interleave: a segment would mix conversations, and the turns around a hit be someone else's.
-    Its name tells both; as metadata they would count as content, which forgetting looks for.
+    Subagents run in parallel with each other and with the main agent. In one session their lines
+    would interleave: a segment would mix conversations, and the turns around a hit would belong to
+    another agent. The id names both; as metadata they would count as content, which forgetting
+    searches.
     """
     return f"{session}/{agent}" if agent else session
 
 
 def fingerprint(*parts: str) -> str:
-    """In place of an id where the agent has given none."""
-    told = "\0".join(parts).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(told).hexdigest()
+    """Hash texts, as an id for records that have none."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def build_event(recorded: TranscriptEntry, metadata: Mapping[str, str]) -> Event:
-    """The event to store, with more metadata. Raises InvalidInput."""
+def build_metadata(**values: str) -> dict[str, str]:
+    """Build metadata from the values that are not empty, each cut to its limit."""
+    return {name: fit_text(value)[:_MAX_METADATA_CHARS] for name, value in values.items() if value}
+
+
+def build_event(entry: TranscriptEntry, metadata: Mapping[str, str]) -> Event:
+    """Build the event of an entry, with more metadata. Raises InvalidInput."""
     return Event(
-        event_id=EventId(recorded.event_id),
-        session_id=SessionId(recorded.session),
-        at_ms=Millis(recorded.at_ms),
-        type=recorded.type,
-        role=recorded.role,
-        text=recorded.text,
-        metadata={**recorded.metadata, **metadata, IMPORTED: "true"},
+        event_id=EventId(entry.event_id),
+        session_id=SessionId(entry.session),
+        at_ms=Millis(entry.at_ms),
+        type=entry.type,
+        role=entry.role,
+        text=entry.text,
+        metadata={**entry.metadata, **metadata, IMPORTED: "true"},
     )
 
 
@@ -123,18 +147,18 @@ def is_imported(event: Event) -> bool:
 
 
 def fit_text(text: str) -> str:
-    """The text as an event can hold it: valid, and cut where it is too long."""
+    """Return the text as valid UTF-8, cut to the size that an event can hold."""
     if text.isascii() and len(text) <= MAX_TEXT_BYTES - _ROOM:
         return text
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_TEXT_BYTES - _ROOM:
-        kept = data[: MAX_TEXT_BYTES - _ROOM].decode("utf-8", "ignore")
-        return cut(kept, len(kept) - 1) + CUT
+        start = data[: MAX_TEXT_BYTES - _ROOM].decode("utf-8", "ignore")
+        return cut(start, len(start) - 1) + CUT
     return data.decode()
 
 
 def cut(text: str, limit: int) -> str:
-    """At most so many characters, and no part of a word: half a secret is not known for one."""
+    """Cut a text between words: the secrets filter would not recognize half a secret."""
     if len(text) <= limit:
         return text
     last = max(text.rfind(blank, limit - _LONGEST_WORD, limit + 1) for blank in " \n\t")
@@ -142,23 +166,25 @@ def cut(text: str, limit: int) -> str:
 
 
 def strip_injected(text: str, also: Collection[str] = ()) -> str:
-    """The text without what we put into it ourselves, and without what stands in `also`."""
+    """Return the text without the context that we injected, and without the tags in `also`."""
     return _CUT_SHORT.sub("", strip_tags(text, (*OWN_MARKERS, *also))).strip()
 
 
 def strip_tags(text: str, names: Collection[str]) -> str:
-    """The text without everything from `<name ...>` to its `</name>`, nested or not. A marker that
-    is never closed, or never opened, is only a word."""
+    """Return the text without everything from `<name ...>` to its `</name>`, nested or not.
+
+    A tag that is never closed, or never opened, is left as text.
+    """
     if "</" not in text:
         return text
     marker = re.compile(rf"<(/?)({'|'.join(map(re.escape, names))})(?:\s[^<>]*)?>")
     opened: list[tuple[str, int]] = []
     waiting = dict.fromkeys(names, 0)
     removed: list[tuple[int, int]] = []
-    for found in marker.finditer(text):
-        name = found[2]
-        if not found[1]:
-            opened.append((name, found.start()))
+    for tag in marker.finditer(text):
+        name = tag[2]
+        if not tag[1]:
+            opened.append((name, tag.start()))
             waiting[name] += 1
             continue
         while waiting[name]:
@@ -167,28 +193,30 @@ def strip_tags(text: str, names: Collection[str]) -> str:
             if other == name:
                 while removed and removed[-1][0] >= start:
                     removed.pop()
-                removed.append((start, found.end()))
+                removed.append((start, tag.end()))
                 break
-    kept, at = [], 0
+    parts, at = [], 0
     for start, end in removed:
-        kept.append(text[at:start])
+        parts.append(text[at:start])
         at = end
-    return "".join((*kept, text[at:]))
+    return "".join((*parts, text[at:]))
 
 
 def parse_millis(value: object) -> int | None:
-    """A time as transcripts write it, ISO 8601 or a number of seconds or milliseconds since 1970;
-    None where it is none."""
+    """Parse a time: ISO 8601, or a number of seconds or milliseconds since 1970.
+
+    Return None for anything else.
+    """
     try:
         if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            found = round(aware.timestamp() * 1000)
+            time = datetime.fromisoformat(value)
+            aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+            millis = round(aware.timestamp() * 1000)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             # As seconds, this limit is the year 5138; as milliseconds, it is 1973.
-            found = round(value * 1000) if abs(value) < 1e11 else round(value)
+            millis = round(value * 1000) if abs(value) < 1e11 else round(value)
         else:
             return None
     except (ValueError, OverflowError):
         return None
-    return found if 0 <= found <= MAX_MILLIS else None
+    return millis if 0 <= millis <= MAX_MILLIS else None

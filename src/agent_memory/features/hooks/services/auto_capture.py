@@ -1,4 +1,4 @@
-"""Reflection: what in a session asked to be remembered is captured before its context is lost."""
+"""Auto-capture: turn signals in a session into memories before its context is lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
 
-EVENTS = 400  # of a session, the latest: a compaction comes sooner
-READ_CHARS = 8_000  # of each
-ASSISTANT_DOUBT = 0.1  # an agent says "decided" of plans that nobody has agreed to
+EVENTS = 400  # the latest of a session; a compaction comes before that many
+READ_CHARS = 8_000  # per event
+ASSISTANT_DOUBT = 0.1  # an agent writes "decided" about plans that no one has agreed to
 MAX_CAPTURES = 20
 MAX_SUGGESTIONS = 5
 ALIKE = 10  # memories to compare with
@@ -32,7 +32,7 @@ _END = Position(at_ms=Millis(MAX_MILLIS), event_id=EventId("\U0010ffff"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptSignals:
-    """What in a prompt asks to be remembered: captured at once, or worth suggesting."""
+    """The signals of a prompt: captured at once, or suggested."""
 
     captured: tuple[Memory, ...] = ()
     suggested: tuple[Signal, ...] = ()
@@ -45,24 +45,31 @@ class AutoCapture:
     recall: Recall
 
     def capture_prompt(
-        self, told: HookCall, place: MemoryLocation, markers: Sequence[str], *, capture: bool
+        self, call: HookCall, place: MemoryLocation, markers: Sequence[str], *, capture: bool
     ) -> PromptSignals:
-        """What a prompt says with enough confidence; with `capture`, what is certain is kept. None
-        of it holds a secret: what is suggested may be typed into a command."""
+        """Detect signals in a prompt; with `capture`, capture the certain ones.
+
+        Suggestions hold no secrets either: they may be typed into a command.
+        """
         try:
-            words = self.capture.secrets.clean(told.own_text, where="hook/prompt")
+            words = self.capture.secrets.clean(call.own_text, where="hook/prompt")
         except ContentBlocked:
             return PromptSignals()
-        found = [
-            each for each in signals.detect(words, markers) if each.confidence >= signals.SUGGESTED
+        detected = [
+            signal
+            for signal in signals.detect(words, markers)
+            if signal.confidence >= signals.SUGGESTED
         ][:MAX_SUGGESTIONS]
-        certain = [each for each in found if capture and each.confidence >= signals.CERTAIN]
-        kept = [
-            self.capture_signal(each, place, told.prompt_event, told.session) for each in certain
+        certain = [
+            signal for signal in detected if capture and signal.confidence >= signals.CERTAIN
+        ]
+        captured = [
+            self.capture_signal(signal, place, call.prompt_event, call.session)
+            for signal in certain
         ]
         return PromptSignals(
-            captured=tuple(each for each in kept if each is not None),
-            suggested=tuple(each for each in found if each not in certain),
+            captured=tuple(memory for memory in captured if memory is not None),
+            suggested=tuple(signal for signal in detected if signal not in certain),
         )
 
     def capture_session(
@@ -72,25 +79,28 @@ class AutoCapture:
         threshold: float,
         markers: Sequence[str] = signals.MARKERS,
     ) -> list[Memory]:
-        """Capture what is said with enough confidence in the latest of a session. What was
-        captured, archived or forgotten before stays as it is."""
-        found: list[tuple[Signal, Event]] = []
-        for event in self._latest(session):
+        """Capture the confident signals in the latest events of a session.
+
+        Memories that were captured, archived or forgotten before stay as they are.
+        """
+        detected: list[tuple[Signal, Event]] = []
+        for event in self._read_latest(session):
             doubt = ASSISTANT_DOUBT if event.role is EventRole.ASSISTANT else 0.0
-            found += [
+            detected += [
                 (signal, event)
                 for signal in signals.detect(event.text[:READ_CHARS], markers)
                 if signal.confidence - (0 if signal.marked else doubt) >= threshold
             ]
-        kept = (
-            self.capture_signal(signal, place, event.event_id, session) for signal, event in found
+        captured = (
+            self.capture_signal(signal, place, event.event_id, session)
+            for signal, event in detected
         )
-        return list(islice((memory for memory in kept if memory is not None), MAX_CAPTURES))
+        return list(islice((memory for memory in captured if memory is not None), MAX_CAPTURES))
 
     def capture_signal(
         self, signal: Signal, place: MemoryLocation, event_id: str, session_id: str
     ) -> Memory | None:
-        """The memory, or None where it is there already, or was forgotten, or may not be kept."""
+        """Capture a signal. Return None if it is known, was forgotten, or may not be stored."""
         return self._capture_new(
             Draft(
                 namespace=signal.namespace,
@@ -106,26 +116,28 @@ class AutoCapture:
     def capture_summary(
         self, summary: str, decisions: tuple[str, ...], place: MemoryLocation
     ) -> list[Memory]:
-        """What an agent itself says of the conversation that it is about to lose."""
-        drafts = [_draft("decisions", each) for each in decisions]
+        """Capture the agent's own summary of a conversation that is about to be compacted."""
+        drafts = [_build_draft("decisions", decision) for decision in decisions]
         if summary.strip():
-            drafts.append(_draft("progress", summary))
-        kept = (self._capture_new(draft, place) for draft in drafts if draft is not None)
-        return [memory for memory in kept if memory is not None]
+            drafts.append(_build_draft("progress", summary))
+        captured = (self._capture_new(draft, place) for draft in drafts if draft is not None)
+        return [memory for memory in captured if memory is not None]
 
     def _capture_new(self, draft: Draft, place: MemoryLocation) -> Memory | None:
         if place.home == NOWHERE:
             return None
         try:
-            if self.capture.knows(draft, place) or self._is_said(draft, place):
+            if self.capture.knows(draft, place) or self._has_same_summary(draft, place):
                 return None
             return self.capture.capture(draft, place).memory
         except AgentMemoryError:
-            return None  # a secret in it, for one: what cannot be captured is still in the log
+            return None  # for example a secret in it; the text is still in the log
 
-    def _is_said(self, draft: Draft, place: MemoryLocation) -> bool:
-        """Whether there is a memory with the same one line: someone may have captured it by hand,
-        with other details."""
+    def _has_same_summary(self, draft: Draft, place: MemoryLocation) -> bool:
+        """Return whether a memory has the same summary.
+
+        The user may have captured it by hand, with other details.
+        """
         scope = SearchScope(
             kinds=frozenset({DocumentKind.MEMORY}),
             namespace=draft.namespace,
@@ -136,23 +148,23 @@ class AutoCapture:
         if query.is_listing:
             return False
         line = draft.summary.casefold()
-        found = self.recall.search(query, counted=False).hits
-        return any(hit.document.title.casefold() == line for hit in found)
+        hits = self.recall.search(query, counted=False).hits
+        return any(hit.document.title.casefold() == line for hit in hits)
 
-    def _latest(self, session: str) -> list[Event]:
-        """In the order in which it was said."""
+    def _read_latest(self, session: str) -> list[Event]:
+        """Return the latest messages of a session, oldest first."""
         latest: list[Event] = []
         place: Position | None = _END
         while place is not None and len(latest) < EVENTS:
             page = self.log.list_session(SessionId(session), after=place, limit=_PAGE, reverse=True)
-            latest += [each for each in page.events if each.type in transcripts.SPOKEN]
+            latest += [event for event in page.events if event.type in transcripts.SPOKEN]
             place = page.next
         return latest[::-1]
 
 
-def _draft(namespace: str, text: str) -> Draft | None:
-    said = transcripts.fit_text(transcripts.strip_injected(text))
-    line = " ".join(said.split())
+def _build_draft(namespace: str, text: str) -> Draft | None:
+    text = transcripts.fit_text(transcripts.strip_injected(text))
+    line = " ".join(text.split())
     if not line:
         return None
     short = len(line) <= memories.MAX_SUMMARY_CHARS
@@ -161,7 +173,7 @@ def _draft(namespace: str, text: str) -> Draft | None:
         return Draft(
             namespace=namespace,
             summary=summary,
-            content="" if short else said[: memories.MAX_CONTENT_BYTES // 4],
+            content="" if short else text[: memories.MAX_CONTENT_BYTES // 4],
             tags=frozenset({TAG}),
         )
     except InvalidInput:

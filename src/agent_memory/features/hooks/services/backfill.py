@@ -1,4 +1,4 @@
-"""Backfill: whole transcripts become events, each once, however often they are imported."""
+"""Backfill: import transcripts as events. An event is stored once, however often it is imported."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from agent_memory.features.memories.services.project_resolver import Caller, Pro
 from agent_memory.kernel.errors import ContentBlocked, GitFailed, InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 
-BATCH = 25  # so few that what others record does not wait for long
+BATCH = 25  # small, so that other writers do not wait long
 BATCH_CHARS = 1 << 20
 REASONS = 100
 _PAGE = 500
@@ -27,7 +27,7 @@ Done = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillResult:
-    """What became of the lines. Of what was refused, the first reasons are told."""
+    """The counts of an import, and the first reasons for refused lines."""
 
     files: int = 0
     lines: int = 0
@@ -41,23 +41,26 @@ class BackfillResult:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    transcripts: Mapping[str, Transcripts]  # by the agent that writes them
+    transcripts: Mapping[str, Transcripts]  # by agent
     ingest: Ingest
     workplaces: ProjectResolver
-    lower_priority: Callable[[], None]  # to what others wait for; told in the thread that imports
+    lower_priority: Callable[[], None]  # called in the importing thread, for which no one waits
 
-    def sources(self, agent: str, place: str) -> list[TranscriptSource]:
-        """The files with transcripts there. Raises InvalidInput where there are none."""
-        found = self.transcripts[agent].list_sources(place)
-        if not found:
-            raise InvalidInput(f"there are no transcripts (*.jsonl) in {place}")
-        return found
+    def list_sources(self, agent: str, path: str) -> list[TranscriptSource]:
+        """Return the transcript files of a path. Raises InvalidInput if there are none."""
+        sources = self.transcripts[agent].list_sources(path)
+        if not sources:
+            raise InvalidInput(f"there are no transcripts (*.jsonl) in {path}")
+        return sources
 
     def import_sources(
         self, agent: str, sources: Sequence[TranscriptSource], *, dry_run: bool, done: Done
     ) -> BackfillResult:
-        """Store what is not there yet. `done` is told how many bytes were read, and may raise to
-        stop: what is stored stays, and the next run passes over it."""
+        """Store the events that are new.
+
+        `done` gets the number of bytes read and may raise to stop: stored events stay, and the
+        next run skips them.
+        """
         self.lower_priority()
         run = _BackfillRun(self.ingest, self.workplaces, dry_run)
         before = 0
@@ -67,14 +70,14 @@ class Backfill:
             for chunk in self.transcripts[agent].read_chunks(source):
                 run.lines += chunk.lines
                 run.noise += chunk.noise
-                for each in chunk.refused:
-                    run.refuse(source, each.line, each.reason)
-                for recorded in chunk.recorded:
-                    run.take(source, recorded)
+                for rejected in chunk.refused:
+                    run.refuse(source, rejected.line, rejected.reason)
+                for entry in chunk.recorded:
+                    run.take(source, entry)
                     if run.is_full:
                         run.flush()
                         done(before + size)
-                size = min(size + chunk.size, source.size)  # it may have grown
+                size = min(size + chunk.size, source.size)  # the file may have grown
                 run.flush()
                 done(before + size)
             before += source.size
@@ -83,13 +86,13 @@ class Backfill:
 
 
 @dataclass(slots=True)
-class _Others:
-    """What others than an import have recorded of one session: hooks, mostly."""
+class _LiveEvents:
+    """The events of one session that hooks or other programs recorded, not an import."""
 
     until_ms: int = 0
     ids: set[EventId] = field(default_factory=set)
     starts: set[EventType] = field(default_factory=set)
-    said: dict[tuple[EventRole, str], dict[EventId, int]] = field(
+    texts: dict[tuple[EventRole, str], dict[EventId, int]] = field(
         default_factory=lambda: defaultdict(dict)
     )
 
@@ -101,14 +104,16 @@ class _Others:
             self.starts.add(event.type)
         elif event.text and event.event_id not in self.ids:
             self.ids.add(event.event_id)
-            self.said[_words(event)][event.event_id] = event.at_ms
+            self.texts[_key(event)][event.event_id] = event.at_ms
 
     def claim(self, event: Event) -> bool:
-        """Whether one of them is this event. It then is no other one's any more: the same words
-        twice are two events."""
+        """Return whether one of them is the same event, and use it up.
+
+        The same words twice are two events.
+        """
         if event.type in transcripts.STARTS:
             return event.type in self.starts
-        alike = self.said.get(_words(event), {})
+        alike = self.texts.get(_key(event), {})
         near = [(abs(at - event.at_ms), name) for name, at in alike.items()]
         distance, name = min(near, default=(transcripts.NEAR_MS + 1, EventId("")))
         if distance > transcripts.NEAR_MS:
@@ -117,9 +122,9 @@ class _Others:
         return True
 
     def exclude(self, event: Event) -> None:
-        """This one is a line of the transcript by its id, so it is no other line's twin."""
+        """Exclude an event whose id is in the transcript: it cannot match another line."""
         self.ids.add(event.event_id)
-        self.said[_words(event)].pop(event.event_id, None)
+        self.texts[_key(event)].pop(event.event_id, None)
 
 
 @dataclass(slots=True)
@@ -136,17 +141,17 @@ class _BackfillRun:
     sessions: set[str] = field(default_factory=set)
     _batch: list[tuple[TranscriptSource, TranscriptEntry]] = field(default_factory=list)
     _chars: int = 0
-    _others: dict[str, _Others] = field(default_factory=dict)
+    _live: dict[str, _LiveEvents] = field(default_factory=dict)
     _projects: dict[str, str] = field(default_factory=dict)
-    _first: dict[str, str] = field(default_factory=dict)  # the project a session began in
+    _first: dict[str, str] = field(default_factory=dict)  # the first project of each session
 
     @property
     def is_full(self) -> bool:
         return len(self._batch) >= BATCH or self._chars >= BATCH_CHARS
 
-    def take(self, source: TranscriptSource, recorded: TranscriptEntry) -> None:
-        self._batch.append((source, recorded))
-        self._chars += len(recorded.text)
+    def take(self, source: TranscriptSource, entry: TranscriptEntry) -> None:
+        self._batch.append((source, entry))
+        self._chars += len(entry.text)
 
     def refuse(self, source: TranscriptSource, line: int, reason: str) -> None:
         self.refused += 1
@@ -158,30 +163,30 @@ class _BackfillRun:
         new: list[Clean] = []
         twins: list[tuple[EventId, Millis]] = []
         caught_up: set[str] = set()
-        for source, recorded in batch:
-            self.sessions.add(recorded.session)
-            others = self._others.setdefault(recorded.session, _Others())
-            stored = self.ingest.log.get(EventId(recorded.event_id))
+        for source, entry in batch:
+            self.sessions.add(entry.session)
+            live = self._live.setdefault(entry.session, _LiveEvents())
+            stored = self.ingest.log.get(EventId(entry.event_id))
             if stored is not None:
                 self.known += 1
                 if not transcripts.is_imported(stored):
-                    others.exclude(stored)
+                    live.exclude(stored)
                 continue
             try:
-                event = transcripts.build_event(recorded, self._build_metadata(recorded))
+                event = transcripts.build_event(entry, self._build_metadata(entry))
                 clean = self.ingest.clean(event)
             except (InvalidInput, ContentBlocked) as exc:
-                self.refuse(source, recorded.line, str(exc))
+                self.refuse(source, entry.line, str(exc))
                 continue
-            if recorded.session not in caught_up:
-                caught_up.add(recorded.session)
-                self._catch_up(clean.session_id, others)
-            if others.claim(clean):
+            if entry.session not in caught_up:
+                caught_up.add(entry.session)
+                self._catch_up(clean.session_id, live)
+            if live.claim(clean):
                 self.known += 1
                 twins.append((clean.event_id, clean.at_ms))
             else:
                 new.append(clean)
-        if twins and not self.dry_run:  # else they would come back once their twins are forgotten
+        if twins and not self.dry_run:  # else forgetting a twin would bring the line back
             self.ingest.log.add_aliases(twins).result()
         if self.dry_run:
             self.created += len(new)
@@ -202,32 +207,32 @@ class _BackfillRun:
             reasons=tuple(self.reasons),
         )
 
-    def _catch_up(self, session: str, others: _Others) -> None:
-        """Read what was recorded since we looked: hooks go on while their session is imported."""
+    def _catch_up(self, session: str, live: _LiveEvents) -> None:
+        """Read the events recorded since the last look: the session may still be running."""
         after: Position | None = Position(
-            at_ms=Millis(max(0, others.until_ms - _TAIL_MS)), event_id=EventId("")
+            at_ms=Millis(max(0, live.until_ms - _TAIL_MS)), event_id=EventId("")
         )
         while after is not None:
             page = self.ingest.log.list_session(SessionId(session), after=after, limit=_PAGE)
             for event in page.events:
-                others.add(event)
+                live.add(event)
             after = page.next
 
-    def _build_metadata(self, recorded: TranscriptEntry) -> Mapping[str, str]:
-        """The project: of the repository it happened in, else that in which its session began."""
-        folder = recorded.metadata.get("cwd", "")
-        if not folder or "project" in recorded.metadata:
+    def _build_metadata(self, entry: TranscriptEntry) -> Mapping[str, str]:
+        """Add the project: that of the entry's repository, else that of the session's start."""
+        folder = entry.metadata.get("cwd", "")
+        if not folder or "project" in entry.metadata:
             return {}
         if folder not in self._projects:
-            self._projects[folder] = self._project(folder)
-        whole = event_metadata.get_main_session(recorded.session)
-        began = self._first.setdefault(
-            whole, self._projects[folder] or memories.to_project_name(PurePath(folder).name)
+            self._projects[folder] = self._find_project(folder)
+        session = event_metadata.get_main_session(entry.session)
+        first = self._first.setdefault(
+            session, self._projects[folder] or memories.to_project_name(PurePath(folder).name)
         )
-        return {"project": self._projects[folder] or began}
+        return {"project": self._projects[folder] or first}
 
-    def _project(self, folder: str) -> str:
-        """Empty where the folder is in no repository, or no longer there."""
+    def _find_project(self, folder: str) -> str:
+        """Return the project's name, or an empty text if the folder is in no repository."""
         try:
             if self.workplaces.repositories.locate(folder, {}) is None:
                 return ""
@@ -237,5 +242,5 @@ class _BackfillRun:
         return place.domain.partition(":")[2]
 
 
-def _words(event: Event) -> tuple[EventRole, str]:
+def _key(event: Event) -> tuple[EventRole, str]:
     return event.role, transcripts.fingerprint(event.text.strip())

@@ -1,6 +1,7 @@
-"""Briefing: what an agent is given by itself, when a session starts and while it works.
+"""Context injection: the memories that an agent gets without asking for them.
 
-Nobody waits for a model here, except where related memories are wanted for every prompt.
+They come at the start of a session, with a prompt or with a file. Only those for prompts wait for
+an embedding model.
 """
 
 import re
@@ -26,17 +27,17 @@ from agent_memory.features.recall.services.recall import Recall
 from agent_memory.kernel.ids import USER
 
 RELATED = 3
-LEAST_SCORE = 0.2  # below it, a memory shares a word with a prompt by chance
+LEAST_SCORE = 0.2  # below it, a memory shares a word with the prompt by chance
 CANDIDATES = 10  # the agent waits
 MAX_SESSIONS = 500
-MAX_GIVEN = 200  # memories that one session was given; older ones may be given again
-# Names that many files and folders have: they tell nothing of what is in them.
+MAX_INJECTED = 200  # memories remembered per session; older ones may be injected again
+# Names of many files and folders, which say nothing about the content.
 _COMMON = frozenset({
     "app", "cmd", "config", "core", "dist", "doc", "docs", "home", "index", "init", "internal",
     "lib", "main", "mod", "package", "pkg", "readme", "setup", "src", "test", "tests", "tmp",
     "types", "user", "users", "util", "utils",
 })  # fmt: skip
-# What people write in full in a sentence, and not in the name of a file.
+# Words that are short in file names and written in full in sentences.
 _SHORT = {
     "auth": "authentication authorization",
     "conf": "configuration",
@@ -53,24 +54,24 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 
 
 class InjectionHistory:
-    """Which memories each session has been given: none is worth being told twice."""
+    """The memories that each session already has: none is injected twice."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, session: str, hits: Sequence[Hit], most: int) -> list[Hit]:
-        """The first of those that it has not been given, which it now has."""
+        """Return the first hits that are new to a session, and remember them."""
         with self._lock:
             known = self._of(session)
             new = [hit for hit in hits if hit.uri not in known][:most]
             known.update((hit.uri, None) for hit in new)
-            while len(known) > MAX_GIVEN:
+            while len(known) > MAX_INJECTED:
                 known.popitem(last=False)
             return new
 
     def forget(self, session: str) -> None:
-        """Its context is lost: all may be told again."""
+        """Forget a session that has lost its context: every memory may be injected again."""
         with self._lock:
             self._sessions.pop(session, None)
 
@@ -88,23 +89,24 @@ class ContextInjection:
     recall: Recall
     history: InjectionHistory = field(default_factory=InjectionHistory)
 
-    def build_for_start(self, session: str, place: MemoryLocation, wanted: ContextRequest) -> str:
-        """What is known of the project, for a session that starts, or that has lost its context."""
+    def build_for_start(self, session: str, place: MemoryLocation, request: ContextRequest) -> str:
+        """Build the project's context for a session that starts or has lost its context."""
         self.history.forget(session)
-        found = self.context.build(
-            replace(wanted, project=place.name, branch=place.branch), SearchMode.BM25, counted=False
-        )
-        named = [hit for hit in found.hits if hit.uri]
+        request = replace(request, project=place.name, branch=place.branch)
+        context = self.context.build(request, SearchMode.BM25, counted=False)
+        named = [hit for hit in context.hits if hit.uri]
         self.history.take(session, named, len(named))
-        return found.text
+        return context.text
 
     def build_for_file(self, session: str, place: MemoryLocation, path: str) -> str:
-        """Memories that have to do with a file. A single word of its name is enough: another one,
-        that no memory has, would make all of them look far off."""
-        return self._find_related(session, place, _file_words(path), SearchMode.BM25, 0.0)
+        """Find memories about a file. One matching word of its name is enough.
+
+        A minimum score would drop good hits because of the words that no memory has.
+        """
+        return self._find_related(session, place, _extract_words(path), SearchMode.BM25, 0.0)
 
     def build_for_prompt(self, session: str, place: MemoryLocation, prompt: str) -> str:
-        """Memories that have to do with a prompt."""
+        """Find memories about a prompt."""
         return self._find_related(
             session, place, prompt[:MAX_QUERY_CHARS], SearchMode.HYBRID, LEAST_SCORE
         )
@@ -124,12 +126,12 @@ class ContextInjection:
         )
         if query.is_listing:
             return ""
-        found = self.recall.search(query, counted=False).hits
-        return contexts.render_related(self.history.take(session, found, RELATED))
+        hits = self.recall.search(query, counted=False).hits
+        return contexts.render_related(self.history.take(session, hits, RELATED))
 
 
-def _file_words(path: str) -> str:
-    """What the names of a file and its folder tell; nothing where they are everyone's."""
+def _extract_words(path: str) -> str:
+    """Return the telling words in the names of a file and its folder."""
     file = PurePath(path)
     names = [file.name.partition(".")[0] or file.name, file.parent.name]
     parts = [part.lower() for name in names for part in _PART.findall(name)]

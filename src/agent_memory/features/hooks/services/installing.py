@@ -1,4 +1,4 @@
-"""Installing: our hooks, and our MCP server, into the configuration of agents, and out again."""
+"""Installing: add our hooks and MCP server to the configuration of agents, or remove them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -29,7 +29,7 @@ NOTHING = DesiredConfig()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installing:
-    """`launcher` is this installation's."""
+    """Edits the config files of agents. `launcher` is that of this installation."""
 
     agents: Mapping[Agent, AgentSetup]
     files: ConfigFiles
@@ -38,30 +38,30 @@ class Installing:
     def install(
         self, agent: Agent, scope: InstallScope, caller: Caller, *, mcp: bool, dry_run: bool = False
     ) -> InstallResult:
-        """Nothing is written unless every file can be read and changed."""
-        seat = self._resolve_target(scope, caller)
-        done = self._apply_changes(
-            agent, seat, self._build_entries(agent, mcp=mcp), dry_run=dry_run
-        )
-        return replace(done, notes=(*done.notes, *self._notes(agent, seat)))
+        """Install into an agent. Nothing is written unless every file can be edited."""
+        target = self._resolve_target(scope, caller)
+        desired = self._build_entries(agent, mcp=mcp)
+        result = self._apply_changes(agent, target, desired, dry_run=dry_run)
+        return replace(result, notes=tuple(self._build_notes(agent, target)))
 
     def uninstall(
         self, agent: Agent, scope: InstallScope, caller: Caller, *, dry_run: bool = False
     ) -> InstallResult:
-        seat = self._resolve_target(scope, caller)
-        done = self._apply_changes(agent, seat, NOTHING, dry_run=dry_run)
-        return replace(done, notes=(*done.notes, *self._note_shared_files(agent, seat)))
+        """Remove all our entries from an agent."""
+        target = self._resolve_target(scope, caller)
+        result = self._apply_changes(agent, target, NOTHING, dry_run=dry_run)
+        return replace(result, notes=tuple(self._note_shared_files(agent, target)))
 
     def state(self, caller: Caller, *, mcp: bool) -> list[AgentState]:
-        """What every agent's configuration says of us; a file that cannot be read is told."""
-        return [self._state(agent, caller, mcp=mcp) for agent in self.agents]
+        """Return the state of our entries in every agent. Unreadable files are reported."""
+        return [self._get_state(agent, caller, mcp=mcp) for agent in self.agents]
 
-    def _state(self, agent: Agent, caller: Caller, *, mcp: bool) -> AgentState:
+    def _get_state(self, agent: Agent, caller: Caller, *, mcp: bool) -> AgentState:
         user = _build_target(InstallScope.USER, caller, caller.folder)
-        seats = [user]
-        root = self._root(caller)
+        targets = [user]
+        root = self._find_root(caller)
         if root != user.home:
-            seats.append(_build_target(InstallScope.PROJECT, caller, root))
+            targets.append(_build_target(InstallScope.PROJECT, caller, root))
         setup = self.agents[agent]
         folder = setup.get_folder(user)
         return AgentState(
@@ -69,66 +69,66 @@ class Installing:
             title=setup.title,
             folder=folder,
             present=self.files.is_folder(folder),
-            scopes=tuple(self._scope_state(agent, seat, mcp=mcp) for seat in seats),
+            scopes=tuple(self._get_scope_state(agent, target, mcp=mcp) for target in targets),
         )
 
-    def _scope_state(self, agent: Agent, seat: InstallTarget, *, mcp: bool) -> ScopeState:
+    def _get_scope_state(self, agent: Agent, target: InstallTarget, *, mcp: bool) -> ScopeState:
         setup = self.agents[agent]
-        files = (*setup.list_files(seat), *setup.list_shared_files(seat))
+        files = (*setup.list_files(target), *setup.list_shared_files(target))
         paths = tuple(file.path for file in files)
-        absent = ScopeState(scope=seat.scope, standing=InstallStatus.ABSENT, files=paths)
+        absent = ScopeState(scope=target.scope, standing=InstallStatus.ABSENT, files=paths)
         try:
-            found = [self._ours(setup, file) for file in files]
-            commands = tuple(dict.fromkeys(_commands(found)))
-            off = next((each.off for each in found if each.off), "")
+            entries = [self._find_entries(setup, file) for file in files]
+            commands = tuple(dict.fromkeys(_list_commands(entries)))
+            off = next((entry.off for entry in entries if entry.off), "")
             if not commands:
                 return replace(absent, off=off)
             return replace(
                 absent,
-                standing=self._standing(agent, seat, found, mcp=mcp),
+                standing=self._find_status(agent, target, entries, mcp=mcp),
                 commands=commands,
                 off=off,
             )
         except ConfigError as exc:
             return replace(absent, problem=str(exc))
 
-    def _standing(
-        self, agent: Agent, seat: InstallTarget, found: list[InstalledEntries], *, mcp: bool
+    def _find_status(
+        self, agent: Agent, target: InstallTarget, entries: list[InstalledEntries], *, mcp: bool
     ) -> InstallStatus:
         hook, server = self.launcher.hook(agent), self.launcher.server()
-        if any(each != hook for ours in found for each in ours.hooks):
+        if any(command != hook for entry in entries for command in entry.hooks):
             return InstallStatus.ELSEWHERE
-        if any(each != server for ours in found for each in ours.servers):
+        if any(other != server for entry in entries for other in entry.servers):
             return InstallStatus.ELSEWHERE
-        pending = self._changes(agent, seat, self._build_entries(agent, mcp=mcp))
+        pending = self._plan_changes(agent, target, self._build_entries(agent, mcp=mcp))
         return InstallStatus.OUTDATED if any(pending) else InstallStatus.INSTALLED
 
     def _apply_changes(
-        self, agent: Agent, seat: InstallTarget, wanted: DesiredConfig, *, dry_run: bool
+        self, agent: Agent, target: InstallTarget, desired: DesiredConfig, *, dry_run: bool
     ) -> InstallResult:
         setup = self.agents[agent]
-        changes = tuple(self._changes(agent, seat, wanted))
+        changes = tuple(self._plan_changes(agent, target, desired))
         if not dry_run:
             for change in changes:
                 self.files.apply(change)
         return InstallResult(
             agent=agent,
             title=setup.title,
-            scope=seat.scope,
-            files=tuple(file.path for file in setup.list_files(seat)),
+            scope=target.scope,
+            files=tuple(file.path for file in setup.list_files(target)),
             changes=changes,
-            advice=setup.get_advice(seat),
+            advice=setup.get_advice(target),
         )
 
-    def _changes(
-        self, agent: Agent, seat: InstallTarget, wanted: DesiredConfig
+    def _plan_changes(
+        self, agent: Agent, target: InstallTarget, desired: DesiredConfig
     ) -> Iterator[ConfigChange]:
         setup = self.agents[agent]
-        for file in setup.list_files(seat):
+        for file in setup.list_files(target):
             before = self.files.read(file.path)
-            edited = _edit_file(setup, file, before or "", wanted)
+            edited = _edit_file(setup, file, before or "", desired)
             if edited.text != (before or ""):
-                bare = edited.bare and wanted == NOTHING
+                bare = edited.bare and desired == NOTHING
                 yield ConfigChange(
                     path=file.path,
                     before=before,
@@ -136,36 +136,36 @@ class Installing:
                     emptied=edited.text,
                 )
 
-    def _notes(self, agent: Agent, seat: InstallTarget) -> Iterator[str]:
+    def _build_notes(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
         setup = self.agents[agent]
-        if seat.scope is InstallScope.PROJECT:
+        if target.scope is InstallScope.PROJECT:
             yield (
-                "What was written names programs of this machine: keep it out of commits, for"
-                " example by .git/info/exclude."
+                "The new entries have paths of this machine: keep these files out of commits, for"
+                " example with .git/info/exclude."
             )
-        for each in self._scopes(agent, seat):
-            if each.off:
-                yield f"{each.off} in {setup.title}'s {each.scope} settings switches all hooks off."
-            if each.scope is not seat.scope and each.commands:
+        caller = Caller(folder=target.folder, environ=target.environ)
+        for state in self._get_state(agent, caller, mcp=False).scopes:
+            if state.off:
+                yield f"{state.off} in the {state.scope} settings of {setup.title} turns hooks off."
+            if state.scope is not target.scope and state.commands:
                 yield (
-                    f"Hooks are installed at {each.scope} level too, and {setup.title} may run"
-                    f" both: `memory uninstall {agent} --{each.scope}` removes those."
+                    f"Hooks are installed at {state.scope} level too, and {setup.title} may run"
+                    f" both: remove those with `memory uninstall {agent} --{state.scope}`."
                 )
-        yield from self._note_shared_files(agent, seat)
+        yield from self._note_shared_files(agent, target)
 
-    def _scopes(self, agent: Agent, seat: InstallTarget) -> tuple[ScopeState, ...]:
-        caller = Caller(folder=seat.folder, environ=seat.environ)
-        return self._state(agent, caller, mcp=False).scopes
-
-    def _note_shared_files(self, agent: Agent, seat: InstallTarget) -> Iterator[str]:
-        """A file that others use too is left to them, but told."""
+    def _note_shared_files(self, agent: Agent, target: InstallTarget) -> Iterator[str]:
+        """Report our entries in shared files, which we do not change."""
         setup = self.agents[agent]
-        for file in setup.list_shared_files(seat):
-            with suppress(ConfigError):  # it is none that we change
-                if self._ours(setup, file).hooks:
-                    yield f"{file.path} has hooks of ours too, for all who use it; they were left."
+        for file in setup.list_shared_files(target):
+            with suppress(ConfigError):  # we do not change it, so its errors do not matter
+                if self._find_entries(setup, file).hooks:
+                    yield (
+                        f"{file.path} has hooks of Agent Memory too. It is shared with others and"
+                        " was not changed."
+                    )
 
-    def _ours(self, setup: AgentSetup, file: ConfigFile) -> InstalledEntries:
+    def _find_entries(self, setup: AgentSetup, file: ConfigFile) -> InstalledEntries:
         try:
             return setup.find_entries(file, self.files.read(file.path) or "")
         except ConfigError as exc:
@@ -176,51 +176,51 @@ class Installing:
         return DesiredConfig(hook=self.launcher.hook(agent), server=server)
 
     def _resolve_target(self, scope: InstallScope, caller: Caller) -> InstallTarget:
-        seat = _build_target(scope, caller, self._root(caller))
-        if scope is InstallScope.PROJECT and seat.root == seat.home:
+        target = _build_target(scope, caller, self._find_root(caller))
+        if scope is InstallScope.PROJECT and target.root == target.home:
             raise InvalidInput(
-                f"{seat.root} is your home, not a project: go to a project's folder, or use --user"
+                f"{target.root} is your home, not a project: change to a project, or use --user"
             )
-        return seat
+        return target
 
-    def _root(self, caller: Caller) -> str:
-        """A repository that is the whole home holds many projects, and is none."""
+    def _find_root(self, caller: Caller) -> str:
+        """Return the project's folder. A repository of the whole home folder is not a project."""
         root = self.files.find_root(caller.folder)
-        return caller.folder if root == _home(caller) else root
+        return caller.folder if root == _get_home(caller) else root
 
 
 def _build_target(scope: InstallScope, caller: Caller, root: str) -> InstallTarget:
     return InstallTarget(
         scope=scope,
-        home=_home(caller),
+        home=_get_home(caller),
         root=root,
         folder=caller.folder,
         environ=caller.environ,
     )
 
 
-def _home(caller: Caller) -> str:
+def _get_home(caller: Caller) -> str:
     home = caller.environ.get("HOME", "")
     if not PurePath(home).is_absolute():
-        raise InvalidInput("HOME is not set: it is where agents have their configuration")
+        raise InvalidInput("HOME is not set to an absolute path: agents have their settings there")
     return str(PurePath(home))
 
 
 def _edit_file(
-    setup: AgentSetup, file: ConfigFile, text: str, wanted: DesiredConfig
+    setup: AgentSetup, file: ConfigFile, text: str, desired: DesiredConfig
 ) -> EditedConfig:
     try:
-        return setup.edit_file(file, text, wanted)
+        return setup.edit_file(file, text, desired)
     except ConfigError as exc:
         raise ConfigError(f"{_format_error(file, exc)}; nothing was changed") from exc
 
 
 def _format_error(file: ConfigFile, exc: ConfigError) -> str:
-    said = str(exc)
-    return said if file.path in said else f"{file.path}: {said}"
+    message = str(exc)
+    return message if file.path in message else f"{file.path}: {message}"
 
 
-def _commands(found: list[InstalledEntries]) -> Iterator[str]:
-    for ours in found:
-        yield from ours.hooks
-        yield from (" ".join((each.command, *each.args)) for each in ours.servers)
+def _list_commands(entries: list[InstalledEntries]) -> Iterator[str]:
+    for entry in entries:
+        yield from entry.hooks
+        yield from (" ".join((server.command, *server.args)) for server in entry.servers)

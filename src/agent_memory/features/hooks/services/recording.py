@@ -1,4 +1,4 @@
-"""Recording: what agents' hooks tell becomes events of the project that it happened in."""
+"""Recording: turn hook calls into events of the project they happened in."""
 
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.project_resolver import Caller, ProjectResolver
 from agent_memory.kernel.ids import EventId, Millis, Position
 
-_NEAR = 100  # events of a session within that time; there are never so many
+_NEAR = 100  # events of a session within NEAR_MS; real sessions have fewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +19,30 @@ class Recording:
     ingest: Ingest
     workplaces: ProjectResolver
 
-    def clean_ids(self, told: HookCall) -> HookCall:
+    def clean_ids(self, call: HookCall) -> HookCall:
         """Return the call with the ids that its events are stored under."""
-        return hooks.clean_ids(told, self.ingest.clean_session)
+        return hooks.clean_ids(call, self.ingest.clean_session)
 
-    def place(self, told: HookCall, caller: Caller) -> MemoryLocation:
-        """Where it happened."""
-        folder = told.folder or caller.folder
+    def place(self, call: HookCall, caller: Caller) -> MemoryLocation:
+        """Return the project and branch that a call happened in."""
+        folder = call.folder or caller.folder
         if folder == caller.folder:
-            found = self.workplaces.resolve_or_guess(caller)
+            place = self.workplaces.resolve_or_guess(caller)
         else:
-            found = self.workplaces.guess(folder)
-        return replace(found, branch=told.branch or found.branch)
+            place = self.workplaces.guess(folder)
+        return replace(place, branch=call.branch or place.branch)
 
-    def record(self, told: HookCall, place: MemoryLocation) -> "Future[list[bool]]":
-        """For each event of it, once durable: whether it is new. Raises InvalidInput, and
-        ContentBlocked."""
-        events = hooks.build_events(told, project=place.name, branch=place.branch)
-        clean = [self.ingest.clean(each) for each in events]
-        return self.ingest.submit([each for each in clean if not self._is_imported(each)])
+    def record(self, call: HookCall, place: MemoryLocation) -> "Future[list[bool]]":
+        """Record the events of a call. The future says, once durable, which of them are new.
+
+        Raises InvalidInput and ContentBlocked.
+        """
+        events = hooks.build_events(call, project=place.name, branch=place.branch)
+        clean = [self.ingest.clean(event) for event in events]
+        return self.ingest.submit([event for event in clean if not self._is_imported(event)])
 
     def _is_imported(self, event: Event) -> bool:
-        """Whether an import was quicker: what agents give no id is known by its words."""
+        """Return whether an import has stored it already. Without ids, the text identifies it."""
         if event.type not in transcripts.SPOKEN:
             return False
         since = Position(
@@ -48,9 +50,9 @@ class Recording:
         )
         page = self.ingest.log.list_session(event.session_id, after=since, limit=_NEAR)
         return any(
-            transcripts.is_imported(each)
-            and each.at_ms <= event.at_ms + transcripts.NEAR_MS
-            and each.role is event.role
-            and each.text.strip() == event.text.strip()
-            for each in page.events
+            transcripts.is_imported(other)
+            and other.at_ms <= event.at_ms + transcripts.NEAR_MS
+            and other.role is event.role
+            and other.text.strip() == event.text.strip()
+            for other in page.events
         )

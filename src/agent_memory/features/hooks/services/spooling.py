@@ -1,4 +1,4 @@
-"""Spooling: what a hook is told while no daemon answers is kept clean, and recorded later, once."""
+"""Spooling: store hook calls without secrets while no daemon answers, and record them later."""
 
 import threading
 from collections.abc import Callable
@@ -18,52 +18,54 @@ class Spooling:
     secrets: SecretsFilter
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def keep(self, told: HookCall) -> None:
-        """Durable once it returns. Raises Overloaded, StorageFailed."""
+    def keep(self, call: HookCall) -> None:
+        """Store a call, durably. Raises Overloaded and StorageFailed."""
         try:
-            clean = self._clean_call(told)
+            clean = self._clean_call(call)
         except ContentBlocked:
-            clean = self._clean_call(withhold_call(told))
+            clean = self._clean_call(withhold_call(call))
         self.spool.put(clean)
 
     def drain(
         self,
         record: Callable[[HookCall], None],
-        failed: Callable[[Exception], None],
-        closing: Callable[[], bool],
+        on_failure: Callable[[Exception], None],
+        is_closing: Callable[[], bool],
     ) -> int:
-        """Record what waits, the oldest first; each is removed once it is durable. What can never
-        be recorded is dropped, and what nobody foresaw is set aside: nothing holds up what comes
-        after it. How many were recorded. Raises StorageFailed and Overloaded."""
+        """Record pending calls, oldest first, and return how many were recorded.
+
+        A call is removed once it is durable. Invalid calls are dropped and unexpected failures set
+        aside: neither may hold up the calls after it. Raises StorageFailed and Overloaded.
+        """
         count = 0
         with self.lock:
             for name in self.spool.list_pending():
-                if closing():
+                if is_closing():
                     break
                 try:
-                    told = self.spool.get(name)
-                    if told is not None:
-                        record(told)
+                    call = self.spool.get(name)
+                    if call is not None:
+                        record(call)
                         count += 1
                 except (StorageFailed, Overloaded):
                     raise
                 except (InvalidInput, ContentBlocked) as exc:
-                    failed(exc)
+                    on_failure(exc)
                 except Exception as exc:
-                    failed(exc)
+                    on_failure(exc)
                     self.spool.set_aside(name)
                     continue
                 self.spool.remove(name)
         return count
 
-    def _clean_call(self, told: HookCall) -> HookCall:
-        use = told.use
+    def _clean_call(self, call: HookCall) -> HookCall:
+        use = call.use
         return replace(
-            hooks.clean_ids(told, self._clean_name),
-            nonce=self._clean_name(told.nonce),
-            folder=self._clean_name(told.folder),
-            branch=self._clean_name(told.branch),
-            text=self._clean(transcripts.fit_text(told.own_text)),
+            hooks.clean_ids(call, self._clean_name),
+            nonce=self._clean_name(call.nonce),
+            folder=self._clean_name(call.folder),
+            branch=self._clean_name(call.branch),
+            text=self._clean(transcripts.fit_text(call.own_text)),
             use=replace(
                 use,
                 name=self._clean_name(use.name),
@@ -71,9 +73,9 @@ class Spooling:
                 written=self._clean(use.written),
                 file=self._clean(use.file),
             ),
-            decisions=tuple(self._clean(each) for each in told.decisions),
+            decisions=tuple(self._clean(text) for text in call.decisions),
             about={
-                self._clean_name(name): self._clean(value) for name, value in told.about.items()
+                self._clean_name(name): self._clean(value) for name, value in call.about.items()
             },
         )
 

@@ -4,7 +4,6 @@ from pathlib import PurePath
 
 from agent_memory.features.hooks.adapters.agents import json_config, toml_config
 from agent_memory.features.hooks.adapters.agents.hook_lists import HookLists
-from agent_memory.features.hooks.adapters.agents.json_config import TIMEOUT_SECONDS
 from agent_memory.features.hooks.adapters.agents.json_text import Json
 from agent_memory.features.hooks.model.installations import (
     Agent,
@@ -27,36 +26,36 @@ EVENTS = (
     "SessionEnd",
 )
 ABOUT_TOOLS = ("PostToolUse",)
-OWN_TIMEOUT = ("SessionEnd",)  # so short that it is better left to the agent
-SWITCHES = ("hooks", "codex_hooks")  # the second is its earlier name
+OWN_TIMEOUT = ("SessionEnd",)  # the agent's own is very short: leave it to the agent
+SWITCHES = ("hooks", "codex_hooks")  # the second is the earlier name
 
 
 class CodexInstaller:
     agent = Agent.CODEX
     title = "Codex"
 
-    def get_folder(self, seat: InstallTarget, /) -> str:
-        return seat.read_override("CODEX_HOME") or str(PurePath(seat.home) / ".codex")
+    def get_folder(self, target: InstallTarget, /) -> str:
+        return target.read_override("CODEX_HOME") or str(PurePath(target.home) / ".codex")
 
-    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        folder = PurePath(self.get_folder(seat))
-        if seat.scope is InstallScope.PROJECT:
-            folder = PurePath(seat.root) / ".codex"
+    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        folder = PurePath(self.get_folder(target))
+        if target.scope is InstallScope.PROJECT:
+            folder = PurePath(target.root) / ".codex"
         return (
             ConfigFile(path=str(folder / "hooks.json"), hooks=True),
             ConfigFile(path=str(folder / "config.toml"), servers=True),
         )
 
-    def list_shared_files(self, _seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
+    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
         return ()
 
-    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
+    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
         if file.servers:
-            return toml_config.edit_config(text, wanted.server)
+            return toml_config.edit_config(text, desired.server)
         return json_config.edit_config(
             file,
             text,
-            hooks={event: _entry(event, wanted.hook) for event in EVENTS if wanted.hook},
+            hooks={event: _build_entry(event, desired.hook) for event in EVENTS if desired.hook},
             server=None,
             lists=HookLists(),
         )
@@ -72,16 +71,14 @@ class CodexInstaller:
             servers=toml_config.find_servers(settings), off=f"features.{off} = false" if off else ""
         )
 
-    def get_advice(self, seat: InstallTarget, /) -> str:
-        trust = " in a project that it trusts" if seat.scope is InstallScope.PROJECT else ""
+    def get_advice(self, target: InstallTarget, /) -> str:
+        trust = " in a project that it trusts" if target.scope is InstallScope.PROJECT else ""
         return (
             f"Start a new session of Codex{trust}, enter /hooks and trust them:"
-            " it runs no hook before that."
+            " Codex runs no hook before that."
         )
 
 
-def _entry(event: str, command: str) -> Json:
-    handler: Json = {"type": "command", "command": command}
-    if event not in OWN_TIMEOUT:
-        handler["timeout"] = TIMEOUT_SECONDS
-    return json_config.group(handler, tools=event in ABOUT_TOOLS)
+def _build_entry(event: str, command: str) -> Json:
+    handler = json_config.build_command(command, timeout=event not in OWN_TIMEOUT)
+    return json_config.build_group(handler, tools=event in ABOUT_TOOLS)

@@ -31,27 +31,27 @@ class CursorInstaller:
     agent = Agent.CURSOR
     title = "Cursor"
 
-    def get_folder(self, seat: InstallTarget, /) -> str:
-        return str(PurePath(seat.home) / ".cursor")
+    def get_folder(self, target: InstallTarget, /) -> str:
+        return str(PurePath(target.home) / ".cursor")
 
-    def list_files(self, seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
-        base = seat.root if seat.scope is InstallScope.PROJECT else seat.home
+    def list_files(self, target: InstallTarget, /) -> tuple[ConfigFile, ...]:
+        base = target.root if target.scope is InstallScope.PROJECT else target.home
         folder = PurePath(base) / ".cursor"
         return (
             ConfigFile(path=str(folder / "hooks.json"), hooks=True),
             ConfigFile(path=str(folder / "mcp.json"), servers=True),
         )
 
-    def list_shared_files(self, _seat: InstallTarget, /) -> tuple[ConfigFile, ...]:
+    def list_shared_files(self, _target: InstallTarget, /) -> tuple[ConfigFile, ...]:
         return ()
 
-    def edit_file(self, file: ConfigFile, text: str, wanted: DesiredConfig, /) -> EditedConfig:
-        entry = {"command": wanted.hook, "timeout": TIMEOUT_SECONDS}
+    def edit_file(self, file: ConfigFile, text: str, desired: DesiredConfig, /) -> EditedConfig:
+        entry = {"command": desired.hook, "timeout": TIMEOUT_SECONDS}
         return json_config.edit_config(
             file,
             text,
-            hooks={event: entry for event in EVENTS if wanted.hook},
-            server=json_config.stdio(wanted.server),
+            hooks={event: entry for event in EVENTS if desired.hook},
+            server=json_config.build_server(desired.server),
             lists=_LISTS,
             own=VERSION if file.hooks else None,
         )
@@ -59,5 +59,5 @@ class CursorInstaller:
     def find_entries(self, file: ConfigFile, text: str, /) -> InstalledEntries:
         return json_config.find_entries(file, text, _LISTS)
 
-    def get_advice(self, _seat: InstallTarget, /) -> str:
-        return "Start a new chat in Cursor; its settings list them under Hooks."
+    def get_advice(self, _target: InstallTarget, /) -> str:
+        return "Start a new chat in Cursor. Its settings list the hooks under Hooks."

@@ -1,4 +1,4 @@
-"""Config files on disk: read whole, replaced whole or not at all, links followed."""
+"""Config files on disk: written atomically, through symbolic links."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _GIT = ".git"
 
 class DiskFiles:
     def read(self, path: str, /) -> str | None:
-        raw = _bytes(path)
+        raw = _read_bytes(path)
         if raw is None:
             return None
         try:
@@ -25,11 +25,11 @@ class DiskFiles:
     def apply(self, change: ConfigChange, /) -> None:
         path = Path(change.path)
         if self.read(change.path) != change.before:
-            raise ConfigError(f"{path} was changed by somebody else just now; please try again")
+            raise ConfigError(f"{path} was changed by another program just now: try again")
         try:
             if change.after is not None:
                 _replace(path, change.after)
-            elif path.is_symlink():  # kept among somebody's dotfiles: the file stays theirs
+            elif path.is_symlink():  # the file belongs to the user's dotfiles: keep it
                 _replace(path, change.emptied)
             else:
                 path.unlink()
@@ -45,18 +45,18 @@ class DiskFiles:
 
     def find_root(self, folder: str, /) -> str:
         path = Path(folder)
-        for each in (path, *path.parents):
+        for parent in (path, *path.parents):
             try:
-                if (each / _GIT).exists():
-                    return str(each)
+                if (parent / _GIT).exists():
+                    return str(parent)
             except OSError:
                 continue
         return folder
 
 
-def _bytes(path: str) -> bytes | None:
+def _read_bytes(path: str) -> bytes | None:
     try:
-        with open(path, "rb", opener=_patient) as file:
+        with open(path, "rb", opener=_open) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path} is not a file")
             raw = file.read(LIMIT + 1)
@@ -66,12 +66,13 @@ def _bytes(path: str) -> bytes | None:
         reason = exc.strerror if isinstance(exc, OSError) else exc
         raise ConfigError(f"cannot read {path}: {reason}") from exc
     if len(raw) > LIMIT:
-        raise ConfigError(f"{path} has more than {LIMIT >> 20} MiB, which no settings have")
+        raise ConfigError(f"{path} has more than {LIMIT >> 20} MiB: it is not a config file")
     return raw
 
 
-def _patient(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # nobody may ever write to a pipe
+def _open(path: str, flags: int) -> int:
+    # Without blocking: a pipe may have no writer.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _replace(path: Path, text: str) -> None:

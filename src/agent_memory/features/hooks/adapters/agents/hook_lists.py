@@ -12,30 +12,33 @@ HOOKS = "hooks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookLists:
-    """`grouped`: an event's list has groups, each with a matcher and a list of handlers."""
+    """The lists of hooks by event.
+
+    If `grouped`, a list has groups, each with a matcher and a list of handlers.
+    """
 
     grouped: bool = True
 
-    def reconcile(self, root: JsonContainer, wanted: Mapping[str, Json]) -> None:
-        """Our entries become those wanted, one for each event; nobody else's is touched."""
+    def reconcile(self, root: JsonContainer, desired: Mapping[str, Json]) -> None:
+        """Make our entries the desired ones, one per event; leave all others."""
         piece = root.get(HOOKS)
         if piece is None:
-            if wanted:
-                root.append({event: [entry] for event, entry in wanted.items()}, HOOKS)
+            if desired:
+                root.append({event: [entry] for event, entry in desired.items()}, HOOKS)
             return
         if not isinstance(piece.value, dict):
             raise ConfigError(f"{HOOKS!r} is not an object")
         events = root.open(piece)
-        for event in [each.key for each in events.pieces]:
-            self._reconcile_event(events, event, wanted.get(event))
-        for event, entry in wanted.items():
+        for event in [member.key for member in events.pieces]:
+            self._reconcile_event(events, event, desired.get(event))
+        for event, entry in desired.items():
             if events.get(event) is None:
                 events.append([entry], event)
         if not events.pieces and piece.raw != piece.text:
             root.remove(piece)
 
     def find_commands(self, root: JsonContainer) -> tuple[str, ...]:
-        """The commands of ours, one for each entry."""
+        """Return our commands, one per entry."""
         piece = root.get(HOOKS)
         if piece is None or not isinstance(piece.value, dict):
             return ()
@@ -44,46 +47,46 @@ class HookLists:
             for entries in piece.value.values()
             if isinstance(entries, list)
             for entry in entries
-            for handler in self._handlers(entry)
+            for handler in self._get_handlers(entry)
             if (command := _match_command(handler)) is not None
         )
 
-    def _reconcile_event(self, events: JsonContainer, event: str, wanted: Json | None) -> None:
+    def _reconcile_event(self, events: JsonContainer, event: str, desired: Json | None) -> None:
         piece = events.get(event)
         if piece is None:
             return
         if not isinstance(piece.value, list):
-            if wanted is None:
-                return  # some other setting that lives among the events
+            if desired is None:
+                return  # another setting among the events
             raise ConfigError(f"'{HOOKS}.{event}' is not a list")
         entries = events.open(piece)
         settled = False
         for entry in list(entries.pieces):
-            handlers = self._handlers(entry.value)
+            handlers = self._get_handlers(entry.value)
             own = [_match_command(handler) is not None for handler in handlers]
             if not any(own):
                 continue
             if not all(own):
-                self._take_out(entries, entry)
-            elif wanted is None or settled:
+                self._remove_own(entries, entry)
+            elif desired is None or settled:
                 entries.remove(entry)
             else:
                 settled = True
-                if entry.value != wanted:
-                    entries.put(entry, wanted)
-        if wanted is not None and not settled:
-            entries.append(wanted)
+                if entry.value != desired:
+                    entries.put(entry, desired)
+        if desired is not None and not settled:
+            entries.append(desired)
         if not entries.pieces and piece.raw != piece.text:
             events.remove(piece)
 
-    def _handlers(self, entry: Json) -> list[Json]:
+    def _get_handlers(self, entry: Json) -> list[Json]:
         if not self.grouped:
             return [entry]
         handlers = entry.get(HOOKS) if isinstance(entry, dict) else None
         return handlers if isinstance(handlers, list) else []
 
-    def _take_out(self, entries: JsonContainer, entry: Piece) -> None:
-        """Ours, from a group that also has handlers of somebody else."""
+    def _remove_own(self, entries: JsonContainer, entry: Piece) -> None:
+        """Remove our handlers from a group that has others too."""
         group = entries.open(entry)
         piece = group.get(HOOKS)
         if piece is None:
@@ -100,7 +103,7 @@ def _match_command(handler: Json) -> str | None:
     command, args = handler.get("command"), handler.get("args")
     if not isinstance(command, str):
         return None
-    words = [each for each in args if isinstance(each, str)] if isinstance(args, list) else None
+    words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else None
     if not is_our_command(command, words):
         return None
     return command if words is None else " ".join((command, *words))

@@ -1,4 +1,4 @@
-"""What agents with JSON files have in common: reading them, and settling what of ours is there."""
+"""Edit and read our entries in JSON config files."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ def edit_config(
     lists: HookLists,
     own: Mapping[str, Json] | None = None,
 ) -> EditedConfig:
-    """`own` are keys that a file must have to be read at all, and that alone say nothing."""
+    """Return the text with our entries. `own` are keys that the agent requires in every file."""
     document = JsonDocument(text)
     own = own or {}
     before = document.text
@@ -40,7 +40,7 @@ def edit_config(
     if document.text == before:
         return EditedConfig(text=text)
     return EditedConfig(
-        text=document.text, bare=all(each.key in own for each in document.root.pieces)
+        text=document.text, bare=all(piece.key in own for piece in document.root.pieces)
     )
 
 
@@ -55,10 +55,16 @@ def find_entries(
     )
 
 
-def group(handler: Json, *, tools: bool) -> Json:
-    """Handlers of an event that concerns tools say which: all of them."""
+def build_command(command: str, *, timeout: bool) -> Json:
+    """Build the handler of a hook, as Claude Code and Codex have it."""
+    handler: Json = {"type": "command", "command": command}
+    return {**handler, "timeout": TIMEOUT_SECONDS} if timeout else handler
+
+
+def build_group(handler: Json, *, tools: bool) -> Json:
+    """Build the group of a handler. An event about tools needs a matcher."""
     return {"matcher": ALL_TOOLS, "hooks": [handler]} if tools else {"hooks": [handler]}
 
 
-def stdio(server: McpServer | None) -> Json | None:
+def build_server(server: McpServer | None) -> Json | None:
     return None if server is None else {"command": server.command, "args": list(server.args)}

@@ -1,7 +1,7 @@
-"""JSON as text: what is changed is changed, and every other byte stays.
+"""JSON as text: change some values, and keep every other byte.
 
-An object or list is looked into only where something in it changes; all else is carried along as it
-was written, so numbers, escapes, order and spacing survive.
+Only objects and lists with a change are parsed; the rest is copied as text, so numbers, escapes,
+order and spacing survive.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from agent_memory.kernel.errors import ConfigError
 
-Json: TypeAlias = Any  # what json.loads gives
+Json: TypeAlias = Any  # a value of json.loads
 INDENT = "  "
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _LINE_START = re.compile(r"\r?\n[ \t]*\Z")
@@ -22,7 +22,7 @@ _decoder = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a text is laid out. `unit` is None where it is all on one line."""
+    """The layout of a text. `unit` is the indent, or None if all is on one line."""
 
     newline: str
     unit: str | None
@@ -42,7 +42,7 @@ class Style:
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """A member of an object, or an item of a list, with the blanks around it."""
+    """A member of an object, or an item of a list, with the whitespace around it."""
 
     lead: str
     head: str  # the key and its colon; empty in a list
@@ -61,27 +61,30 @@ class Piece:
 
 
 class JsonContainer:
-    """An object or list that is looked into."""
+    """An object or list that is parsed into its members."""
 
     def __init__(self, text: str, style: Style, indent: str | None) -> None:
         self._style = style
-        self._indent = indent  # of the line on which it begins; None where lines do not matter
+        self._indent = indent  # of the line it starts on; None if it is on one line
         self._ends = text[0], text[-1]
-        self._blank = ""  # what is in it if nothing is
+        self._blank = ""  # the whitespace in it if it has no members
         self.pieces: list[Piece] = []
         self._read(text)
 
     @property
     def text(self) -> str:
-        inner = ",".join(f"{each.lead}{each.head}{each.text}{each.tail}" for each in self.pieces)
+        inner = ",".join(f"{p.lead}{p.head}{p.text}{p.tail}" for p in self.pieces)
         return f"{self._ends[0]}{inner or self._blank}{self._ends[1]}"
 
     def get(self, key: str) -> Piece | None:
-        """Raises ConfigError where it is there twice: agents differ in which one counts."""
-        found = [each for each in self.pieces if each.key == key]
-        if len(found) > 1:
-            raise ConfigError(f"the key {key!r} is there twice")
-        return found[0] if found else None
+        """Return the member of a key, or None.
+
+        Raises ConfigError if there are two: agents differ in which one counts.
+        """
+        members = [piece for piece in self.pieces if piece.key == key]
+        if len(members) > 1:
+            raise ConfigError(f"the key {key!r} is there twice: remove one of them")
+        return members[0] if members else None
 
     def open(self, piece: Piece) -> "JsonContainer":
         if piece.inside is None:
@@ -94,7 +97,7 @@ class JsonContainer:
         piece.raw = self._style.render(value, None if one_line else self._indent_of(piece) or "")
 
     def append(self, value: Json, key: str | None = None) -> None:
-        """Behind the last, laid out as that is."""
+        """Append a value, in the layout of the last one."""
         style = self._style
         if self.pieces:
             last = self.pieces[-1]
@@ -121,7 +124,7 @@ class JsonContainer:
         self.pieces.append(piece)
 
     def remove(self, piece: Piece) -> None:
-        """What `append` has put there goes without a trace."""
+        """Remove a piece. After `append`, this restores the text exactly."""
         position = self.pieces.index(piece)
         if len(self.pieces) == 1:
             self._blank = _LINE_START.sub("", piece.lead)
@@ -139,16 +142,16 @@ class JsonContainer:
         is_object = text[0] == "{"
         at = 1
         while True:
-            start = _after_blanks(text, at)
+            start = _skip_blanks(text, at)
             lead, key, first = text[at:start], "", start
             if text[start] == self._ends[1]:
                 self._blank = lead
                 return
             if is_object:
                 key, end = _decoder.raw_decode(text, start)
-                first = _after_blanks(text, _after_blanks(text, end) + 1)
+                first = _skip_blanks(text, _skip_blanks(text, end) + 1)
             _, end = _decoder.raw_decode(text, first)
-            after = _after_blanks(text, end)
+            after = _skip_blanks(text, end)
             self.pieces.append(
                 Piece(
                     lead=lead,
@@ -164,32 +167,32 @@ class JsonContainer:
 
 
 class JsonDocument:
-    """A file that holds one object. Raises ConfigError where it does not."""
+    """A file with one JSON object. Raises ConfigError for anything else."""
 
     def __init__(self, text: str) -> None:
         mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
         text = text.removeprefix(mark) if text.strip(_BYTE_ORDER_MARK + " \t\r\n") else "{}\n"
         _check(text)
-        start = _after_blanks(text, 0)
+        start = _skip_blanks(text, 0)
         end = len(text.rstrip(" \t\r\n"))
         self._before, self._after = mark + text[:start], text[end:]
         whole = text[start:end]
         newline = "\r\n" if "\r\n" in text else "\n"
         plain = JsonContainer(whole, Style(newline=newline, unit=INDENT, spaced=True), "")
-        self.root = JsonContainer(whole, _style(plain, newline), "")
+        self.root = JsonContainer(whole, _detect_style(plain, newline), "")
 
     @property
     def text(self) -> str:
         return self._before + self.root.text + self._after
 
 
-def _style(root: JsonContainer, newline: str) -> Style:
+def _detect_style(root: JsonContainer, newline: str) -> Style:
     if not root.pieces:
         return Style(newline=newline, unit=INDENT, spaced=True)
     spaced = root.pieces[0].head.endswith((" ", "\t"))
     for piece in root.pieces:
-        _, found, indent = piece.lead.rpartition("\n")
-        if found:
+        _, line_break, indent = piece.lead.rpartition("\n")
+        if line_break:
             return Style(newline=newline, unit=indent, spaced=spaced)
     return Style(newline=newline, unit=None, spaced=spaced)
 
@@ -201,8 +204,8 @@ def _check(text: str) -> None:
         where = f"line {exc.lineno}, column {exc.colno}"
         if text[exc.pos :].lstrip().startswith(_COMMENTS):
             raise ConfigError(
-                f"there is a comment at {where}: it is not plain JSON, and comments would be lost;"
-                " take them out, or add the hooks by hand"
+                f"there is a comment at {where}, which an edit would lose:"
+                " remove the comments, or add the hooks by hand"
             ) from exc
         raise ConfigError(f"it is not valid JSON: {exc.msg} at {where}") from exc
     except RecursionError as exc:
@@ -213,6 +216,6 @@ def _check(text: str) -> None:
         raise ConfigError("it is JSON, but not an object")
 
 
-def _after_blanks(text: str, at: int) -> int:
-    found = _BLANKS.match(text, at)
-    return at if found is None else found.end()
+def _skip_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return at if blanks is None else blanks.end()

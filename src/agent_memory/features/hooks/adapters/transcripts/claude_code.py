@@ -1,20 +1,20 @@
-"""Transcripts of Claude Code: a line for each block of a message, and much besides."""
+"""Transcripts of Claude Code: one line per block of a message, and many other lines."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
+from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind, TranscriptEntry
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
 AGENT = "claude-code"
 _NOISE = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-_COMPACTING = "acompact"  # the subagent that writes summaries of what is there already
+_COMPACTING = "acompact"  # the subagent that summarizes earlier lines
 _REMINDERS = ("system-reminder",)
-_NOT_SAID = (  # texts of user lines that no user has written
+_NOT_TYPED = (  # user lines that the user has not typed
     "<task-notification>",
     "<local-command-",
     "<bash-stdout>",
@@ -25,64 +25,68 @@ _NOT_SAID = (  # texts of user lines that no user has written
 _COMMAND = re.compile(r"<command-name>\s*([^<]*?)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _SHELL = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-_MAX_REMEMBERED = 200
+_MAX_SESSIONS = 200
 
 
 @dataclass(slots=True)
 class ClaudeCodeTranscript:
+    """A parser of one transcript."""
+
     name: str  # of the file
     at_ms: int | None = None
-    began: dict[str, int] = field(default_factory=dict)  # when a session did
+    began: dict[str, int] = field(default_factory=dict)  # start times of sessions
     started: set[str] = field(default_factory=set)
     uses: tool_use.PendingToolUses = field(default_factory=tool_use.PendingToolUses)
     prompt: str = ""
-    id_counts: dict[str, int] = field(default_factory=dict)  # how often an id was met
+    ids: RecordIds = field(default_factory=RecordIds)
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
-        whole, uuid = _origin(line)
-        if self.at_ms is not None and whole:
-            if len(self.began) > _MAX_REMEMBERED:
+        main, uuid = _get_origin(line)
+        if self.at_ms is not None and main:
+            if len(self.began) > _MAX_SESSIONS:
                 self.began.clear()
                 self.started.clear()
-            self.began.setdefault(whole, self.at_ms)
+            self.began.setdefault(main, self.at_ms)
         if line.text("type") not in ("user", "assistant") or _is_noise(line):
             return None
         message = line.fields("message")
-        about = _about(line)
+        about = transcripts.build_metadata(
+            agent=AGENT, cwd=line.text("cwd"), branch=line.text("gitBranch")
+        )
         inner = line.true("isSidechain")
         session = transcripts.build_session_id(
-            whole, (line.text("agentId") or "sidechain") if inner else ""
+            main, (line.text("agentId") or "sidechain") if inner else ""
         )
         blocks = message.blocks("content")
         if line.text("type") == "assistant":
-            found = self._parse_answer(uuid, message, blocks)
+            events = self._parse_answer(uuid, message, blocks)
         else:
-            found = self._parse_results(line, uuid, blocks) or self._parse_prompt(
+            events = self._parse_results(line, uuid, blocks) or self._parse_prompt(
                 line, uuid, blocks
             )
-        if not found:
-            return None if found is None else []
-        if not whole:
+        if not events:
+            return None if events is None else []
+        if not main:
             raise InvalidInput("no sessionId")
         if self.at_ms is None:
             raise InvalidInput("no timestamp")
-        first = self._start(session, inner, self.began[whole], about, number)
+        first = self._build_start(session, inner, self.began[main], about, number)
         return first + [
             TranscriptEntry(
-                event_id=transcripts.build_event_id(session, each.kind, each.given),
+                event_id=transcripts.build_event_id(session, event.kind, event.record_id),
                 session=session,
                 at_ms=self.at_ms,
-                type=each.type,
-                role=each.role,
-                text=transcripts.fit_text(each.text),
-                metadata={**about, **each.metadata},
+                type=event.type,
+                role=event.role,
+                text=transcripts.fit_text(event.text),
+                metadata={**about, **event.metadata},
                 line=number,
             )
-            for each in found
+            for event in events
         ]
 
-    def _start(
+    def _build_start(
         self, session: str, inner: bool, at_ms: int, about: Mapping[str, str], number: int
     ) -> list[TranscriptEntry]:
         if session in self.started:
@@ -104,22 +108,22 @@ class ClaudeCodeTranscript:
     def _parse_answer(
         self, uuid: str, message: Fields, blocks: list[Fields]
     ) -> "list[_ParsedEvent] | None":
-        called = [each for each in blocks if each.text("type") == "tool_use"]
-        for each in called:
+        calls = [block for block in blocks if block.text("type") == "tool_use"]
+        for call in calls:
             self.uses.begin(
-                each.text("id"), tool_use.parse_use(each.text("name"), each.fields("input"))
+                call.text("id"), tool_use.parse_use(call.text("name"), call.fields("input"))
             )
         text = transcripts.strip_injected(_join_texts(blocks), _REMINDERS)
         if not text:
-            return [] if called else None
-        # A message comes in several lines, which may not all be there yet: so each with words is
-        # told by itself. Hardly any message has two.
-        given = self._make_unique(message.text("id"), uuid, text)
+            return [] if calls else None
+        # A message comes in several lines, and some may not be written yet: so each line with text
+        # is an event. Hardly any message has two.
+        record_id = self._make_unique(message.text("id"), uuid, text)
         model = message.text("model")
         return [
             _ParsedEvent(
                 RecordKind.ANSWER,
-                given,
+                record_id,
                 EventType.ASSISTANT_MESSAGE,
                 EventRole.ASSISTANT,
                 text,
@@ -128,25 +132,25 @@ class ClaudeCodeTranscript:
         ]
 
     def _parse_results(self, line: Fields, uuid: str, blocks: list[Fields]) -> "list[_ParsedEvent]":
-        results = [each for each in blocks if each.text("type") == "tool_result"]
-        found = []
-        for each in results:
-            call = each.text("tool_use_id")
-            use = self.uses.end(call)
-            content = tool_use.render_result(each.value("content"))
+        results = [block for block in blocks if block.text("type") == "tool_result"]
+        events = []
+        for result in results:
+            call_id = result.text("tool_use_id")
+            use = self.uses.end(call_id)
+            content = tool_use.render_result(result.value("content"))
             if not content and len(results) == 1:
                 content = tool_use.render_result(line.value("toolUseResult"))
-            found.append(
+            events.append(
                 _ParsedEvent(
                     RecordKind.TOOL,
-                    call or self._make_unique("", uuid, content),
+                    call_id or self._make_unique("", uuid, content),
                     EventType.TOOL_RESULT,
                     EventRole.TOOL,
                     transcripts.strip_injected(use.render_text(content), _REMINDERS),
-                    {**use.metadata(), **({"error": "true"} if each.true("is_error") else {})},
+                    {**use.metadata(), **({"error": "true"} if result.true("is_error") else {})},
                 )
             )
-        return found
+        return events
 
     def _parse_prompt(
         self, line: Fields, uuid: str, blocks: list[Fields]
@@ -154,14 +158,14 @@ class ClaudeCodeTranscript:
         text = _extract_typed(transcripts.strip_injected(_join_texts(blocks), _REMINDERS))
         if not text:
             return None
-        given = line.text("promptId")
-        if given == self.prompt:  # all lines up to the next prompt may bear its id
-            given = ""
-        self.prompt = given or self.prompt
+        prompt_id = line.text("promptId")
+        if prompt_id == self.prompt:  # all lines up to the next prompt may have its id
+            prompt_id = ""
+        self.prompt = prompt_id or self.prompt
         return [
             _ParsedEvent(
                 RecordKind.PROMPT,
-                self._make_unique(given, uuid, text),
+                self._make_unique(prompt_id, uuid, text),
                 EventType.USER_MESSAGE,
                 EventRole.USER,
                 text,
@@ -169,20 +173,16 @@ class ClaudeCodeTranscript:
             )
         ]
 
-    def _make_unique(self, given: str, uuid: str, text: str) -> str:
-        """The given id, with a number where it was met before; else another that stays the same."""
-        name = given or uuid or transcripts.fingerprint(str(self.at_ms), text)
-        count = self.id_counts.pop(name, 0) + 1
-        self.id_counts[name] = count
-        if len(self.id_counts) > _MAX_REMEMBERED:
-            del self.id_counts[next(iter(self.id_counts))]
-        return name if count == 1 else f"{name}#{count}"
+    def _make_unique(self, record_id: str, uuid: str, text: str) -> str:
+        return self.ids.make_unique(
+            record_id or uuid or transcripts.fingerprint(str(self.at_ms), text)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _ParsedEvent:
     kind: RecordKind
-    given: str
+    record_id: str
     type: EventType
     role: EventRole
     text: str
@@ -197,31 +197,28 @@ def _is_noise(line: Fields) -> bool:
     )
 
 
-def _origin(line: Fields) -> tuple[str, str]:
-    """Session and id of the line; of a copy that a fork begins with, those that it is a copy of.
-    The session that was forked may have no transcript any more."""
-    copied = line.fields("forkedFrom")
-    session = copied.text("sessionId") or line.text("sessionId")
-    return session, copied.text("messageUuid") or line.text("uuid")
+def _get_origin(line: Fields) -> tuple[str, str]:
+    """Return the session and id of a line. A fork copies lines: return those of the original.
 
-
-def _about(line: Fields) -> dict[str, str]:
-    found = {"agent": AGENT, "cwd": line.text("cwd"), "branch": line.text("gitBranch")}
-    return {name: transcripts.fit_text(value)[:4_000] for name, value in found.items() if value}
+    The original session may have no transcript any more.
+    """
+    original = line.fields("forkedFrom")
+    session = original.text("sessionId") or line.text("sessionId")
+    return session, original.text("messageUuid") or line.text("uuid")
 
 
 def _join_texts(blocks: list[Fields]) -> str:
     return "\n".join(
-        each.text("text") for each in blocks if each.text("type") == "text" and each.text("text")
+        text for block in blocks if block.text("type") == "text" and (text := block.text("text"))
     )
 
 
 def _extract_typed(text: str) -> str:
-    """What the user has typed; nothing where it was not the user, or a bare command."""
+    """Return the text that the user typed; empty for other texts and bare commands."""
     if command := _COMMAND.search(text):
         arguments = _ARGUMENTS.search(text)
-        said = arguments[1].strip() if arguments else ""
-        return f"{command[1]} {said}" if said else ""
+        words = arguments[1].strip() if arguments else ""
+        return f"{command[1]} {words}" if words else ""
     if shell := _SHELL.search(text):
         return f"! {shell[1].strip()}"
-    return "" if text.startswith(_NOT_SAID) else text
+    return "" if text.startswith(_NOT_TYPED) else text

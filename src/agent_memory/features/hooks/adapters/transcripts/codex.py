@@ -1,4 +1,4 @@
-"""Rollouts of Codex: `{timestamp, type, payload}`, and in old ones the payload alone."""
+"""Transcripts of Codex (rollouts): `{timestamp, type, payload}`; old ones have only payloads."""
 
 import json
 import re
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_memory.features.hooks.model import tool_use, transcripts
-from agent_memory.features.hooks.model.transcripts import RecordKind, TranscriptEntry
+from agent_memory.features.hooks.model.transcripts import RecordIds, RecordKind, TranscriptEntry
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 
 AGENT = "codex"
-_NOT_SAID = (  # texts of user messages that no user has written
+_NOT_TYPED = (  # user messages that the user has not typed
     "<environment_context>",
     "<user_instructions>",
     "<permissions",
@@ -26,22 +26,23 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-_MAX_REMEMBERED = 200
 
 
 @dataclass(slots=True)
 class CodexTranscript:
+    """A parser of one transcript."""
+
     name: str  # of the file, which ends with the session's id
     session: str = ""
     began_ms: int | None = None
     at_ms: int | None = None
     started: bool = False
     turn: str = ""
-    prompted: bool = False  # whether the turn's prompt has come
+    prompted: bool = False  # whether the turn has its prompt
     about: dict[str, str] = field(default_factory=dict)
     model: str = ""
     uses: tool_use.PendingToolUses = field(default_factory=tool_use.PendingToolUses)
-    id_counts: dict[str, int] = field(default_factory=dict)
+    ids: RecordIds = field(default_factory=RecordIds)
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
         self.at_ms = transcripts.parse_millis(line.value("timestamp")) or self.at_ms
@@ -56,22 +57,24 @@ class CodexTranscript:
             return self._parse_turn(kind, item)
         if kind != "response_item":
             return None
-        what = item.text("type")
-        if what in _CALLS:
-            self.uses.begin(item.text("call_id", "id"), _use(item))
+        item_type = item.text("type")
+        if item_type in _CALLS:
+            self.uses.begin(item.text("call_id", "id"), _parse_use(item))
             return []
-        if what in _RESULTS:
+        if item_type in _RESULTS:
             return self._record(number, *self._parse_result(item))
-        if what == "message" and item.text("role") in ("user", "assistant"):
+        if item_type == "message" and item.text("role") in ("user", "assistant"):
             return self._parse_message(item, number)
         return None
 
     def _parse_session_meta(self, item: Fields) -> list[TranscriptEntry]:
-        """Only the first counts: a fork repeats the lines of the session that it goes on from."""
+        """Parse the first session_meta line. A fork repeats the lines of its original session."""
         if not self.session:
             self.session = item.text("id")
             branch = item.fields("git").text("branch")
-            self.about = _build_metadata(agent=AGENT, cwd=item.text("cwd"), branch=branch)
+            self.about = transcripts.build_metadata(
+                agent=AGENT, cwd=item.text("cwd"), branch=branch
+            )
         return []
 
     def _parse_turn(self, kind: str, item: Fields) -> list[TranscriptEntry] | None:
@@ -79,49 +82,48 @@ class CodexTranscript:
         if turn and turn != self.turn:
             self.turn, self.prompted = turn, False
         if kind == "event_msg":
-            return None  # what it says, another line says too
+            return None  # another line says the same
         self.model = item.text("model") or self.model
-        self.about |= _build_metadata(cwd=item.text("cwd"))
+        self.about |= transcripts.build_metadata(cwd=item.text("cwd"))
         return []
 
     def _parse_message(self, item: Fields, number: int) -> list[TranscriptEntry] | None:
-        parts = (each.text("text") for each in item.blocks("content"))
+        parts = (block.text("text") for block in item.blocks("content"))
         text = transcripts.strip_injected("\n".join(filter(None, parts)))
         if not text:
             return None
         if item.text("role") == "assistant":
-            given = self._make_unique(item.text("id"), text)
-            return self._record(
-                number, RecordKind.ANSWER, given, text, _build_metadata(model=self.model)
-            )
-        if text.startswith(_NOT_SAID):
+            metadata = transcripts.build_metadata(model=self.model)
+            record_id = self._make_unique(item.text("id"), text)
+            return self._record(number, RecordKind.ANSWER, record_id, text, metadata)
+        if text.startswith(_NOT_TYPED):
             return None
-        given = self._make_unique(item.text("id"), text)
+        record_id = self._make_unique(item.text("id"), text)
         if self.turn and not self.prompted:
-            given, self.prompted = self.turn, True
-        return self._record(number, RecordKind.PROMPT, given, text, {})
+            record_id, self.prompted = self.turn, True
+        return self._record(number, RecordKind.PROMPT, record_id, text, {})
 
     def _parse_result(self, item: Fields) -> tuple[RecordKind, str, str, Mapping[str, str]]:
-        call = item.text("call_id")
-        use = self.uses.end(call)
-        text = use.render_text(_output(item.value("output")))
-        return RecordKind.TOOL, call or self._make_unique("", text), text, use.metadata()
+        call_id = item.text("call_id")
+        use = self.uses.end(call_id)
+        text = use.render_text(_render_output(item.value("output")))
+        return RecordKind.TOOL, call_id or self._make_unique("", text), text, use.metadata()
 
     def _record(
-        self, number: int, kind: RecordKind, given: str, text: str, more: Mapping[str, str]
+        self, number: int, kind: RecordKind, record_id: str, text: str, metadata: Mapping[str, str]
     ) -> list[TranscriptEntry]:
         session = self.session
-        if not session and (named := _SESSION.search(self.name)):
-            session = named[0]
+        if not session and (match := _SESSION.search(self.name)):
+            session = match[0]
         if not session:
-            raise InvalidInput("no session id: neither a session_meta line nor the name tells it")
+            raise InvalidInput("no session id in a session_meta line or in the file name")
         if self.at_ms is None:
             raise InvalidInput("no timestamp")
         about = self.about or {"agent": AGENT}
-        found = []
+        entries = []
         if not self.started:
             self.started = True
-            found.append(
+            entries.append(
                 TranscriptEntry(
                     event_id=transcripts.build_event_id(session, RecordKind.SESSION_START, ""),
                     session=session,
@@ -134,26 +136,21 @@ class CodexTranscript:
             )
         event_type, role = _RECORDED[kind]
         return [
-            *found,
+            *entries,
             TranscriptEntry(
-                event_id=transcripts.build_event_id(session, kind, given),
+                event_id=transcripts.build_event_id(session, kind, record_id),
                 session=session,
                 at_ms=self.at_ms,
                 type=event_type,
                 role=role,
                 text=transcripts.fit_text(text),
-                metadata={**about, **more},
+                metadata={**about, **metadata},
                 line=number,
             ),
         ]
 
-    def _make_unique(self, given: str, text: str) -> str:
-        name = given or transcripts.fingerprint(str(self.at_ms), text)
-        count = self.id_counts.pop(name, 0) + 1
-        self.id_counts[name] = count
-        if len(self.id_counts) > _MAX_REMEMBERED:
-            del self.id_counts[next(iter(self.id_counts))]
-        return name if count == 1 else f"{name}#{count}"
+    def _make_unique(self, record_id: str, text: str) -> str:
+        return self.ids.make_unique(record_id or transcripts.fingerprint(str(self.at_ms), text))
 
 
 _RECORDED = {
@@ -163,7 +160,7 @@ _RECORDED = {
 }
 
 
-def _use(item: Fields) -> tool_use.ToolUse:
+def _parse_use(item: Fields) -> tool_use.ToolUse:
     if item.text("type") == "custom_tool_call":
         written = item.text("input")
         file = _PATCHED.search(written)
@@ -172,22 +169,22 @@ def _use(item: Fields) -> tool_use.ToolUse:
             written=transcripts.cut(transcripts.strip_injected(written), tool_use.MAX_WRITTEN),
             file=file[1] if file else "",
         )
-    given = item.fields("action")
+    arguments = item.fields("action")
     try:
         parsed = json.loads(item.text("arguments") or "{}")
-        given = Fields(parsed) if isinstance(parsed, dict) and parsed else given
+        arguments = Fields(parsed) if isinstance(parsed, dict) and parsed else arguments
     except (ValueError, RecursionError):
-        pass  # a model wrote it, and not always JSON
-    command = given.value("command")
+        pass  # written by a model, and not always JSON
+    command = arguments.value("command")
     if isinstance(command, list):
-        words = [str(each) for each in command]
+        words = [str(word) for word in command]
         script = words[2:] if words[1:2] in (["-lc"], ["-c"]) else words
-        given = Fields({"command": " ".join(script)})
-    return tool_use.parse_use(item.text("name") or "shell", given)
+        arguments = Fields({"command": " ".join(script)})
+    return tool_use.parse_use(item.text("name") or "shell", arguments)
 
 
-def _output(value: object) -> str:
-    """Some tools give an object as text, with the output in it."""
+def _render_output(value: object) -> str:
+    """Render a tool's output, which may be in a JSON object that is sent as text."""
     if isinstance(value, str) and value.startswith("{"):
         try:
             parsed = json.loads(value)
@@ -196,7 +193,3 @@ def _output(value: object) -> str:
         if isinstance(parsed, dict) and isinstance(parsed.get("output"), str):
             return str(parsed["output"])
     return tool_use.render_result(value)
-
-
-def _build_metadata(**found: str) -> dict[str, str]:
-    return {name: transcripts.fit_text(value)[:4_000] for name, value in found.items() if value}

@@ -1,4 +1,4 @@
-"""Transcript files, read a piece at a time in the worker process: parsing is pure Python."""
+"""Transcript files, parsed in chunks by the worker process, because parsing is pure Python."""
 
 import json
 import os
@@ -17,31 +17,34 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.json_fields import Fields
 from agent_memory.platform.ports import Worker
 
-CHUNK_BYTES = 1 << 20  # a message to the worker is no longer than this and one line
+CHUNK_BYTES = 1 << 20  # a chunk has at most this and one more line
 CHUNK_LINES = 1_000
 MAX_LINE_BYTES = 32 << 20
 SECONDS_PER_CHUNK = 60.0
 SUFFIX = ".jsonl"
-SUBAGENTS = "subagents"  # a folder in one that is named as the session
+SUBAGENTS = "subagents"  # a folder inside one with the name of the session
 
 
 class TranscriptParser(Protocol):
-    """What one format means. It remembers what later lines need, and travels to the worker and
-    back with each piece, so it remembers little."""
+    """A parser of one transcript format.
+
+    It keeps state for later lines. It is sent to the worker and back with each chunk, so the state
+    must be small.
+    """
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
-        """What the line says that happened; None where it is noise. Raises InvalidInput."""
+        """Return the entries of a line, or None for noise. Raises InvalidInput."""
         ...
 
 
 class TranscriptFiles:
-    def __init__(self, worker: Worker, reader: Callable[[str], TranscriptParser]) -> None:
-        """`reader` is made anew for each file, from its name without the suffix."""
+    def __init__(self, worker: Worker, build_parser: Callable[[str], TranscriptParser]) -> None:
+        """Take a function that builds the parser of a file from its name without the suffix."""
         self._worker = worker
-        self._reader = reader
+        self._build_parser = build_parser
 
-    def list_sources(self, place: str, /) -> list[TranscriptSource]:
-        path = Path(place)
+    def list_sources(self, location: str, /) -> list[TranscriptSource]:
+        path = Path(location)
         try:
             if stat.S_ISREG(path.stat().st_mode):
                 return [
@@ -55,15 +58,15 @@ class TranscriptFiles:
         return _to_sources(_list_files(path))
 
     def read_chunks(self, source: TranscriptSource, /) -> Iterator[Chunk]:
-        reader, offset, number = self._reader(Path(source.path).stem), 0, 0
+        parser, offset, number = self._build_parser(Path(source.path).stem), 0, 0
         while True:
             try:
-                chunk, reader = self._worker.call(
+                chunk, parser = self._worker.call(
                     read_chunk,
                     source.path,
                     offset,
                     number,
-                    reader,
+                    parser,
                     timeout_seconds=SECONDS_PER_CHUNK,
                 )
             except OSError as exc:
@@ -78,9 +81,9 @@ class TranscriptFiles:
 
 
 def read_chunk(
-    path: str, offset: int, number: int, reader: TranscriptParser
+    path: str, offset: int, number: int, parser: TranscriptParser
 ) -> tuple[Chunk, TranscriptParser]:
-    """The next lines of a file, of which `number` were read, and the reader as it is then."""
+    """Read the next lines of a file after the first `number`; return the parser's new state too."""
     recorded: list[TranscriptEntry] = []
     refused: list[RejectedLine] = []
     noise = lines = size = 0
@@ -98,38 +101,38 @@ def read_chunk(
                 continue
             line = _parse_line(data)
             if line is None and not data.endswith(b"\n"):
-                break  # it is still being written: the next import reads it
+                break  # the line is still being written: the next import reads it
             lines += 1
             size += len(data)
             try:
                 if line is None:
                     if data.strip():
                         raise InvalidInput("not a JSON object")
-                    found = None
+                    entries = None
                 else:
-                    found = reader.parse_line(line, place)
+                    entries = parser.parse_line(line, place)
             except InvalidInput as exc:
                 refused.append(RejectedLine(line=place, reason=str(exc)))
                 continue
             except RecursionError:
                 refused.append(RejectedLine(line=place, reason="nested too deeply"))
                 continue
-            if found is None:
+            if entries is None:
                 noise += 1
             else:
-                recorded += found
+                recorded += entries
     chunk = Chunk(
         recorded=tuple(recorded), refused=tuple(refused), noise=noise, lines=lines, size=size
     )
-    return chunk, reader
+    return chunk, parser
 
 
 def _parse_line(data: bytes) -> Fields | None:
     try:
-        found = json.loads(data.decode("utf-8", "replace"))
+        value = json.loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    return Fields(found) if isinstance(found, dict) else None
+    return Fields(value) if isinstance(value, dict) else None
 
 
 def _skip_line(readline: Callable[[int], bytes]) -> int:
@@ -151,13 +154,13 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def _to_sources(paths: list[Path]) -> list[TranscriptSource]:
-    """Those that can be read to an end; a session before its subagents."""
-    found = []
-    for path in sorted(paths, key=lambda each: each.with_suffix("").parts):
+    """Return the regular files, a session before its subagents."""
+    sources = []
+    for path in sorted(paths, key=lambda path: path.with_suffix("").parts):
         try:
-            told = path.stat()
+            status = path.stat()
         except OSError:
             continue  # removed since it was listed
-        if stat.S_ISREG(told.st_mode):
-            found.append(TranscriptSource(path=str(path), size=told.st_size))
-    return found
+        if stat.S_ISREG(status.st_mode):
+            sources.append(TranscriptSource(path=str(path), size=status.st_size))
+    return sources

@@ -1,5 +1,4 @@
-"""Plain transcripts, for everything else: one object a line, with the names our own export of
-events uses."""
+"""Plain transcripts of any agent: one JSON object per line, with the names of our event export."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -23,6 +22,8 @@ _TYPES = {
 
 @dataclass(slots=True)
 class PlainTranscript:
+    """A parser of one transcript."""
+
     name: str
 
     def parse_line(self, line: Fields, number: int, /) -> list[TranscriptEntry] | None:
@@ -35,34 +36,33 @@ class PlainTranscript:
         if at_ms is None:
             raise InvalidInput("neither timestamp_ms nor timestamp is a time")
         role = _parse_enum(EventRole, "role", line.text("role"))
-        said = line.text("event_type")
-        kind = _parse_enum(EventType, "event_type", said) if said else _TYPES[role]
+        name = line.text("event_type")
+        kind = _parse_enum(EventType, "event_type", name) if name else _TYPES[role]
         text = transcripts.strip_injected(line.text("text"))
         if not text and kind in _TYPES.values():
             return None
-        about = dict(line.fields("metadata").strings())
-        given = line.text("event_id") or transcripts.build_event_id(
+        event_id = line.text("event_id") or transcripts.build_event_id(
             session,
             RecordKind.OTHER,
             transcripts.fingerprint(str(at_ms), kind.name, role.name, text),
         )
         return [
             TranscriptEntry(
-                event_id=given,
+                event_id=event_id,
                 session=session,
                 at_ms=at_ms,
                 type=kind,
                 role=role,
                 text=transcripts.fit_text(text),
-                metadata=about,
+                metadata=dict(line.fields("metadata").strings()),
                 line=number,
             )
         ]
 
 
-def _parse_enum(names: type[N], field: str, given: str) -> N:
+def _parse_enum(values: type[N], field: str, name: str) -> N:
     try:
-        return names[given.upper()]
+        return values[name.upper()]
     except KeyError as exc:
-        known = ", ".join(each.name.lower() for each in names)
-        raise InvalidInput(f"{field} {given[:40]!r} is none of {known}") from exc
+        names = ", ".join(value.name.lower() for value in values)
+        raise InvalidInput(f"{field} {name[:40]!r} is none of {names}") from exc

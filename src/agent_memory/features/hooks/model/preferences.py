@@ -1,0 +1,51 @@
+"""Preferences: which hooks are on, and what each of them does."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+from agent_memory.features.hooks.model.hooks import HookKind
+from agent_memory.features.hooks.model.tool_use import ToolUse
+
+MAX_PATH_CHARS = 4_096  # a file path is matched against the patterns from each of its folders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookOptions:
+    """The settings of the hooks in one folder."""
+
+    enabled: frozenset[HookKind]
+    fetch_remote: bool
+    context_tokens: int
+    guidance: str  # how detailed; empty for none
+    markers: Sequence[str]
+    recall_for_prompts: bool
+    capture_prompts: bool
+    trigger_tools: Sequence[str]
+    exclude_patterns: Sequence[str]
+    confidence_threshold: float
+    analyze_session: bool
+    push_remote: bool
+    remote: str
+
+    def is_triggered(self, use: ToolUse, folder: str) -> bool:
+        """Return whether a tool call asks for memories about its file."""
+        if use.names.isdisjoint(self.trigger_tools) or not 0 < len(use.file) <= MAX_PATH_CHARS:
+            return False
+        path = PurePath(use.file)
+        with suppress(ValueError):
+            path = path.relative_to(folder)
+        names = {str(path), *("/".join(path.parts[n:]) for n in range(len(path.parts)))}
+        return not any(
+            fnmatchcase(name, pattern) for name in names for pattern in self.exclude_patterns
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyFormat:
+    """What a reply to a hook has room for."""
+
+    max_tokens: int
+    lists_captures: bool  # of a compaction: they are made before the reply, not after it

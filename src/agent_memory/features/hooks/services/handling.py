@@ -1,0 +1,251 @@
+"""Handling: record a hook call, and build the context that the agent gets back.
+
+Recording and the lookup run side by side; the answer waits for both. Work that takes longer than an
+agent should wait (captures at the end of a session, the network) is done after the answer.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from agent_memory.features.hooks.model import notices
+from agent_memory.features.hooks.model.hooks import HookCall, HookKind, withhold_call
+from agent_memory.features.hooks.model.installations import Agent
+from agent_memory.features.hooks.model.preferences import HookOptions, ReplyFormat
+from agent_memory.features.hooks.ports import HookLog, HookPreferences
+from agent_memory.features.hooks.services.auto_capture import AutoCapture
+from agent_memory.features.hooks.services.context_injection import ContextInjection
+from agent_memory.features.hooks.services.recording import Recording
+from agent_memory.features.hooks.services.spooling import Spooling
+from agent_memory.features.log.model.events import check_session_id
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.model.projects import MemoryLocation
+from agent_memory.features.memories.services import sync
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.features.memories.services.remote_sync import RemoteSync
+from agent_memory.features.recall.model.contexts import ContextRequest
+from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked
+from agent_memory.kernel.ids import PROJECT
+
+FETCH_SECONDS = 1.2  # the longest that the start of a session waits for a remote
+ASKPASS = ("SSH_ASKPASS", "GIT_ASKPASS")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookTask:
+    """A hook call with the place it happened in and the options that apply there."""
+
+    call: HookCall
+    place: MemoryLocation
+    caller: Caller
+    options: HookOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookHandling:
+    """Handles hook calls, at once or from the spool. Its threads end with `close`."""
+
+    recording: Recording
+    injection: ContextInjection
+    auto_capture: AutoCapture
+    remote_sync: RemoteSync
+    spooling: Spooling
+    preferences: HookPreferences
+    log: HookLog
+    afterwards: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(2, "after-hook")
+    )
+    draining: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "drain"))
+    drain_is_due: threading.Event = field(default_factory=threading.Event)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def clean_ids(self, call: HookCall) -> HookCall:
+        """Return the call with the ids that its events are stored under."""
+        return self.recording.clean_ids(call)
+
+    def handle(self, call: HookCall, caller: Caller, reply: ReplyFormat) -> str:
+        """Record the call and return the context for the agent, which may be empty.
+
+        Raises InvalidInput, ContentBlocked, Overloaded and StorageFailed if it is not recorded.
+        """
+        folder = self.preferences.find_folder(call, caller.folder)
+        caller = Caller(folder=folder, environ=caller.environ)
+        options = self.preferences.load_options(caller.environ, folder)
+        if call.kind is HookKind.SESSION_START:
+            for reason in self.preferences.list_ignored(caller.environ, folder):
+                self.log.warning("hook.settings_ignored", reason=reason)
+        if call.kind not in options.enabled:
+            return ""
+        check_session_id(call.session)
+        task = self._build_task(call, caller, options)
+        recorded = self._record(task)
+        context = self._build_context(task, reply)
+        recorded.result()
+        if not (call.kind is HookKind.COMPACTION and reply.lists_captures):
+            self._schedule_rest(task)
+        return context
+
+    def drain_soon(self) -> None:
+        """Drain the spool in the background, once for any number of requests."""
+        if not self.drain_is_due.is_set():
+            self.drain_is_due.set()
+            with suppress(RuntimeError):  # the daemon is stopping: the next one drains the spool
+                self.draining.submit(self._run_logged, self.drain)
+
+    def drain(self) -> None:
+        """Record the calls that hooks left in the spool while no daemon answered."""
+        self.drain_is_due.clear()
+
+        def record(call: HookCall) -> None:
+            caller = Caller(folder=self.preferences.find_folder(call, "/"), environ=os.environ)
+            options = self.preferences.load_options(caller.environ, caller.folder)
+            task = self._build_task(call, caller, options)
+            self._record(task).result()
+            self._schedule_rest(task)
+
+        def on_failure(exc: Exception) -> None:
+            if isinstance(exc, AgentMemoryError | ValueError | OSError):
+                self.log.warning("spool.refused", error=str(exc))
+            else:
+                self.log.error("spool.set_aside", exc_info=exc)
+
+        count = self.spooling.drain(record, on_failure, self.closing.is_set)
+        if count:
+            self.log.info("spool.drained", count=count)
+
+    def close(self) -> None:
+        """Finish the work that has begun and drop the rest.
+
+        Nothing is lost: the next daemon drains the spool, and the log has the text of every
+        capture that was not made.
+        """
+        self.closing.set()
+        self.draining.shutdown(cancel_futures=True)
+        self.afterwards.shutdown(cancel_futures=True)
+
+    def _build_task(self, call: HookCall, caller: Caller, options: HookOptions) -> HookTask:
+        place = self.recording.place(call, caller)
+        return HookTask(call=call, place=place, caller=caller, options=options)
+
+    def _record(self, task: HookTask) -> "Future[list[bool]]":
+        try:
+            return self.recording.record(task.call, task.place)
+        except ContentBlocked as exc:
+            self.log.warning("hook.withheld", error=str(exc))
+            return self.recording.record(withhold_call(task.call), task.place)
+
+    def _build_context(self, task: HookTask, reply: ReplyFormat) -> str:
+        """Return the context for the agent. A failure here must not keep the call unrecorded."""
+        call = task.call
+        try:
+            match call.kind:
+                case HookKind.SESSION_START:
+                    return self._answer_start(task, reply)
+                case HookKind.PROMPT:
+                    return self._answer_prompt(task)
+                case HookKind.TOOL if task.options.is_triggered(call.use, task.caller.folder):
+                    return self.injection.build_for_file(call.session, task.place, call.use.file)
+                case HookKind.COMPACTION if reply.lists_captures:
+                    return self._capture(task)
+                case _:
+                    return ""
+        except AgentMemoryError as exc:
+            self.log.warning("hook.no_context", error=str(exc))
+        except Exception:
+            self.log.exception("hook.no_context")
+        return ""
+
+    def _answer_start(self, task: HookTask, reply: ReplyFormat) -> str:
+        options = task.options
+        if options.fetch_remote:
+            fetching = self.afterwards.submit(
+                self._run_logged, lambda: self._sync(task, push=False)
+            )
+            try:
+                fetching.result(FETCH_SECONDS)
+            except NotYet:
+                self.log.info("hook.fetch_goes_on")
+        tokens = min(options.context_tokens, reply.max_tokens)
+        if not tokens:
+            return ""
+        request = ContextRequest(guidance=options.guidance, tokens=tokens)
+        return self.injection.build_for_start(task.call.session, task.place, request)
+
+    def _answer_prompt(self, task: HookTask) -> str:
+        call, options = task.call, task.options
+        signals = self.auto_capture.capture_prompt(
+            call, task.place, options.markers, capture=options.capture_prompts
+        )
+        related = ""
+        if options.recall_for_prompts:
+            related = self.injection.build_for_prompt(call.session, task.place, call.own_text)
+        parts = (
+            notices.render_captured(signals.captured, "captured from the prompt"),
+            notices.render_suggested(signals.suggested),
+            related,
+        )
+        return "\n".join(filter(None, parts))
+
+    def _capture(self, task: HookTask) -> str:
+        """Capture from a session before its context is compacted."""
+        call = task.call
+        captured = [
+            *self.auto_capture.capture_summary(call.text, call.decisions, task.place),
+            *self._capture_session(task),
+        ]
+        self.injection.history.forget(call.session)
+        return notices.render_captured(captured, "auto-saved before context compaction")
+
+    def _capture_session(self, task: HookTask) -> list[Memory]:
+        return self.auto_capture.capture_session(
+            task.call.session,
+            task.place,
+            task.options.confidence_threshold,
+            task.options.markers,
+        )
+
+    def _schedule_rest(self, task: HookTask) -> None:
+        """Schedule the work that the agent does not wait for."""
+        call = task.call
+        # Cursor does not report the end of a session.
+        cursor_stop = call.kind is HookKind.STOP and call.about.get("agent") == Agent.CURSOR
+        if call.kind is HookKind.COMPACTION:
+            self.afterwards.submit(self._run_logged, lambda: self._capture(task))
+        elif call.kind is HookKind.SESSION_END or cursor_stop:
+            self.afterwards.submit(self._run_logged, lambda: self._end_session(task))
+
+    def _end_session(self, task: HookTask) -> None:
+        """Capture, then push, so that the new captures are pushed too."""
+        if task.options.analyze_session:
+            self._capture_session(task)
+        if task.options.push_remote:
+            self._sync(task, push=True)
+
+    def _sync(self, task: HookTask, *, push: bool) -> None:
+        # Hooks are non-interactive: disable askpass.
+        environ = {
+            name: value for name, value in task.caller.environ.items() if name not in ASKPASS
+        }
+        outcomes = self.remote_sync.sync_domains(
+            PROJECT,
+            sync.SyncOptions(fetch=True, push=push),
+            Caller(folder=task.caller.folder, environ={**environ, "SSH_ASKPASS_REQUIRE": "never"}),
+            task.options.remote,
+            lambda _phase, _done, _of: None,
+        )
+        for outcome in outcomes:
+            if outcome.failure is not None:
+                raise outcome.failure
+        self.log.info("hook.synced", push=push)
+
+    def _run_logged(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except AgentMemoryError as exc:
+            self.log.warning("hook.afterwards", error=str(exc))
+        except Exception:
+            self.log.exception("hook.afterwards_failed")

@@ -1,0 +1,65 @@
+"""Answer `memory hook`: parse the input, handle the call, render the answer. Never fail."""
+
+import time
+from dataclasses import dataclass
+
+import structlog
+
+from agent_memory.features.hooks.model.hooks import HookCall
+from agent_memory.features.hooks.services.handling import HookHandling
+from agent_memory.features.memories.services.project_resolver import Caller
+from agent_memory.interfaces.hooks import inputs, outputs
+from agent_memory.interfaces.hooks.inputs import Contract, Delivery
+from agent_memory.interfaces.observing import FAILED, OK, REFUSED, Observer
+from agent_memory.kernel import tracing
+from agent_memory.kernel.errors import AgentMemoryError, ContentBlocked, InvalidInput
+from agent_memory.kernel.tracing import Interface
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswerer:
+    handling: HookHandling
+    version: str
+    observer: Observer
+
+    def answer(self, delivery: Delivery) -> tuple[bytes, str]:
+        """Return the answer for the agent, and the problem or an empty text.
+
+        The answer is empty if the call could not be recorded now: it belongs in the spool.
+        """
+        if delivery.name == inputs.DRAIN:
+            self.handling.drain_soon()
+            return outputs.render_failure(Contract.AGENT, ""), ""
+        began = time.perf_counter()
+        answer, problem, call = self._answer(delivery)
+        self.observer.record(
+            Interface.HOOK,
+            "unread" if call is None else call.kind.value,
+            OK if not problem else REFUSED if answer else FAILED,
+            time.perf_counter() - began,
+            None if call is None else tracing.from_name(call.session),
+        )
+        return answer, problem
+
+    def _answer(self, delivery: Delivery) -> tuple[bytes, str, HookCall | None]:
+        call: HookCall | None = None
+        contract = inputs.guess_contract(delivery.data)
+        try:
+            request = inputs.parse_delivery(delivery)
+            contract, call = request.contract, self.handling.clean_ids(request.call)
+            if request.event == inputs.CHECK:
+                return outputs.render_check(self.version), "", call
+            caller = Caller(folder=delivery.folder, environ=delivery.environ)
+            context = self.handling.handle(call, caller, outputs.get_format(contract))
+            return outputs.render_answer(request, context), "", call
+        except (InvalidInput, ContentBlocked) as exc:
+            log.warning("hook.refused", hook=delivery.name, error=str(exc))
+            return outputs.render_failure(contract, str(exc)), str(exc), call
+        except AgentMemoryError as exc:
+            log.warning("hook.not_recorded", hook=delivery.name, error=str(exc))
+            return b"", str(exc), call
+        except Exception:
+            log.exception("hook.failed", hook=delivery.name)
+            return b"", "the hook failed in the daemon; its log says why", call
