@@ -1029,7 +1029,7 @@ class TestRemembering:
         ("wanted", "said"),
         [
             ({"key": " ", "value": "x"}, "key must not be empty"),
-            ({"key": "a\nb", "value": "x"}, "printable characters only"),
+            ({"key": "a\nb", "value": "x"}, "only printable characters"),
             ({"key": "k" * 300, "value": "x"}, "the limit is 256"),
             ({"key": "k", "value": "v" * 40_000}, "the limit is 32,768"),
         ],

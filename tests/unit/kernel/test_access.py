@@ -28,7 +28,7 @@ def test_letters_digits_dots_dashes_and_underscores_are_a_name(name: str) -> Non
     ids=ascii,
 )
 def test_anything_else_is_not(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no name for a key: use 1 to 64 letters"):
+    with pytest.raises(InvalidInput, match="is not a valid key name: use 1 to 64 letters"):
         key(name)
 
 
