@@ -433,7 +433,7 @@ def build(
                 index_folder,
                 data / "logs",
                 data / "spool",
-                *damage.folders(db_path),
+                *damage.list_folders(db_path),
             ],
             {families.GRAPH_CHECKPOINTS: [KeySpan(*each) for each in graph_layout.SPANS]},
         ),
@@ -725,7 +725,7 @@ def build(
     )
     return App(
         store=store,
-        damages=lambda: [*damage.reports(db_path), *salvage.describe(engine.gaps)],
+        damages=lambda: [*damage.read_reports(db_path), *salvage.describe(engine.gaps)],
         watchers=watchers,
         clock=clock,
         worker=worker,

@@ -121,7 +121,7 @@ class TestLog:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), place)
         assert len(stored(db)) == EVENTS - 1
-        (report,) = damage.reports(db)
+        (report,) = damage.read_reports(db)
         assert report.events == 1
         lost = {event(n).at_ms for n in range(EVENTS)} - {
             event(int(name[-4:])).at_ms for name in stored(db)
@@ -140,7 +140,7 @@ class TestLog:
             event(int(name[-4:])).at_ms for name in stored(db)
         }
         assert len(lost) > 3
-        (report,) = damage.reports(db)
+        (report,) = damage.read_reports(db)
         assert report.events is None
         assert report.first_ms is not None
         assert report.last_ms is not None
@@ -159,7 +159,7 @@ class TestLog:
         engine.close()
         flip(largest(gone, "*.log"), 0.01)
         assert len(stored(gone)) == EVENTS
-        (report,) = damage.reports(gone)
+        (report,) = damage.read_reports(gone)
         assert report.events == 0
         assert report.first_ms is None
 
@@ -171,7 +171,7 @@ class TestLog:
         flip(log, 0.5)
         content = log.read_bytes()
         stored(db)
-        kept = Path(damage.reports(db)[0].kept)
+        kept = Path(damage.read_reports(db)[0].kept)
         assert (kept / log.name).read_bytes() == content
         assert kept.stat().st_mode & 0o077 == 0
 
@@ -180,7 +180,7 @@ class TestLog:
         log = largest(db, "*.log")
         os.truncate(log, log.stat().st_size - 5)
         assert len(stored(db)) == EVENTS - 1
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_nor_is_one_of_which_some_sectors_never_reached_the_disk(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
@@ -189,12 +189,12 @@ class TestLog:
         content[-300:-200] = bytes(100)
         log.write_bytes(content)
         assert len(stored(db)) == EVENTS - 1
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_a_sound_store_has_no_report(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         assert len(stored(db)) == EVENTS
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_without_someone_to_mend_it_a_damaged_log_is_refused(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
@@ -206,8 +206,8 @@ class TestLog:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), 0.5)
         stored(db)
-        (Path(damage.reports(db)[0].kept) / damage.REPORT).write_text("{")
-        assert "report cannot be read" in damage.reports(db)[0].what
+        (Path(damage.read_reports(db)[0].kept) / damage.REPORT).write_text("{")
+        assert "report cannot be read" in damage.read_reports(db)[0].what
 
 
 def nothing(db: Path) -> None:
@@ -313,7 +313,7 @@ class TestRepair:
         before = sorted(each.name for each in db.iterdir())
         with pytest.raises(OSError, match="000998"):
             damage.put_aside(db, [db / "000998.log"], Damage(what="x", noticed_ms=NOW))
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
         assert sorted(each.name for each in db.iterdir()) == before
 
     def test_a_store_that_lacks_a_family_can_be_read(self, tmp_path: Path) -> None:

@@ -1021,7 +1021,7 @@ class TestRemembering:
         told = done(tools, call("remember", key="login", value=f"it is {TOKEN}."))
         assert TOKEN not in told
         assert "[REDACTED:" in told
-        assert "it holds a secret" in get_refusal(tools, call("remember", key="key", value=KEY))
+        assert "the text has a secret" in get_refusal(tools, call("remember", key="key", value=KEY))
         assert [each.key for each in self.facts(made)] == ["login"]
         assert TOKEN not in self.facts(made)[0].value
 

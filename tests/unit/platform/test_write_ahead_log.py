@@ -89,6 +89,6 @@ def test_it_reads_what_rocksdb_writes(real: RocksEngine, tmp_path: Path) -> None
     (log,) = [each for each in (tmp_path / "db").glob("*.log") if each.stat().st_size]
     content = log.read_bytes()
     found = write_ahead_log.read(content)
-    names = rocks.family_numbers(tmp_path / "db")
-    assert [write_ahead_log.operations(each, names) for each in found.records] == batches
+    names = rocks.read_family_numbers(tmp_path / "db")
+    assert [write_ahead_log.parse_operations(each, names) for each in found.records] == batches
     assert write_ahead_log.write(found.records) == content

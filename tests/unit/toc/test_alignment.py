@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import alignment
+from agent_memory.features.toc.model import alignment, summaries
 from agent_memory.kernel.ids import EventId
 from tests.unit.toc.test_extracting import ASSISTANT, QUEUE, TOOL, USER, talk
 
@@ -128,7 +128,7 @@ def test_marks_of_start_and_end_and_blanks_are_not_said() -> None:
     start = replace(QUEUE[0], type=EventType.SESSION_START, event_id=EventId("start"))
     end = replace(start, type=EventType.SESSION_END)
     blank = replace(QUEUE[0], text=" \n\t")
-    assert alignment.filter_spoken([start, QUEUE[1], blank, end]) == (QUEUE[1],)
+    assert summaries.filter_spoken([start, QUEUE[1], blank, end]) == (QUEUE[1],)
     assert alignment.read([start, end]).support("The nightly import loses rows") == ()
 
 

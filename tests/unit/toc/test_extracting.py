@@ -298,7 +298,7 @@ class TestBounds:
     )
     @pytest.mark.parametrize("role", [USER, TOOL])
     def test_a_message_of_a_mebibyte_is_read_in_part(self, text: str, role: EventRole) -> None:
-        read = statements.read(talk((role, text)))
+        read = statements.read_statements(talk((role, text)))
         assert sum(len(one.text) for one in read) <= sentences.MAX_READ
         assert len(read) <= statements.MAX_STATEMENTS
         summary = extracting.summarize(talk((role, text)))
@@ -307,7 +307,7 @@ class TestBounds:
 
     def test_a_conversation_without_end_is_read_in_part(self) -> None:
         many = talk(*[(USER, f"Crate {n} holds lemons from orchard {n}.") for n in range(5000)])
-        read = statements.read(many)
+        read = statements.read_statements(many)
         assert sum(len(one.text) for one in read) <= statements.MAX_CHARS
         assert len(read) <= statements.MAX_STATEMENTS
         assert read[0].source is many[0]

@@ -38,8 +38,6 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
 
 _PAGE = 1_000
-_ALL_ROWS = 1 << 60
-_LAST = b"\xff" * 512
 _TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
 # The table of contents is made from events: where some of it is lost, all of it is made anew.
 _CONTENTS = (
@@ -93,7 +91,7 @@ def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
     finish(path)
     if not any(path.glob("*.sst")) and not (path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {path}")
-    before = damage.reports(path)
+    before = damage.read_reports(path)
     work, kept = path, ""
     try:
         rows, gaps = _read_all(path, done)
@@ -110,7 +108,7 @@ def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
         lost = _reconcile(fresh, contents_too=not gaps or _is_in_contents(gaps))
         _swap(path, fresh)
         damage.write_report(Path(kept), _report(kept, gaps, lost, now))
-    mended = tuple(each for each in damage.reports(path) if each not in before)
+    mended = tuple(each for each in damage.read_reports(path) if each not in before)
     return StoreRepair(rows=rows, damages=mended, kept=kept)
 
 
@@ -169,11 +167,11 @@ def _rebuild(path: Path) -> Path:
 
 def _read_logs(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
     """What the logs of a closed store write, batch by batch."""
-    names = rocks.family_numbers(path)
+    names = rocks.read_family_numbers(path)
     for log in sorted(path.glob("*.log")):
         for record in write_ahead_log.read(log.read_bytes()).records:
             try:
-                yield write_ahead_log.operations(record, names)
+                yield write_ahead_log.parse_operations(record, names)
             except (IndexError, ValueError):
                 continue  # not a batch of ours
 
@@ -182,8 +180,8 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
     engine = RocksEngine(path, read_only=True)
     try:
         rows = 0
-        for family in families.ALL:
-            for _ in _all_rows(engine, family):
+        for family in engine.families:
+            for _ in engine.scan_all(family):
                 rows += 1
                 if rows % _PAGE == 0:
                     done(rows)
@@ -192,21 +190,15 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
         engine.close()
 
 
-def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
-    if family not in engine.names:
-        return iter(())
-    return engine.scan(family, b"", _LAST, limit=_ALL_ROWS, reverse=False)
-
-
 def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
     """Make a new store with every row that can be read."""
     shutil.rmtree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
     try:
         rows = 0
-        for family in families.ALL:
+        for family in source.families:
             batch: list[Put] = []
-            for key, value in _all_rows(source, family):
+            for key, value in source.scan_all(family):
                 batch.append(Put(family, key, value))
                 if len(batch) == _PAGE:
                     target.write(batch)
@@ -227,7 +219,7 @@ def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
         lost = _drop_lost_events(store)
         _restore_event_ids(store)
         if contents_too:
-            cleared = tuple(DeleteRange(family, b"", _LAST) for family in _CONTENTS)
+            cleared = tuple(DeleteRange(family, b"", keys.LAST) for family in _CONTENTS)
             store.submit([Batch(cleared)]).result()
             for page in _pages(store, families.EVENTS):
                 store.submit([_build_outbox_entry(key) for key, _ in page]).result()
@@ -279,7 +271,7 @@ def _restore_counters(store: CommittedStore) -> None:
             known = store.get_sequence(family, prefix)
             number = max(last.get(prefix, 0), known or _AHEAD)
             if number != known:
-                store.submit([Batch((committer.counter(family, prefix, number),))]).result()
+                store.submit([Batch((committer.put_counter(family, prefix, number),))]).result()
 
 
 def _build_outbox_entry(event_key: bytes) -> Batch:
@@ -312,7 +304,7 @@ def _files(path: Path) -> list[Path]:
 
 def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
     start = b""
-    while rows := store.scan(family, start, _LAST, limit=_PAGE):
+    while rows := store.scan(family, start, keys.LAST, limit=_PAGE):
         yield rows
         start = keys.after(rows[-1][0])
 
