@@ -578,7 +578,7 @@ SET_BY_CALL = (
 )
 SET_BY_FLAG = rf"--(?:[a-z0-9]+-){{0,4}}(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[ \t]{{1,4}}[^\s\-]"
 FOR = "for|of|on|to|für|von|zum|zur|im|auf|de|du|del|do|da|di|pour|para|per|in"
-SAID = (
+SET_BY_SENTENCE = (
     rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
     r"(?: (?i:is|was|ist|war|lautet|est|es|era|é|è)(?: now| jetzt)?[ \t]{0,2}:?[ \t]"
     r"|(?:是|为|為|は)(?:[ \t:]|\xef\xbc\x9a){0,2})"

@@ -50,7 +50,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 # A name that ends like this is of something about a secret, not of the secret itself.
-_ABOUT = frozenset(
+_ATTRIBUTE_WORDS = frozenset(
     _words(
         "id ids url uri name names file files path dir folder type types length len size count "
         "version hash hashed digest md5 sha1 sha256 checksum fingerprint thumbprint field label "
@@ -62,7 +62,7 @@ _ABOUT = frozenset(
     )
 )
 # A name with one of these is not of a secret.
-_OPEN = _words(
+_PUBLIC_WORDS = _words(
     "public pubkey csrf xsrf authenticity primary foreign partition sort_key sortkey cache keyword "
     "keyboard author accessib accessor monkey next_page nextpage page_token pagetoken "
     "continuation bos_ eos_ pad_ unk_ sep_ mask_ object idempoten issuerkey key_down "
@@ -178,7 +178,7 @@ class Scanner:
         self._glances: list[re2.Set] = []
         # The split of leads into sets is measured: some together have too many states.
         self._shapes = self._build_stage(
-            [(rule.lead, self._build_provider_detector(rule)) for rule in patterns.PROVIDER_RULES],
+            [(rule.lead, self._build_detector(rule, rank=1)) for rule in patterns.PROVIDER_RULES],
             [(wrappings.BASE64_LEAD, self._scan_base64), (wrappings.HEX_LEAD, self._scan_hex)],
         )
         wide: list[tuple[str, Detector]] = [
@@ -209,7 +209,7 @@ class Scanner:
                     (patterns.SET_BY_CALL, self._build_name_detector(patterns.SET_BY_CALL, back=1)),
                     (patterns.SET_BY_FLAG, self._build_name_detector(patterns.SET_BY_FLAG, back=1)),
                     (patterns.SET_BY_WORD, self._build_name_detector(patterns.SET_BY_WORD)),
-                    (patterns.SAID, self._build_name_detector(patterns.SAID)),
+                    (patterns.SET_BY_SENTENCE, self._build_name_detector(patterns.SET_BY_SENTENCE)),
                     (patterns.XML_VALUE, self._build_name_detector(patterns.XML_VALUE)),
                     (patterns.HINTED, self._find_hinted),
                     (patterns.CARD_LEAD, self._find_cards),
@@ -264,19 +264,19 @@ class Scanner:
         by_stage: Sequence[tuple[_ScanStage, Sequence[_Part]]],
         search: ScanContext,
     ) -> list[SecretSpan]:
-        found: list[SecretSpan] = []
+        spans: list[SecretSpan] = []
         for stage, parts in by_stage:
             for index, at, part in parts:
                 if index < len(stage.detectors):
-                    spans = stage.detectors[index](part)
+                    part_spans = stage.detectors[index](part)
                 elif search.depth:
-                    spans = stage.view_scans[index - len(stage.detectors)](part, search)
+                    part_spans = stage.view_scans[index - len(stage.detectors)](part, search)
                 else:
                     continue
-                found.extend(_shift_spans(spans, at) if at else spans)
+                spans.extend(_shift_spans(part_spans, at) if at else part_spans)
         if search.depth and self._is_broken(data):
-            found.extend(self._scan_joined(data, search))
-        return found
+            spans.extend(self._scan_joined(data, search))
+        return spans
 
     def _build_stage(
         self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
@@ -386,13 +386,16 @@ class Scanner:
                 yield span
         for index in self._shapes.leads.Match(view.data) or ():
             if index >= len(self._shapes.detectors):
-                found = self._shapes.view_scans[index - len(self._shapes.detectors)](
+                joined_spans = self._shapes.view_scans[index - len(self._shapes.detectors)](
                     view.data, inner
                 )
                 find_end = self._find_encoded_end
             else:
-                found, find_end = self._shapes.detectors[index](view.data), self._find_token_end
-            for span in self._map_to_text(view, found, search, joined=True):
+                joined_spans, find_end = (
+                    self._shapes.detectors[index](view.data),
+                    self._find_token_end,
+                )
+            for span in self._map_to_text(view, joined_spans, search, joined=True):
                 if end := find_end(data, span):
                     yield SecretSpan(span.start, end, span.kind, span.rank)
 
@@ -401,14 +404,14 @@ class Scanner:
     ) -> Iterator[SecretSpan]:
         inner = search.enter_view(view)
         inner = inner if deeper else replace(inner, depth=0)
-        found = self._run_stages(view.data, self._select_parts(view.data), inner)
-        return self._map_to_text(view, found, search)
+        spans = self._run_stages(view.data, self._select_parts(view.data), inner)
+        return self._map_to_text(view, spans, search)
 
     def _map_to_text(
-        self, view: View, found: Iterable[SecretSpan], search: ScanContext, *, joined: bool = False
+        self, view: View, spans: Iterable[SecretSpan], search: ScanContext, *, joined: bool = False
     ) -> Iterator[SecretSpan]:
         """Map the spans of a view to the text."""
-        for span in found:
+        for span in spans:
             if (
                 span.end > span.start
                 and not view.has_gap(span.start, span.end)
@@ -495,9 +498,6 @@ class Scanner:
 
     # ---- shapes ----
 
-    def _build_provider_detector(self, rule: SecretRule) -> Detector:
-        return self._build_detector(rule, rank=1)
-
     def _build_detector(self, rule: SecretRule, *, rank: int) -> Detector:
         def run(data: bytes) -> Iterator[SecretSpan]:
             for match in self._matches(rule.pattern, data):
@@ -515,14 +515,14 @@ class Scanner:
             end = dashes if dashes >= 0 else min(len(data), body + KEY_REACH)
             gap = data.find(wrappings.GAP, body, end)
             end = gap if gap >= 0 else end
-            if not self._holds_key(data[body:end]):
+            if not self._has_key(data[body:end]):
                 continue
             if data.startswith(b"-----END", end):
                 closing = data.find(b"-----", end + 8, end + 80)
                 end = closing + 5 if closing >= 0 else end
             yield SecretSpan(start, end, secrets.PRIVATE_KEY, 0)
 
-    def _holds_key(self, body: bytes) -> bool:
+    def _has_key(self, body: bytes) -> bool:
         first = body.split(maxsplit=1)[:1]
         if first and first[0].startswith(_KEY_STARTS):
             return len(first[0]) >= SHORT_KEY_MATERIAL
@@ -531,7 +531,7 @@ class Scanner:
 
     def _find_encoded_pem(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.PEM_BASE64, data):
-            if secrets.holds_private_key(match.group().decode()):
+            if secrets.is_encoded_private_key(match.group().decode()):
                 yield SecretSpan(*match.span(), secrets.PRIVATE_KEY, 0)
 
     def _build_key_detector(self, pattern: str) -> Detector:
@@ -612,7 +612,7 @@ class Scanner:
                 # Names inside a value: after some, each value ends where the next name begins.
                 limit = at + VALUE_REACH if nested < NESTED else max(at, following)
                 name = _Name.parse(data, match)
-                if at < taken or data[at : at + 1] == b"=" or not name.may_hold():
+                if at < taken or data[at : at + 1] == b"=" or not name.may_name_secret():
                     continue  # `==` compares, or pins a version
                 value = self._read_value(data, at, min(limit, len(data)), name)
                 if value is None:
@@ -674,7 +674,7 @@ class Scanner:
             start, end = match.span(2)
             name = _text(data, _name_start(data, match.start()), start)
             low = name.lower()
-            if any(word in low for word in _OPEN) or _last_word(name) in _ABOUT:
+            if any(word in low for word in _PUBLIC_WORDS) or _last_word(name) in _ATTRIBUTE_WORDS:
                 continue
             value = _text(data, start, min(end, start + VALUE_REACH))
             provider = match.span(1) != (-1, -1)
@@ -721,17 +721,17 @@ class _Name:
         low = self.word.lower().decode()
         return "api-key" if low.endswith("key") else low
 
-    def may_hold(self) -> bool:
+    def may_name_secret(self) -> bool:
         whole = (self.before + self.word + self.rest).decode("latin-1")
         low = whole.lower()
-        if any(part in low for part in _OPEN):
+        if any(part in low for part in _PUBLIC_WORDS):
             return False
         if self.password and self.word.lower() in (b"pass", b"pwd", b"psw", b"pw"):
             last = self.before[-1:]
             hump = last.islower() and self.word[:1].isupper()
             if self._glued or (last.isalpha() and not hump):
                 return False
-        return not self.rest or _last_word(whole) not in _ABOUT
+        return not self.rest or _last_word(whole) not in _ATTRIBUTE_WORDS
 
     @property
     def _glued(self) -> bool:

@@ -317,7 +317,7 @@ def _is_name(piece: str) -> bool:
     return is_readable(bare) or len(bare) < 3
 
 
-def holds_private_key(value: str) -> bool:
+def is_encoded_private_key(value: str) -> bool:
     """Return whether the value is base64 of a PEM block with a private key."""
     try:
         start = base64.b64decode(value[:64])

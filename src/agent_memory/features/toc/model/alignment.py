@@ -114,14 +114,19 @@ class Conversation:
 def read(conversation: Iterable[Utterance]) -> Conversation:
     """Split a conversation into sentences."""
     spoken = filter_spoken(conversation)
-    names = {said.speaker: frozenset(phrases.split_words(said.speaker).stems) for said in spoken}
+    names = {
+        utterance.speaker: frozenset(phrases.split_words(utterance.speaker).stems)
+        for utterance in spoken
+    }
     return Conversation(
         spoken=spoken,
         sentences=tuple(
-            _Sentence(said, start, end, frozenset(words.stems), words.size, names[said.speaker])
-            for said in spoken
-            for start, end in _spans(said.text)
-            if (words := phrases.split_words(said.text[start:end])).stems
+            _Sentence(
+                utterance, start, end, frozenset(words.stems), words.size, names[utterance.speaker]
+            )
+            for utterance in spoken
+            for start, end in _spans(utterance.text)
+            if (words := phrases.split_words(utterance.text[start:end])).stems
         ),
         speakers=frozenset(stem for stems in names.values() for stem in stems),
     )

@@ -50,11 +50,11 @@ def digest(children: Sequence[ChildSummary]) -> Digest:
 def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
     """Return the lead, and a second sentence with the key phrases that the bullets lack."""
     text = lead if not lead or lead[-1] in ".!?…。\uff01\uff1f" else lead + "."
-    said = " ".join([text, *bullets]).casefold()
+    shown = " ".join([text, *bullets]).casefold()
     room = MAX_TEXT - len(text) - len(" Also: .")
     more: list[str] = []
     for key in keys:
-        if key.casefold() in said:
+        if key.casefold() in shown:
             continue
         room -= len(key) + 2
         if room < 0 or len(more) == MAX_MORE:

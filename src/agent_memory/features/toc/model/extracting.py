@@ -71,7 +71,7 @@ def summarize(conversation: Sequence[Utterance], overlap: Sequence[Utterance] = 
     keys = phrases.extract_key_phrases(
         words or [statement.words for statement in statements], worth, 4 * MAX_KEYWORDS
     )
-    people = list(dict.fromkeys(said.speaker for said in spoken if said.speaker))
+    people = list(dict.fromkeys(utterance.speaker for utterance in spoken if utterance.speaker))
     return Summary(
         title=_title(statements, keys, people),
         text=write_brief(_lead(points, people, keys), keys, [point.text for point in points]),
@@ -173,11 +173,11 @@ def _point(statement: Statement, among: int) -> Point:
 
 def _summarize_first_line(spoken: Sequence[Utterance]) -> Summary:
     """Summarize a conversation without a meaningful sentence by its first line."""
-    for said in spoken:
-        span = sentences.find_first_line(said.text)
-        text = clean_excerpt(said.text[span.start : span.end]) if span else ""
+    for utterance in spoken:
+        span = sentences.find_first_line(utterance.text)
+        text = clean_excerpt(utterance.text[span.start : span.end]) if span else ""
         if span and text:
-            point = Point(text=text, weight=LEAST_WEIGHT, support=(build_support(said, span),))
+            point = Point(text=text, weight=LEAST_WEIGHT, support=(build_support(utterance, span),))
             return Summary(title=None, text=text, points=(point,), keywords=())
     return EMPTY
 

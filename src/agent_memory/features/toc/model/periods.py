@@ -16,11 +16,12 @@ NodeId = NewType("NodeId", str)
 
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 86_400_000
-_MONTHS = (
+# Written out, because the names of a locale may differ from the words of conversations.
+MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Level(IntEnum):
@@ -60,13 +61,13 @@ class Period:
             case Level.YEAR:
                 return f"{day.year}"
             case Level.MONTH:
-                return f"{_MONTHS[day.month - 1]} {day.year}"
+                return f"{MONTHS[day.month - 1]} {day.year}"
             case Level.WEEK:
                 year, week, _ = day.isocalendar()
                 return f"Week {week} of {year}"
             case _:
-                weekday = _WEEKDAYS[day.weekday()]
-                return f"{weekday}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"
+                weekday = WEEKDAYS[day.weekday()]
+                return f"{weekday}, {MONTHS[day.month - 1]} {day.day}, {day.year}"
 
     @property
     def start_ms(self) -> Millis:
@@ -134,7 +135,7 @@ def list_lineage(period: Period) -> list[Period]:
 
 def segment_title(at_ms: Millis) -> str:
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{_MONTHS[at.month - 1]} {at.day}, {at.year} at {at:%H:%M}"
+    return f"{MONTHS[at.month - 1]} {at.day}, {at.year} at {at:%H:%M}"
 
 
 def segment_node_id(at_ms: Millis, ulid: str) -> NodeId:

@@ -55,14 +55,14 @@ def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
     """Return the meaningful sentences, each once; of too many, the first and the last."""
     statements: dict[str, Statement] = {}
     last: Statement | None
-    for said in _affordable(spoken):
+    for utterance in _affordable(spoken):
         last = None
-        for span in _spans(said):
-            text = clean_excerpt(said.text[span.start : span.end])
+        for span in _spans(utterance):
+            text = clean_excerpt(utterance.text[span.start : span.end])
             if text and text not in statements:
                 words = phrases.split_words(text)
                 if words.stems:
-                    statements[text] = last = _statement(said, span, text, words, last)
+                    statements[text] = last = _statement(utterance, span, text, words, last)
     selected = list(statements.values())
     if len(selected) > MAX_STATEMENTS:
         head = MAX_STATEMENTS * 2 // 3
@@ -73,7 +73,9 @@ def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
 
 
 def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
-    sizes = [max(min(len(said.text), sentences.MAX_READ), _LEAST_CHARS) for said in spoken]
+    sizes = [
+        max(min(len(utterance.text), sentences.MAX_READ), _LEAST_CHARS) for utterance in spoken
+    ]
     if sum(sizes) <= MAX_CHARS:
         return spoken
     first, last, used = 0, len(spoken), 0
@@ -86,11 +88,11 @@ def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
     return [*spoken[:first], *spoken[last:]]
 
 
-def _spans(said: Utterance) -> list[TextSpan]:
-    output = said.role is EventRole.TOOL or said.type is EventType.TOOL_RESULT
-    if output and len(said.text) > SHORT_OUTPUT:
-        return sentences.find_faults(said.text, _FAULTS)
-    return sentences.find_sentences(said.text)
+def _spans(utterance: Utterance) -> list[TextSpan]:
+    output = utterance.role is EventRole.TOOL or utterance.type is EventType.TOOL_RESULT
+    if output and len(utterance.text) > SHORT_OUTPUT:
+        return sentences.find_faults(utterance.text, _FAULTS)
+    return sentences.find_sentences(utterance.text)
 
 
 def clean_excerpt(excerpt: str) -> str:

@@ -97,4 +97,8 @@ class Dialogue:
 
 def filter_spoken(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:
     """Return the utterances without session markers and blank texts."""
-    return tuple(said for said in conversation if said.type not in _MARKERS and said.text.strip())
+    return tuple(
+        utterance
+        for utterance in conversation
+        if utterance.type not in _MARKERS and utterance.text.strip()
+    )

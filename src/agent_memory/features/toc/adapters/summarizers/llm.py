@@ -398,12 +398,16 @@ def _render_conversation(
     """Render the numbered messages; long ones are cut, then the middle is left out."""
     parts: list[str] = []
     if before:
-        lines = _fit_lines([_render_utterance(said) for said in before], room // _BEFORE_SHARE)
+        lines = _fit_lines(
+            [_render_utterance(utterance) for utterance in before], room // _BEFORE_SHARE
+        )
         parts.append("Said just before, only to understand what follows:")
         parts += [f"{who}: {text}" for who, text in lines]
         parts.append("")
         room -= sum(_tokens(text) + _LINE for _, text in lines)
-    lines = _fit_lines([_render_utterance(said) for said in spoken], max(room, _LEAST_ROOM))
+    lines = _fit_lines(
+        [_render_utterance(utterance) for utterance in spoken], max(room, _LEAST_ROOM)
+    )
     parts.append("<conversation>")
     parts += [f"[{number}] {who}: {text}" for number, (who, text) in enumerate(lines, 1)]
     parts.append("</conversation>")
@@ -419,10 +423,10 @@ def _render_period(children: Sequence[ChildSummary], room: int) -> str:
     return "\n".join(["<notes>", *(f"{title}: {text}" for title, text in lines), "</notes>"])
 
 
-def _render_utterance(said: Utterance) -> tuple[str, str]:
-    who = said.speaker or said.tool_name or _ROLES[said.role]
-    text = " ".join(said.text.split())
-    is_output = said.role is EventRole.TOOL or said.type is EventType.TOOL_RESULT
+def _render_utterance(utterance: Utterance) -> tuple[str, str]:
+    who = utterance.speaker or utterance.tool_name or _ROLES[utterance.role]
+    text = " ".join(utterance.text.split())
+    is_output = utterance.role is EventRole.TOOL or utterance.type is EventType.TOOL_RESULT
     return who, _cut(text, _TOOL_CHARS) if is_output else text
 
 
