@@ -1,4 +1,4 @@
-"""The Embedder port: what every embedder does, and every way in which the remote one fails."""
+"""The Embedder port: the contract of every embedder, and every failure of the remote one."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def answer(*embeddings: Sequence[float], order: Sequence[int] | None = None) -> Reply:
-    """An answer of `/v1/embeddings`."""
+    """Build an answer of `/v1/embeddings`."""
     numbers = range(len(embeddings)) if order is None else order
     items = [
         {"object": "embedding", "index": number, "embedding": list(embedding)}
@@ -87,7 +87,7 @@ def embedding_server() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=["minilm", "openai", "hashing"])
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
-    """A new embedder is one line here."""
+    """Yield every embedder; add a new one here."""
     match request.param:
         case "minilm":
             yield MiniLm()
@@ -147,7 +147,7 @@ class TestEveryEmbedder:
 
 
 class TestMiniLm:
-    """Its files come from packages; here others of that name are found before them."""
+    """The model with files from packages that the test puts before the real ones."""
 
     def other(self, folder: Path, package: str) -> Path:
         found = metadata.distribution(package)
@@ -335,7 +335,7 @@ class TestRemote:
 
 
 def assert_tells_nothing(exc: BaseException | None) -> None:
-    """Neither it nor what it came from holds the key or the text."""
+    """Check that neither the error nor its causes contain the key or the text."""
     while exc is not None:
         told: Any = (str(exc), repr(exc))
         assert KEY not in repr(told)

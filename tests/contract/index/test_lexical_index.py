@@ -1,12 +1,10 @@
-"""The LexicalIndex port: words, filters, cursors, and what a crash or a bad disk leaves."""
+"""The LexicalIndex port: words, filters, cursors, crashes and disk failures."""
 
-import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event as Flag
@@ -31,6 +29,7 @@ from tests.contract.documents import (
     by_owner,
     document,
     documents_and_scope,
+    limit_file_size,
     scratch,
 )
 
@@ -40,7 +39,7 @@ TIMEOUT = 20.0
 
 
 class Opened:
-    """Indexes of one test, closed at its end; the last one opened is the one in use."""
+    """The indexes of one test, closed at its end; the last one opened is in use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -186,7 +185,7 @@ class TestNewest:
 
 
 class Shelf:
-    """One index for many examples: each begins with just its documents."""
+    """One index for many examples: each starts with only its own documents."""
 
     def __init__(self, folder: Path) -> None:
         self.index = TantivyIndex(folder)
@@ -425,23 +424,12 @@ class TestOddTexts:
             assert names(shelf.index.find([term], SearchScope(), limit=9)) == ["a"]
 
 
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class TestFailedWrites:
     def test_what_was_there_stays_and_the_batch_can_be_replayed(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=1)
         batch = [document(f"b{number}", f"word{number}") for number in range(3_000)]
         for _ in range(2):
-            with no_room(1_000), pytest.raises(IndexFailed):
+            with limit_file_size(1_000), pytest.raises(IndexFailed):
                 put(opened.index, *batch, cursor=2)
             assert everything(opened.index) == {"a"}
             assert opened.index.cursor() == 1
@@ -461,7 +449,7 @@ class TestFailedWrites:
             put(opened.index, document("b"), cursor=2)
         away.rename(opened.folder)
         put(opened.index, document("b"), cursor=2)
-        assert failure.value is not None  # kept until here: it must hold no lock
+        assert failure.value is not None  # referenced until here: the error must not hold a lock
         assert everything(opened.index) == {"a", "b"}
         assert opened.index.cursor() == 2
 
@@ -478,7 +466,7 @@ class TestFailedWrites:
 
 class TestReaders:
     def test_they_see_whole_batches_while_one_writes(self, index: TantivyIndex) -> None:
-        """Each batch gives the owner as many documents as its number says."""
+        """Each batch gives the owner as many documents as its number."""
         done = Flag()
 
         def batch(number: int) -> list[Document]:
@@ -534,7 +522,7 @@ class TestKill:
 
 
 def _kill_after(folder: Path, commits: int) -> int:
-    """How many commits the writer has told of, at least, when it was killed in the middle."""
+    """Kill the writer in the middle, and return the least number of its commits."""
     program = "import sys; from tests.contract.documents import *; write_until_killed(sys.argv[1])"
     writer = subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, cwd=ROOT
@@ -550,19 +538,19 @@ def _kill_after(folder: Path, commits: int) -> int:
 
 
 def flip(content: bytes) -> bytes:
-    """In the middle: the end of a file is its footer, which tells of itself."""
+    """Flip a bit in the middle: the end of a file is its footer, which checks itself."""
     middle = len(content) // 3
     return content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1 :]
 
 
 def settle(index: TantivyIndex) -> bool:
-    """Whether it knows that it must be filled."""
+    """Return whether the index reports that it must be filled."""
     return index.cursor() is None
 
 
 @pytest.fixture(scope="module")
 def healthy() -> Iterator[Path]:
-    """An index with several segments and removed documents. Only ever copied."""
+    """Return an index with several segments and removed documents, which tests only copy."""
     with scratch() as folder:
         index = TantivyIndex(folder)
         for number in range(3):
@@ -659,7 +647,7 @@ class TestDamage:
                 continue
         index.cursor()
         index.stats()
-        # Nothing guards the numbers in meta.json; elsewhere a bit is noticed, or says nothing.
+        # Nothing checks the numbers in meta.json; elsewhere a flipped bit is noticed or harmless.
         if not settle(index) and suffix != "json":
             assert len(everything(index)) == 91
         self.heals(index, folder)
@@ -677,7 +665,7 @@ class TestDamage:
 
 
 def test_fields_that_are_not_searched_change_nothing_else(index: TantivyIndex) -> None:
-    """Spec, status and such are filters: their words are not those of the text."""
+    """Spec, status and such are filters: their words do not belong to the text."""
     given = document("a", "plain", spec="zebra", namespace="yak", agent="xerus")
     put(index, given, replace(given, id="b", owner=Owner("event:b"), spec=""))
     assert found(index, "zebra yak xerus") == set()

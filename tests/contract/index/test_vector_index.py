@@ -1,7 +1,6 @@
-"""The VectorIndex port: nearness, filters, compaction, and what a crash or a bad disk leaves."""
+"""The VectorIndex port: nearness, filters, compaction, crashes and disk failures."""
 
 import json
-import resource
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,11 +27,19 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import Millis
-from tests.contract.documents import ANYTHING, SEGMENT, document, documents_and_scope, scratch, unit
+from tests.contract.documents import (
+    ANYTHING,
+    SEGMENT,
+    document,
+    documents_and_scope,
+    limit_file_size,
+    scratch,
+    unit,
+)
 
 MODEL = "model/1"
 MANY = 100_000
-HALF = 2e-3  # what 16 bits lose of a cosine, and more
+HALF = 2e-3  # more than the loss of a cosine in 16 bits
 TIMEOUT = 20.0
 EAST, NORTH = unit(1, 0, 0), unit(0, 1, 0)
 Made = tuple[Document, Sequence[Vector]]
@@ -65,7 +72,7 @@ def nearest(index: FlatVectors, query: Vector = EAST, scope: SearchScope = ANYTH
 
 
 def holdings(index: FlatVectors, made: Sequence[Made]) -> dict[DocumentKey, list[Vector]]:
-    """What it knows of these, and that it finds no other."""
+    """Return the vectors of these documents, and check that it finds no others."""
     known = index.get_vectors([each for each, _ in made])
     found = {each.key: vectors for (each, _), vectors in zip(made, known, strict=True) if vectors}
     keys = [hit.key for hit in index.find_nearest(EAST, ANYTHING, limit=MANY)] if found else []
@@ -264,7 +271,7 @@ class TestComplete:
 
 
 class Shelf:
-    """One index for many examples: each begins with just its documents."""
+    """One index for many examples: each starts with only its own documents."""
 
     def __init__(self, folder: Path) -> None:
         self.index = FlatVectors(folder, MODEL)
@@ -272,7 +279,7 @@ class Shelf:
 
     def hold(self, made: Sequence[Made]) -> None:
         given = by_owner(made)
-        # First without any: a text that is known keeps its vectors, and here they are made up.
+        # First none: a known text would keep its vectors, and here they are invented.
         self.index.replace({owner: [] for owner in self._owners})
         self.index.replace(given)
         self._owners = set(given)
@@ -328,7 +335,7 @@ class TestFilters:
 
 
 def clustered(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    """As texts on a few topics lie."""
+    """Return vectors in clusters, like texts on a few topics."""
     centres = np.random.default_rng(1).normal(size=(60, 128))
     found = centres[rng.integers(0, len(centres), count)]
     found = found + 0.7 * rng.normal(size=(count, 128))
@@ -366,7 +373,7 @@ def stored(folder: Path) -> int:
 
 
 def version(number: int, count: int) -> list[Made]:
-    """The same documents with another text and another place."""
+    """Return the same documents with another text and another vector."""
     return [
         (
             document(
@@ -452,17 +459,6 @@ class TestCompaction:
         assert len(list(folder.iterdir())) == 3, "it was not made up for"
 
 
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class TestFailedWrites:
     def test_what_was_there_stays_and_the_batch_can_be_replayed(
         self, index: FlatVectors, folder: Path
@@ -471,8 +467,8 @@ class TestFailedWrites:
         index.mark_complete()
         batch = [(document(f"b{number}"), [NORTH]) for number in range(300)]
         matrix = stored(folder)
-        for size in (8, matrix, 2_500):  # in the vectors, and in what is said of them
-            with no_room(size), pytest.raises(IndexFailed):
+        for size in (8, matrix, 2_500):  # in the vectors, and in the log
+            with limit_file_size(size), pytest.raises(IndexFailed):
                 put(index, *batch)
             assert nearest(index) == ["a"]
             assert nearest(FlatVectors(folder, MODEL)) == ["a"]
@@ -493,7 +489,7 @@ ALL = [each for step in STEPS for each in step]
 
 
 class Stage:
-    """An index after each of some steps: what its files and its holdings were."""
+    """The files and the content of an index after each of some steps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -564,7 +560,7 @@ class TestTornTails:
     @settings(deadline=None, max_examples=60)
     @given(data=st.data())
     def test_both_cut_and_something_behind(self, stage: Stage, data: st.DataObject) -> None:
-        """As after a crash: vectors come first, then what is said of them."""
+        """As after a crash: vectors are written first, then their frame."""
         step = data.draw(st.integers(0, len(STEPS) - 1))
         before = {LOG: 0, MATRIX: 0} if step == 0 else stage.sizes[step - 1]
         after = stage.sizes[step]
@@ -579,7 +575,7 @@ class TestTornTails:
             assert state(again) == stage.states[-1]
 
     def test_a_log_with_a_whole_frame_too_few_is_not_complete(self, stage: Stage) -> None:
-        """Its vectors are there, so it was once written: what it told is to be asked for again."""
+        """Its vectors exist, so the frame was once written: its rows must be queued again."""
         with stage.copy() as folder:
             _cut(folder / LOG, stage.sizes[0][LOG])
             assert not FlatVectors(folder, MODEL).is_complete
@@ -656,7 +652,7 @@ class TestReaders:
     def test_they_find_what_is_there_while_one_writes_and_compacts(
         self, index: FlatVectors
     ) -> None:
-        """Some documents stay; others come and go in hundreds. No vector is ever another's."""
+        """Some documents stay; others come and go in hundreds. No vector is of another document."""
         stay = [(document(f"stay-{n}", project="p"), [unit(n, 1, -1)]) for n in range(20)]
         exact = {each.id: vectors[0] for each, vectors in stay}
         put(index, *stay)

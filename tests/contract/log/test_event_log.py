@@ -62,7 +62,7 @@ ReadPage = Callable[[Position | None], EventPage]
 
 
 def pages(read: ReadPage) -> list[EventPage]:
-    """All pages, each asked for with what the one before gave."""
+    """Read all pages, each after the `next` of the one before."""
     found = [read(None)]
     while (after := found[-1].next) is not None:
         page = read(after)

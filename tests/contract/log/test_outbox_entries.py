@@ -1,4 +1,4 @@
-"""What the outbox says of changed events and segments, and who says it, over every store."""
+"""The outbox entries of changed events and segments, over every store."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def test_an_entry_of_either_kind_comes_back_as_it_was(entry: OutboxEntry) -> Non
 @settings(
     deadline=None,
     max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # numbers only ever grow
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # numbers only grow
 )
 @given(st.lists(entries, max_size=8))
 def test_entries_are_read_in_the_order_they_were_appended(
@@ -134,7 +134,7 @@ class TestSegments:
                 lost_segments=(lost,),
                 nodes=(
                     *(written(each.node_id) for each in (first, second)),
-                    written(lost.node_id, kept=True),  # it leaves, its history stays
+                    written(lost.node_id, kept=True),  # the node is gone, its history stays
                 ),
                 gone=(lost.node_id,),
             )

@@ -1,4 +1,4 @@
-"""Group commit: what is visible when, what one failure takes with it, and what waits together."""
+"""Group commit: when readers see a write, what a failure affects, which writes share a flush."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ from tests.contract.engines import (
 from tests.contract.stores import HIGHEST, TIMEOUT, commit, everything, unexpected
 
 A = families.EVENTS
-MOMENT = 0.05  # what must not happen is given this long to happen: a right store waits it out
+MOMENT = 0.05  # time allowed for something that must not happen: a correct store waits it out
 ONE = Batch((Append(A, b"n:", b"x"),))
 FIRST = b"n:%020d" % 1
 
@@ -51,7 +51,7 @@ def opened(
 
 @contextmanager
 def held_store() -> Iterator[tuple[CommittedStore, HeldEngine]]:
-    """A store whose first flush is held until released, at the latest at the end."""
+    """Yield a store whose first flush is held until released, at the latest at the end."""
     engine = HeldEngine(MemoryEngine())
     with opened(engine) as store:
         try:
@@ -228,7 +228,7 @@ class TestGroups:
 
 
 class Watch:
-    """Keeps what a store says of its health."""
+    """A watcher that records the health of a store."""
 
     def __init__(self) -> None:
         self.seen: SimpleQueue[StoreHealth] = SimpleQueue()
@@ -256,8 +256,10 @@ def watch() -> Watch:
 class TestFailedFlush:
     @pytest.fixture
     def broken(self, watch: Watch) -> Iterator[tuple[CommittedStore, ReopenedEngine]]:
-        """A store whose first flush fails once it is released, and whose files cannot be opened
-        before that is allowed."""
+        """Yield a store whose first flush fails once released.
+
+        Its files cannot be reopened before `allow`.
+        """
         engine = ReopenedEngine(HeldEngine(MemoryEngine(), failures=[OSError("disk gone")]))
         with opened(engine, watch) as store:
             try:
@@ -339,7 +341,7 @@ class TestFailedFlush:
         watch.wait_until(writable=False)
         engine.allow(reads=True, writes=True)
         assert watch.wait_until(writable=True) == StoreHealth()
-        # What failed had reached the log: its number is taken.
+        # The failed write had reached the log: its number is taken.
         assert commit(store, ONE) == [Committed((2,))]
 
     def test_files_that_open_and_take_no_write_are_not_trusted(
@@ -485,7 +487,7 @@ class TestFairness:
 
 @contextmanager
 def repeated(pool: ThreadPoolExecutor, action: Callable[[], object]) -> Iterator[None]:
-    """Two threads do it again and again meanwhile."""
+    """Repeat an action in two threads while the block runs."""
     stop = threading.Event()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What lies around a place: OrderedStore.around and EventLog.around, over every store."""
+"""The neighbors of a key (OrderedStore) and of an event (EventLog), over every store."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def around(store: OrderedStore, *keys: bytes, reach: int) -> list[list[bytes]]:
 
 
 def beside(present: Sequence[bytes], key: bytes, reach: int) -> list[Row]:
-    """The same, by looking at all of them."""
+    """Return the same by looking at all rows."""
     ordered = sorted(present)
     place = bisect_left(ordered, key)
     own = [key] if key in ordered else []
@@ -145,7 +145,7 @@ def names(found: list[list[Position]]) -> list[list[str]]:
     return [[at.event_id for at in positions] for positions in found]
 
 
-# Names that an escape, or the lack of one, could mix up.
+# Names that a missing or wrong escape could mix up.
 SESSIONS = ("a", "a:", "a%", "a%3A", "b", "aa", "ü", "a:0000000000001:x")
 in_sessions = st.sampled_from(SESSIONS)
 moments = st.integers(1, 6)

@@ -472,7 +472,7 @@ class TestConcurrentCallers:
             mine = b"%d" % caller
             together.wait(TIMEOUT)
             (outcome,) = commit(store, Batch((Put(A, b"k", mine),), (expected,)))
-            # An answer is the truth for whoever reads after it.
+            # After an answer, every reader sees the write.
             assert (store.get(A, b"k") == mine) is (outcome == Committed())
             return outcome == Committed()
 

@@ -1,4 +1,4 @@
-"""A damaged store: what is sound is kept, what is not is named, and the damaged files stay."""
+"""Damaged stores: sound data stays, lost data is reported, and the damaged files are preserved."""
 
 import atexit
 import os
@@ -32,7 +32,7 @@ FIRST_MS = 1_738_281_600_000
 EVENTS = 600
 IN_TABLES = 400
 
-# Written by another process that ends without closing anything, as a crash does.
+# Written by another process that ends without closing anything, like a crash.
 _WRITE = """
 import os, sys
 from pathlib import Path
@@ -76,7 +76,7 @@ def _crashed(how: str) -> Path:
 
 
 def crashed(path: Path, how: str = "log") -> Path:
-    """A store with all events, in its log alone or mostly in tables, that was not closed."""
+    """Return a store that was not closed, with all events in its log or mostly in tables."""
     return Path(shutil.copytree(_crashed(how), path))
 
 
@@ -102,7 +102,7 @@ def opened(path: Path) -> Iterator[StoredEventLog]:
 
 
 def stored(path: Path) -> set[str]:
-    """The events there are; each is as it was written, and known by its id."""
+    """Return the stored events, and check that each is unchanged and known by its id."""
     with opened(path) as log:
         found = {number for number in range(EVENTS) if log.get(event(number).event_id)}
         for number in found:
@@ -211,7 +211,7 @@ class TestLog:
 
 
 def nothing(db: Path) -> None:
-    """Leave it as it is."""
+    """Leave the store unchanged."""
 
 
 def block(db: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every secrets filter promises: text without a secret comes back as it is, whatever it is."""
+"""The contract of every secrets filter: text without a secret comes back unchanged."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

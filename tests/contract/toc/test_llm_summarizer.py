@@ -1,4 +1,4 @@
-"""The LLM summarizer over real HTTP: what a model writes, and every way in which one fails."""
+"""The LLM summarizer over real HTTP: summaries by a model, and every way in which one fails."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,12 +41,13 @@ from tests.contract.scripted_llm import (
     message,
     scripted,
 )
+from tests.inline_worker import InlineWorker
 
 T = TypeVar("T")
 KEY = "sk-a-key-like-no-other"
 NOON = Millis(1_700_000_000_000)  # 2023-11-14 in UTC
 TODAY = "2023-11-14"
-SHORT = 0.1  # seconds that a server which hangs is waited for
+SHORT = 0.1  # seconds to wait for a server that hangs
 
 SAID = (
     (EventRole.USER, "The nightly import loses rows when two workers pick the same batch."),
@@ -86,22 +87,14 @@ CHILD = ChildSummary(
 )
 
 
-class Inline:
-    """A Worker that works here and now."""
-
-    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
-        assert timeout_seconds > 0
-        return function(*arguments)
-
-
-class Broken:
+class BrokenWorker:
     """A Worker that crashes."""
 
     def call(self, function: Callable[..., T], /, *_: object, timeout_seconds: float) -> T:
         raise WorkerFailed(f"{function.__name__} took longer than {timeout_seconds} s")
 
 
-class Unreadable:
+class UnreadableBudget:
     """A budget on a broken disk."""
 
     def get_spent(self, day: str, /) -> int:
@@ -121,7 +114,7 @@ class Clock:
 
 @dataclass
 class Bench:
-    """A summarizer, and all that it touches."""
+    """A summarizer with everything that it uses."""
 
     llm: ScriptedLlm
     chat: Chat
@@ -129,7 +122,7 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
     paused: list[float] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
-    fallback: Summarizer = field(default_factory=lambda: ExtractiveSummarizer(Inline()))
+    fallback: Summarizer = field(default_factory=lambda: ExtractiveSummarizer(InlineWorker()))
 
     @property
     def summarizer(self) -> Summarizer:
@@ -155,7 +148,7 @@ Start = Callable[..., Bench]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server with a script, and a client of it."""
+    """Start a server with a script, and a client of it."""
     opened: list[Any] = []
 
     def started(*script: Step, **options: Any) -> Bench:
@@ -545,7 +538,7 @@ class TestBudget:
         assert bench.summarizer.summarize([DIALOGUE])[0].source == "openai"
 
     def test_what_cannot_be_counted_is_not_spent(self, start: Start) -> None:
-        bench = start(budget=Unreadable())
+        bench = start(budget=UnreadableBudget())
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 0
 
@@ -588,7 +581,7 @@ class TestDigest:
 
 class TestFallback:
     def test_its_own_failure_comes_out(self, start: Start) -> None:
-        bench = start(error(401), error(401), fallback=ExtractiveSummarizer(Broken()))
+        bench = start(error(401), error(401), fallback=ExtractiveSummarizer(BrokenWorker()))
         with pytest.raises(WorkerFailed):
             bench.summarizer.summarize([DIALOGUE])
         with pytest.raises(WorkerFailed):
@@ -671,7 +664,7 @@ class TestAnthropic:
         llm, chat = ask(message([{"type": "text", "text": "Well."}, tool]))
         bench = Bench(llm, chat)
         (summary,) = bench.summarizer.summarize([DIALOGUE])
-        assert summary.source == "openai"  # the name it was given
+        assert summary.source == "openai"  # the configured name
         assert len(summary.points) == 2
         assert bench.budget.get_spent(TODAY) == 120
         (received,) = llm.received
@@ -767,5 +760,5 @@ class TestTokenBudget:
 
 
 def extractive() -> Any:
-    """What the fallback writes of the conversation."""
+    """Return the fallback's summary of the conversation."""
     return extracting.summarize(DIALOGUE.utterances)

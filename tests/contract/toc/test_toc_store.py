@@ -308,7 +308,7 @@ class TestCommit:
         assert [everything(store, family) for family in families.ALL] == [[]] * len(families.ALL)
 
     def test_a_change_is_one_batch(self, store: OrderedStore) -> None:
-        """So that no reader and no crash ever sees half of it."""
+        """No reader and no crash may see half of it."""
 
         class Counting:
             submitted = 0

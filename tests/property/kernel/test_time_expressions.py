@@ -1,4 +1,4 @@
-"""Times in a query: whatever is asked, the windows are valid and nothing else is lost."""
+"""Times in any query: the windows are valid, and no other word is lost."""
 
 from collections import Counter
 from datetime import date, timedelta

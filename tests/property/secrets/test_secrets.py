@@ -1,4 +1,4 @@
-"""The secrets filter on any text: idempotent, complete for what it knows, else harmless."""
+"""The secrets filter on any text: idempotent, complete for known secrets, harmless otherwise."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -84,14 +84,14 @@ metadata = st.dictionaries(
 
 
 class Thorough(Re2Filter):
-    """Looks at each text by itself, always."""
+    """A filter that always checks each text on its own."""
 
     def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
         return False
 
 
 class Ingesting:
-    """Events on their way through a filter, and what it tells of them."""
+    """Events on their way through a filter, and its reports."""
 
     def __init__(self, log: EventLog, kind: type[Re2Filter]) -> None:
         self._told: list[Incident] = []
@@ -199,7 +199,7 @@ def test_letters_and_blanks_alone_are_no_secret(text: str) -> None:
     assert CLEANER.clean(text) == text
 
 
-# Those that keep a text on one line and in one piece, and so can be wrapped again.
+# Those that keep a text on one line and in one piece can be wrapped again.
 CHAINED = (
     "colour",
     "bold, glued",
@@ -219,7 +219,7 @@ CHAINED = (
 
 
 def _is_encoded_as_bytes(chain: list[str]) -> bool:
-    """Whether base64 or hex is of more than ASCII all through: nothing tells it from an image."""
+    """Return whether base64 or hex encodes non-ASCII throughout: it looks like an image."""
     marked = [at for at, name in enumerate(chain) if name in ("zero-width inside", "soft hyphens")]
     return any(name.startswith(("base64", "hex")) for at in marked for name in chain[at:])
 

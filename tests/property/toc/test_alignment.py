@@ -34,7 +34,7 @@ def test_any_passage_quoted_as_it_stands_is_found(
     start = data.draw(st.integers(0, len(text)))
     quote = text[start : data.draw(st.integers(start, len(text)))]
     said_of_it = phrases.split_words(quote).stems.keys() - conversation.speakers
-    # Shorter ones stand anywhere; and words of reporting, as "the user asked", tell nothing.
+    # Shorter quotes occur anywhere, and reporting words like "the user asked" support nothing.
     if len("".join(quote.split())) > 20 and "SQLite" in quote and said_of_it:
         (found,) = conversation.support(quote, quote)
         assert found.excerpt[:5] in quote
@@ -63,7 +63,7 @@ def test_the_same_question_has_the_same_answer(
 def test_more_said_takes_no_support_away(
     said: list[Utterance], more: list[Utterance], bullet: str
 ) -> None:
-    """Unless one who is named in the bullet joins in: then the name says nothing any more."""
+    """Except if a speaker who is named in the bullet joins in: then the name counts no more."""
     quiet = [one for one in more if one.speaker in {each.speaker for each in said}]
     if alignment.read(said).support(bullet):
         assert alignment.read([*said, *quiet]).support(bullet)

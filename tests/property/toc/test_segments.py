@@ -1,4 +1,4 @@
-"""Cutting is a pure function of a session's events, and of nothing else."""
+"""Cutting is a pure function of a session's events."""
 
 from itertools import pairwise
 

@@ -1,6 +1,6 @@
-"""The table of contents against its own rules, whatever comes in whatever order, with restarts.
+"""The table of contents against its own rules, with events in any order and with restarts.
 
-Once all is taken in and rolled up, it is what a new store gives for the same events at once.
+Once everything is processed and rolled up, it equals what a new store gives for the same events.
 """
 
 import tempfile
@@ -43,8 +43,8 @@ RULES = SegmentRules(
     max_tool_result_chars=80,
 )
 SESSIONS = (SessionId("one"), SessionId("two:2"))
-STEP = 20_000  # three to a gap
-# Before midnight: of a plain day, and of a year in the middle of a week.
+STEP = 20_000  # three fit into a gap
+# Before midnight: of a plain day, and of a year that ends in the middle of a week.
 ORIGINS = [1_769_731_020_000, 1_767_225_420_000]
 ALL = 100_000
 BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
@@ -97,7 +97,7 @@ class SetClock:
 
 
 class SmallReads:
-    """An outbox that gives no more than it is told to at a time."""
+    """An outbox that returns no more than `most` entries at a time."""
 
     def __init__(self, inner: Outbox) -> None:
         self.inner = inner
@@ -112,7 +112,7 @@ class SmallReads:
 
 @dataclass(frozen=True)
 class Parts:
-    """All that makes a table of contents, over one store."""
+    """The parts of a table of contents over one store."""
 
     store: OrderedStore
     log: StoredEventLog
@@ -208,7 +208,7 @@ class TocMachine(RuleBasedStateMachine):
 
     def _ingest(self, given: list[Saying]) -> None:
         made = [
-            # Ids that do not sort as they were made: order within a millisecond is by id.
+            # Ids that do not sort in order of creation: within a millisecond the order is by id.
             Event(
                 event_id=EventId(f"{number * 7 % 10}-{number}"),
                 session_id=session,
@@ -292,7 +292,7 @@ class TocMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def _check_events(self) -> None:
-        """The leaves hold every event exactly once, cut as the rules say."""
+        """Check that the leaves have every event exactly once, cut by the rules."""
         for name in SESSIONS:
             held = sorted((e for e in self.events if e.session_id == name), key=place)
             found = self.parts.toc.list_segments(name, BEGINNING, limit=ALL)
@@ -333,7 +333,7 @@ class TocMachine(RuleBasedStateMachine):
                 assert (below if node.level is Level.DAY else below.parent) == period
 
     def _check_grips(self) -> None:
-        """Every bullet leads to words that stand in an event of the segment it names."""
+        """Check that every bullet leads to words of an event in its segment."""
         leaves = {each.node_id: each for each in self.parts.segments()}
         for node in self.parts.present().values():
             for bullet in node.bullets:
@@ -382,7 +382,7 @@ class TocMachine(RuleBasedStateMachine):
 
 
 def bare(nodes: dict[NodeId, TocNode]) -> dict[NodeId, TocNode]:
-    """Without what a rebuild may change."""
+    """Return a node without what a rebuild may change."""
     return {name: replace(node, version=0, created_ms=NEVER) for name, node in nodes.items()}
 
 
@@ -438,7 +438,7 @@ def test_a_segment_that_comes_back_goes_on_with_its_history() -> None:
         parts = over(store, clock)
         steps = [
             [said("a", 0, "a" * 120), said("d", 30, "d" * 80)],
-            [said("b", 10, "b" * 60)],  # the segment of d is the one of b now
+            [said("b", 10, "b" * 60)],  # the segment of d is now the one of b
             [said("c", 20, "c" * 120)],  # and is its own again
         ]
         found: list[TocNode | None] = []

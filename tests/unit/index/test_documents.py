@@ -1,4 +1,4 @@
-"""What of a record can be found, and by what it is filtered."""
+"""The documents of records, and the fields that filters use."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which parts of a document are embedded."""
+"""The parts of a document that are embedded."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from agent_memory.features.index.model.documents import Document, DocumentKind, 
 from agent_memory.features.index.model.embeddings import MOST_PARTS, PART_WORDS
 from agent_memory.kernel.ids import Millis
 
-# Short, so that a document of all parts is below the limit of characters.
+# Short, so that a document of all parts stays below the limit of characters.
 words = st.lists(
     st.sampled_from(["a", "bc", "def", "北京"]), max_size=MOST_PARTS * PART_WORDS + 150
 )

@@ -1,4 +1,4 @@
-"""Bearer keys: how they may be called, what is kept of them, which one a secret belongs to."""
+"""Bearer keys: their names, their hashes, and finding the key of a secret."""
 
 import pytest
 from hypothesis import given, settings
@@ -58,7 +58,7 @@ def test_what_is_almost_the_secret_finds_nothing(wrong: str) -> None:
 
 
 def test_the_digest_itself_is_no_secret() -> None:
-    """Whoever reads the store must not be able to use what is there."""
+    """A reader of the store must not be able to use its content as a key."""
     stored = key("name")
     assert access.find_key(stored.digest.hex(), [stored]) is None
 

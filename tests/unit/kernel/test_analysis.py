@@ -1,4 +1,4 @@
-"""The terms of a text: what counts as the same word."""
+"""The terms of a text: which words count as the same."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Telling work to end: who is called, when, and never after."""
+"""Cancel tokens: which callbacks are called, and when."""
 
 import threading
 
@@ -34,7 +34,7 @@ def test_it_calls_those_who_wait_once() -> None:
 
 
 def test_nobody_is_called_after_having_left() -> None:
-    """What a call uses may be closed by then, and its number be another file's."""
+    """The callback's resource may be closed by then, and its descriptor may be another file's."""
     halt = CancelToken()
     begun, go_on, left = threading.Event(), threading.Event(), threading.Event()
     done: list[bool] = []

@@ -1,4 +1,4 @@
-"""Futures that carry a derived result."""
+"""Futures with a derived result."""
 
 from concurrent.futures import Future
 

@@ -1,4 +1,4 @@
-"""Which times a query names, on Monday 16 November 2026 at ten in the morning, and which not."""
+"""The times that a query names on Monday 16 November 2026 at 10:00, and words that are no time."""
 
 from datetime import UTC, datetime, timedelta
 from time import process_time
@@ -20,7 +20,7 @@ NOW = ms("2026-11-16T10:00")
 
 
 def days(first: str, last: str = "") -> Range:
-    """Whole days, both included."""
+    """Return whole days, both included."""
     return ms(first), Millis(ms(last or first) + 86_400_000 - 1)
 
 
@@ -276,7 +276,7 @@ def test_a_window_covers_both_its_ends() -> None:
 def test_only_the_beginning_of_a_query_is_looked_at() -> None:
     head = "x " * (time_expressions.MAX_LOOKED_AT // 2 - 3)
     assert time_expressions.find(f"{head}today", NOW)
-    assert not time_expressions.find(f"{head}2026-05-13", NOW)  # cut, it is another day
+    assert not time_expressions.find(f"{head}2026-05-13", NOW)  # cut off, it would be another day
     query = f"today {head} and today"
     rest = time_expressions.remove_windows(query, time_expressions.find(query, NOW))
     assert rest == f"{head} and today"
@@ -296,4 +296,4 @@ def test_the_first_and_last_moments_of_time_are_borne() -> None:
 def test_hostile_text_costs_little(piece: str) -> None:
     began = process_time()
     time_expressions.find(piece * 100_000, NOW)
-    assert process_time() - began < 1  # some 20 ms at most, where it was written
+    assert process_time() - began < 1  # at most about 20 ms when it was written

@@ -1,4 +1,4 @@
-"""Traces: what an operation is a part of."""
+"""Trace contexts of operations."""
 
 import pytest
 

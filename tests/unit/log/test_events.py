@@ -1,4 +1,4 @@
-"""What an event may be: every limit from both sides, and messages that say what to change."""
+"""The limits of an event, each from both sides, with messages that say what to change."""
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError

@@ -1,4 +1,4 @@
-"""The store's schema version: given, kept, migrated, refused."""
+"""The schema version of a store: set, preserved, migrated, refused."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def record(store: OrderedStore, version: bytes) -> None:
 
 
 def noting(version: int) -> Migration:
-    """Leaves a note that it ran, and what was recorded then."""
+    """Build a migration that records that it ran, and the version at that time."""
 
     def migrate(store: OrderedStore) -> None:
         note = b"%d after %s" % (version, recorded(store) or b"nothing")
@@ -50,7 +50,7 @@ def noting(version: int) -> Migration:
 
 
 def crashing(version: int) -> Migration:
-    """Does all its work, and dies before anyone can record it."""
+    """Build a migration that does its work and dies before it is recorded."""
 
     def migrate(store: OrderedStore) -> None:
         noting(version)(store)

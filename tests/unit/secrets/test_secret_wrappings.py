@@ -1,6 +1,6 @@
-"""Secrets behind escapes, colours, line breaks and encodings: gone, and all around them stays.
+"""Secrets behind escapes, colors, line breaks and encodings are removed, and the rest stays.
 
-Every secret here is made at run time, so that no scanner finds one in this repository.
+Every secret is built at run time, so that no scanner finds one in this repository.
 """
 
 import base64
@@ -27,8 +27,8 @@ from bench.secret_values import (
 )
 
 SAMPLES = list(tokens(random.Random(5)))
-EACH = 5  # of the kinds one in so many meets a wrapping; `bench.secrets` tries them all
-# What these hold is not part of a run, so nothing is known of its being broken over lines.
+EACH = 5  # one kind in so many meets a wrapping; `bench.secrets` tries them all
+# Their characters are not part of a run, so they are not recognized when broken over lines.
 UNBROKEN = {"paypal-token", "salesforce-session"}
 BREAKS = {"broken in two", "broken early", "broken at 64", "terminal of 80", "quoted-printable"}
 
@@ -68,7 +68,7 @@ def test_the_body_of_a_key_is_refused_without_its_header(cleaner: Re2Filter, tex
 
 
 KEYS = whole_keys(random.Random(8))
-# A first line that is broken is none, and the bodies of these begin as anything may.
+# A broken first line is not one, and the bodies of these have no fixed beginning.
 KEPT = {
     ("quoted-printable", "PGP"),
     ("broken early", "PGP"),

@@ -1,6 +1,6 @@
-"""Secrets: what is found in a text, what becomes of it, and what only looks like one.
+"""Secrets: which are found, how they are redacted, and what only looks like one.
 
-Every secret here is made at run time, so that no scanner finds one in this repository.
+Every secret is built at run time, so that no scanner finds one in this repository.
 """
 
 import base64
@@ -424,7 +424,7 @@ def test_a_private_key_that_was_cut_off_is_refused() -> None:
 
 
 class TestTokensWithoutADigit:
-    """No format of these promises one."""
+    """Formats that do not guarantee a digit."""
 
     @pytest.mark.parametrize("around", ["{}", "AWS_ACCESS_KEY_ID={}", "see {} there"])
     @pytest.mark.parametrize("prefix", ["AKIA", "ASIA", "ABIA", "ACCA"])
@@ -450,7 +450,7 @@ class TestTokensWithoutADigit:
     def test_other_tokens_by_letters_in_both_cases(self, cleaner: Re2Filter, prefix: str) -> None:
         tokens = [prefix + made(string.ascii_letters, 28, seed=seed) for seed in range(20)]
         left = [token for token in tokens if token in cleaner.clean(f"see {token} there")]
-        assert len(left) <= 1  # letters that happen to read as words stay
+        assert len(left) <= 1  # random letters that happen to read as words stay
 
     @pytest.mark.parametrize(
         "text",

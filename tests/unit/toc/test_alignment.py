@@ -1,4 +1,4 @@
-"""Alignment: which words a bullet rests on, and which bullets rest on none."""
+"""Alignment: which words support a bullet, and which bullets have no support."""
 
 from dataclasses import replace
 

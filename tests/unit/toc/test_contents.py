@@ -1,4 +1,4 @@
-"""Walking the table of contents, and from a bullet down to its events. Over a real store."""
+"""Reading the table of contents, down to the events of a bullet, over a real store."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -38,7 +38,7 @@ def contents(store: OrderedStore) -> Contents:
 
 
 def write_days(store: OrderedStore, *days: str) -> None:
-    """Nodes for these days and all above them, as a rollup would write them."""
+    """Write nodes for these days and all their ancestors, as a rollup would."""
     children: dict[periods.Period, set[periods.Period]] = {}
     for day in days:
         chain = periods.list_lineage(periods.Period(level=Level.DAY, first=date.fromisoformat(day)))
@@ -248,12 +248,12 @@ class TestTree:
             (None, "2026-01-30", ["2025-12-29", "2026-01-15", "2026-01-30"]),
             ("2026-01-15", "2026-01-30", ["2026-01-15", "2026-01-30"]),
             ("2026-01-30", "2026-01-30", ["2026-01-30"]),
-            # A day may hang under a month and a year that do not hold it.
+            # The parent month or year of a day may not contain it.
             ("2025-12-29", "2025-12-31", ["2025-12-29"]),
             ("2026-02-01", "2026-02-01", ["2026-02-01"]),
             ("2027-01-01", None, ["2027-01-01"]),
             ("2026-02-01", "2026-02-02", ["2026-02-01", "2026-02-02"]),
-            # Where no day is, nothing above it is shown either.
+            # Without a day, none of its ancestors is shown either.
             ("2026-02-03", "2026-02-28", []),
             ("2026-01-16", "2026-01-29", []),
             ("2028-01-01", None, []),

@@ -1,4 +1,4 @@
-"""The extractive summarizer: what it picks, what it leaves out, and that it stays in bounds."""
+"""The extractive summarizer: what it selects, what it leaves out, and its limits."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Ids, titles, bounds and parents of periods, as 001 and DECISIONS.md name them."""
+"""Ids, titles, bounds and parents of periods."""
 
 from datetime import UTC, date, datetime
 

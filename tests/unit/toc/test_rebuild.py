@@ -1,4 +1,4 @@
-"""Rebuilding the table of contents: what comes out the same stays, and a dry run writes nothing."""
+"""Rebuilding the table of contents: unchanged nodes stay, and a dry run writes nothing."""
 
 import threading
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ class Parts:
         return {family: everything(self.store, family) for family in families.ALL}
 
     def records(self) -> dict[str, list[Row]]:
-        """All but the outbox: what was looked at may be announced there once more."""
+        """Return all rows but the outbox, which may announce a record again."""
         return {
             family: rows
             for family, rows in self.contents().items()

@@ -1,4 +1,4 @@
-"""Rolling up asks its summarizers as seldom as it can."""
+"""The rollup calls its summarizers as seldom as possible."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,7 +15,7 @@ from tests.contract.stores import memory
 
 
 class Counting:
-    """The extractive summarizer, in this process, and how often it was asked."""
+    """The extractive summarizer in this process, which counts its calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name

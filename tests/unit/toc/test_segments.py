@@ -1,4 +1,4 @@
-"""Where a session is cut, and what of the segment before goes along."""
+"""Where a session is cut, and which events of the segment before are its context."""
 
 import pytest
 
@@ -120,7 +120,7 @@ class TestOverlap:
         assert self.names(*before, event(2, tokens=200, name="c")) == ["b", "c"]
 
     def test_it_leaves_no_hole(self) -> None:
-        """What does not fit ends it: a shorter one before is not taken instead."""
+        """An event that does not fit ends the overlap: a shorter one before it is not taken."""
         before = [event(0, name="a"), event(1, tokens=400, name="b")]
         assert self.names(*before, event(2, tokens=101, name="c")) == ["c"]
 
