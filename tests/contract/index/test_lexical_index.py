@@ -89,13 +89,13 @@ def found(index: TantivyIndex, text: str, scope: SearchScope = ANYTHING) -> set[
 
 
 class TestReplacing:
-    def test_what_is_new_is_found_on_return(self, index: TantivyIndex) -> None:
+    def test_new_documents_are_found_on_return(self, index: TantivyIndex) -> None:
         put(index, document("a", "the migration failed"), document("b", "lunch at noon"))
         assert found(index, "migrations") == {"a"}
         assert found(index, "noon migration") == {"a", "b"}
         assert found(index, "dinner") == set()
 
-    def test_a_find_tells_what_it_knows(self, index: TantivyIndex) -> None:
+    def test_a_hit_has_the_fields_of_its_document(self, index: TantivyIndex) -> None:
         put(index, document("a:b c", kind=DocumentKind.GRIP, session="s:1 %", at_ms=Millis(77)))
         (hit,) = index.find([COMMON_TERM], SearchScope(), limit=9)
         assert hit[:4] == (DocumentKind.GRIP, "a:b c", 77, "s:1 %")
@@ -108,7 +108,7 @@ class TestReplacing:
             assert index.cursor() == 7
             assert index.stats().documents == 2
 
-    def test_an_owner_has_only_the_documents_it_was_given_last(self, index: TantivyIndex) -> None:
+    def test_an_owner_has_only_its_last_documents(self, index: TantivyIndex) -> None:
         grips = [document(name, kind=DocumentKind.GRIP, owner=SEGMENT) for name in "abc"]
         put(index, document("mine"), *grips)
         index.replace({SEGMENT: grips[:1]})
@@ -118,7 +118,7 @@ class TestReplacing:
         index.replace({SEGMENT: []})
         assert everything(index) == {"mine"}
 
-    def test_an_owner_that_was_never_there_may_have_nothing(self, index: TantivyIndex) -> None:
+    def test_an_unknown_owner_may_be_emptied(self, index: TantivyIndex) -> None:
         index.replace({Owner("event:x"): []}, cursor=1)
         assert everything(index) == set()
 
@@ -128,7 +128,7 @@ class TestReplacing:
         assert found(index, "apples") == set()
         assert found(index, "pears") == {"a"}
 
-    def test_owners_are_told_apart_however_long_and_alike(self, index: TantivyIndex) -> None:
+    def test_long_and_similar_owners_are_distinguished(self, index: TantivyIndex) -> None:
         first, second = Owner("event:" + LONG), Owner("event:" + LONG + "x")
         put(index, document("a", owner=first), document("b", owner=second))
         index.replace({first: []})
@@ -209,7 +209,7 @@ def shelf() -> Iterator[Shelf]:
 class TestFilters:
     @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.integers(1, 5))
-    def test_just_what_a_scope_admits_is_found_before_the_cut(
+    def test_exactly_the_documents_in_scope_are_found_before_the_limit(
         self, shelf: Shelf, given: tuple[list[Document], SearchScope], few: int
     ) -> None:
         documents, scope = given
@@ -239,7 +239,7 @@ class TestFilters:
         assert found(index, "cursor 3") == set()
         assert index.stats().documents == 1
 
-    def test_two_thousand_others_hide_nothing(self, index: TantivyIndex) -> None:
+    def test_two_thousand_other_documents_hide_no_match(self, index: TantivyIndex) -> None:
         put(
             index,
             *(document(f"{number}", f"{COMMON} {COMMON}") for number in range(2_000)),
@@ -275,7 +275,7 @@ class TestCursor:
         put(index, document("a"))
         assert index.cursor() is None
 
-    def test_it_is_what_it_was_set_to_last(self, opened: Opened) -> None:
+    def test_the_cursor_is_the_last_one_written(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=5)
         put(opened.index, document("b"))
         assert opened.index.cursor() == 5
@@ -309,7 +309,7 @@ def fill(index: TantivyIndex, *documents: Document, cursor: int) -> None:
 
 
 class TestFilling:
-    def test_what_is_not_replaced_is_removed_at_the_end_and_not_before(
+    def test_documents_that_are_not_replaced_are_removed_at_the_end(
         self, index: TantivyIndex
     ) -> None:
         put(index, document("old"), document("both"), cursor=3)
@@ -326,7 +326,7 @@ class TestFilling:
             fill(index, document("a"), document("b"), cursor=4)
             assert everything(index) == {"a", "b"}
 
-    def test_of_nothing(self, index: TantivyIndex) -> None:
+    def test_filling_with_nothing(self, index: TantivyIndex) -> None:
         put(index, document("a"), cursor=1)
         fill(index, cursor=2)
         assert everything(index) == set()
@@ -341,9 +341,7 @@ class TestFilling:
         assert everything(again) == {"a", "b"}
         assert again.cursor() == 2
 
-    def test_what_an_earlier_filling_brought_goes_too_whatever_came_between(
-        self, opened: Opened
-    ) -> None:
+    def test_documents_of_an_earlier_filling_are_removed_too(self, opened: Opened) -> None:
         fill(opened.index, document("a"), document("gone"), cursor=1)
         again = opened.again()
         put(again, document("b"), cursor=2)
@@ -425,7 +423,7 @@ class TestOddTexts:
 
 
 class TestFailedWrites:
-    def test_what_was_there_stays_and_the_batch_can_be_replayed(self, opened: Opened) -> None:
+    def test_old_documents_stay_and_the_batch_can_be_replayed(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=1)
         batch = [document(f"b{number}", f"word{number}") for number in range(3_000)]
         for _ in range(2):
@@ -465,7 +463,7 @@ class TestFailedWrites:
 
 
 class TestReaders:
-    def test_they_see_whole_batches_while_one_writes(self, index: TantivyIndex) -> None:
+    def test_readers_see_whole_batches_while_one_writes(self, index: TantivyIndex) -> None:
         """Each batch gives the owner as many documents as its number."""
         done = Flag()
 
@@ -609,7 +607,7 @@ class TestDamage:
         assert not (folder / "copy.opening").exists()
         self.heals(index, folder / "copy")
 
-    def test_an_index_of_another_make_is_filled_anew(self, folder: Path) -> None:
+    def test_an_index_with_another_schema_is_filled_again(self, folder: Path) -> None:
         (folder / "meta.json").write_bytes(
             b'{"index_settings":{"docstore_compression":"lz4","docstore_blocksize":16384},'
             b'"segments":[],"schema":[],"opstamp":0}'

@@ -104,7 +104,7 @@ every_read = pytest.mark.parametrize(
 
 class TestDurableReads:
     @every_read
-    def test_what_is_not_yet_flushed_is_shown_to_nobody(
+    def test_unflushed_writes_are_invisible(
         self,
         pool: ThreadPoolExecutor,
         read: Callable[[OrderedStore], object],
@@ -147,7 +147,7 @@ class TestDurableReads:
             engine.release()
             assert writing.result(TIMEOUT) == [Committed((1,))]
 
-    def test_a_long_scan_holds_up_no_writer_and_sees_nothing_new(
+    def test_a_long_scan_delays_no_writer_and_sees_no_later_write(
         self, pool: ThreadPoolExecutor
     ) -> None:
         engine = SlowScanEngine(MemoryEngine())
@@ -176,7 +176,7 @@ class TestDurableReads:
 
 
 class TestGroups:
-    def test_what_waits_during_a_flush_is_committed_as_one_group(self) -> None:
+    def test_batches_that_wait_during_a_flush_are_one_group(self) -> None:
         with held_store() as (store, engine):
             first = store.submit([ONE])
             engine.wait_until_held()
@@ -267,7 +267,7 @@ class TestFailedFlush:
             finally:
                 engine.held.release()
 
-    def test_its_watcher_hears_why(
+    def test_the_watcher_gets_the_reason(
         self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
     ) -> None:
         store, engine = broken
@@ -275,7 +275,7 @@ class TestFailedFlush:
         store.submit([ONE])
         assert watch.next() == StoreHealth(writable=False, readable=False, reason="disk gone")
 
-    def test_who_waits_or_comes_later_is_refused(
+    def test_waiting_and_later_submissions_are_refused(
         self, broken: tuple[CommittedStore, ReopenedEngine]
     ) -> None:
         store, engine = broken
@@ -292,7 +292,7 @@ class TestFailedFlush:
         assert engine.held.flushes == 1
 
     @every_read
-    def test_what_could_not_be_flushed_is_not_shown_while_no_file_opens(
+    def test_unflushed_writes_stay_invisible_while_no_file_opens(
         self,
         broken: tuple[CommittedStore, ReopenedEngine],
         pool: ThreadPoolExecutor,
@@ -413,7 +413,7 @@ class TestFailedWrite:
             assert store.get_sequence(A, b"n:") == 1
             assert commit(store, ONE) == [Committed((2,))]
 
-    def test_a_row_that_cannot_be_read_fails_only_who_asked_for_it(self) -> None:
+    def test_an_unreadable_row_fails_only_its_submission(self) -> None:
         engine = UnreadableEngine(HeldEngine(MemoryEngine()), b"damaged")
         with opened(engine) as store:
             first = store.submit([ONE])

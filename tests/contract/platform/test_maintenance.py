@@ -115,7 +115,7 @@ def test_closed_it_says_so(tmp_path: Path, interrupted: bool) -> None:
         guarded.stats()
 
 
-def test_an_interrupted_store_closes_in_order_where_nothing_was_compacted(tmp_path: Path) -> None:
+def test_an_interrupted_store_without_compactions_closes_cleanly(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path)
     engine.write([Put(A, b"k", b"v")])
     engine.interrupt()

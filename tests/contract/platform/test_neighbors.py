@@ -70,11 +70,11 @@ class TestStore:
         ]
         assert around(store, reach=3) == []
 
-    def test_an_empty_family_has_nothing(self, store: OrderedStore) -> None:
+    def test_an_empty_family_has_no_neighbors(self, store: OrderedStore) -> None:
         fill(store, b"a", family=B)
         assert around(store, b"a", reach=3) == [[]]
 
-    def test_what_is_deleted_is_passed_over(self, store: OrderedStore) -> None:
+    def test_deleted_rows_are_skipped(self, store: OrderedStore) -> None:
         fill(store, *(b"%d" % each for each in range(9)))
         commit(store, Batch((Delete(A, b"4"), DeleteRange(A, b"5", b"7"))))
         assert around(store, b"4", b"3", reach=1) == [[b"3", b"7"], [b"2", b"3", b"7"]]
@@ -90,7 +90,7 @@ class TestStore:
 
     @ONE_STORE
     @given(some_keys, some_keys, some_keys, st.integers(0, 4))
-    def test_it_is_what_looking_at_all_of_them_gives(
+    def test_neighbors_equal_those_of_a_full_scan(
         self,
         store: OrderedStore,
         put: list[bytes],
@@ -169,9 +169,7 @@ class TestEventLog:
         log = append(store, event("s", 1, "b"), event("s", 1, "a"), event("s", 1, "c"))
         assert names(log.get_neighbors([place("s", 1, "b")], reach=1)) == [["a", "b", "c"]]
 
-    def test_a_place_where_nothing_is_has_neighbours_but_is_not_there(
-        self, store: OrderedStore
-    ) -> None:
+    def test_a_missing_key_has_neighbors_but_no_row(self, store: OrderedStore) -> None:
         log = append(store, event("s", 1, "a"), event("s", 5, "b"))
         assert names(log.get_neighbors([place("s", 3, "x")], reach=1)) == [["a", "b"]]
         assert names(log.get_neighbors([place("other", 3, "x")], reach=1)) == [[]]
@@ -183,7 +181,7 @@ class TestEventLog:
         st.lists(st.tuples(in_sessions, st.integers(0, 7)), max_size=6),
         st.integers(0, 3),
     )
-    def test_it_is_what_looking_at_all_of_them_gives(
+    def test_neighbors_equal_those_of_a_full_scan(
         self,
         store: OrderedStore,
         present: set[tuple[str, int]],

@@ -129,7 +129,7 @@ class TestLog:
         assert {report.first_ms} == {report.last_ms} == lost
         assert report.noticed_ms == NOW
 
-    def test_of_a_hole_the_times_around_it_are_told(self, tmp_path: Path) -> None:
+    def test_a_hole_is_reported_with_the_times_around_it(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         log = largest(db, "*.log")
         content = bytearray(log.read_bytes())
@@ -147,7 +147,7 @@ class TestLog:
         assert report.first_ms <= min(lost) <= max(lost) <= report.last_ms
         assert report.last_ms - report.first_ms <= max(lost) - min(lost) + 2000
 
-    def test_a_record_that_only_names_events_costs_none(self, tmp_path: Path) -> None:
+    def test_a_damaged_record_that_only_names_events_loses_none(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         engine = RocksEngine(db)
         names = b"\n".join(keys.event(event(n).at_ms, event(n).event_id) for n in range(40))
@@ -163,9 +163,7 @@ class TestLog:
         assert report.events == 0
         assert report.first_ms is None
 
-    def test_the_damaged_log_is_kept_as_it_was_and_readable_to_its_owner_only(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_damaged_log_is_preserved_for_its_owner_only(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         log = largest(db, "*.log")
         flip(log, 0.5)
@@ -202,7 +200,7 @@ class TestLog:
         with pytest.raises(StorageFailed, match="Corruption"):
             RocksEngine(db)
 
-    def test_a_report_that_cannot_be_read_is_still_told(self, tmp_path: Path) -> None:
+    def test_an_unreadable_report_is_still_listed(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), 0.5)
         stored(db)
@@ -235,7 +233,7 @@ class TestRepair:
         ("harm", "most_lost"),
         [(nothing, 0), (block, 60), (footer, IN_TABLES), (manifest, 0), (current, 0)],
     )
-    def test_it_saves_what_can_be_read(
+    def test_a_repair_saves_all_readable_rows(
         self, tmp_path: Path, harm: Callable[[Path], None], most_lost: int
     ) -> None:
         db = crashed(tmp_path / "db", "tables")
@@ -247,7 +245,7 @@ class TestRepair:
         assert sum(each.events or 0 for each in done.damages) == EVENTS - len(left)
         assert salvage.check(db, lambda _: None).damages == ()
 
-    def test_the_store_as_it_was_is_kept(self, tmp_path: Path) -> None:
+    def test_the_damaged_store_is_preserved(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
         before = {each.name: each.read_bytes() for each in db.glob("*.sst")}
@@ -291,21 +289,19 @@ class TestRepair:
         assert len(stored(db)) == EVENTS
         assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
 
-    def test_cut_off_before_that_nothing_has_changed(self, tmp_path: Path) -> None:
+    def test_a_repair_interrupted_early_changes_nothing(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         (tmp_path / "db.salvaged").mkdir()
         salvage.finish(db)
         assert len(stored(db)) == EVENTS
         assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
 
-    def test_where_there_is_no_store_there_is_nothing_to_repair(self, tmp_path: Path) -> None:
+    def test_without_a_store_there_is_nothing_to_repair(self, tmp_path: Path) -> None:
         with pytest.raises(FeatureUnavailable):
             salvage.repair(tmp_path / "db", NOW, lambda _: None)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_copy_that_cannot_be_made_leaves_no_report_and_the_store_as_it_was(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_failed_copy_leaves_no_report_and_an_unchanged_store(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
         (db / "000999.log").mkdir()

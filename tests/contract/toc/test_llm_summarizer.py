@@ -223,14 +223,14 @@ class TestGoodAnswers:
         (summary,) = bench.summarizer.summarize([DIALOGUE])
         assert summary.source == "openai"
 
-    def test_what_cannot_be_shown_or_stored_is_left_out(self, start: Start) -> None:
+    def test_unprintable_characters_are_removed(self, start: Start) -> None:
         answer = with_bullets({"text": "SKIP\nLOCKED\u0007 was \U000e0001chosen", "quote": ""})
         bench = start(completion({**answer, "title": "Rows\nlost"}))
         (summary,) = bench.summarizer.summarize([DIALOGUE])
         assert summary.title == "Rows lost"
         assert [point.text for point in summary.points] == ["SKIP LOCKED was chosen"]
 
-    def test_what_was_said_before_is_context_and_supports_nothing(self, start: Start) -> None:
+    def test_the_overlap_is_context_and_no_support(self, start: Start) -> None:
         before = replace(DIALOGUE.utterances[0], text="Zebras graze near the lighthouse.")
         bench = start(
             completion(
@@ -272,7 +272,7 @@ class TestGoodAnswers:
 
 
 class TestSupport:
-    def test_a_bullet_that_nothing_supports_is_dropped_and_counted(self, start: Start) -> None:
+    def test_a_bullet_without_support_is_dropped_and_counted(self, start: Start) -> None:
         invented = {"text": "Penguins migrated to Kubernetes", "quote": "Penguins migrated"}
         bench = start(completion(with_bullets(invented, *GOOD["bullets"], invented)))
         with capture_logs() as logs:
@@ -286,7 +286,7 @@ class TestSupport:
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 1
 
-    def test_a_bullet_said_twice_is_one(self, start: Start) -> None:
+    def test_a_repeated_bullet_is_dropped(self, start: Start) -> None:
         first = GOOD["bullets"][0]
         bench = start(completion(with_bullets(first, {**first, "text": first["text"].upper()})))
         (summary,) = bench.summarizer.summarize([DIALOGUE])
@@ -338,14 +338,14 @@ class TestUnusableAnswers:
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 2
 
-    def test_the_second_request_says_what_was_wrong(self, start: Start) -> None:
+    def test_the_second_request_has_the_reason_of_the_rejection(self, start: Start) -> None:
         bench = start(UNUSABLE["a long title"], completion(GOOD))
         bench.summarizer.summarize([DIALOGUE])
         texts = [each.payload["messages"][1]["content"] for each in bench.llm.received]
         assert texts[1].startswith(texts[0])
         assert "rejected: Expected `str` of length <= 100 - at `$.title`" in texts[1]
 
-    def test_one_bad_answer_costs_the_others_of_a_batch_nothing(self, start: Start) -> None:
+    def test_one_bad_answer_does_not_affect_others_of_its_batch(self, start: Start) -> None:
         bad = UNUSABLE["garbage"]
         bench = start(bad, bad, completion(GOOD))
         found = bench.summarizer.summarize([DIALOGUE, OTHER])
@@ -393,7 +393,7 @@ class TestUnavailable:
         assert bench.summarizer.summarize([DIALOGUE, DIALOGUE]) == [extractive()] * 2
         assert bench.asked == 3
 
-    def test_nobody_listens(self, start: Start) -> None:
+    def test_no_server_listens(self, start: Start) -> None:
         bench = start()
         with scripted() as gone:
             pass
@@ -472,7 +472,7 @@ class TestRefused:
         sizes = [len(each.payload["messages"][1]["content"]) for each in bench.llm.received]
         assert sizes[1] < sizes[0]
 
-    def test_what_a_server_does_not_know_is_left_out_for_good(self, start: Start) -> None:
+    def test_an_option_that_the_server_rejects_is_never_sent_again(self, start: Start) -> None:
         bench = start(
             error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."),
             error(400, "'temperature' does not support 0"),
@@ -489,7 +489,7 @@ class TestRefused:
 
 
 class TestBudget:
-    def test_what_the_api_tells_is_counted_by_utc_day(self, start: Start) -> None:
+    def test_reported_tokens_are_counted_by_utc_day(self, start: Start) -> None:
         bench = start(completion(GOOD), completion(GOOD, usage=(7, 5)))
         bench.summarizer.summarize([DIALOGUE])
         bench.clock.at = Millis(NOON + 86_400_000)
@@ -514,12 +514,12 @@ class TestBudget:
         bench.summarizer.summarize([DIALOGUE])
         assert bench.budget.get_spent(TODAY) > 0
 
-    def test_what_was_turned_away_does_not(self, start: Start) -> None:
+    def test_rejected_requests_cost_no_tokens(self, start: Start) -> None:
         bench = start(*[error(429)] * 3)
         bench.summarizer.summarize([DIALOGUE])
         assert bench.budget.get_spent(TODAY) == 0
 
-    def test_over_budget_nobody_is_asked_until_the_next_day(self, start: Start) -> None:
+    def test_over_budget_the_model_is_not_asked_until_the_next_day(self, start: Start) -> None:
         bench = start(completion(GOOD), limits=Limits(daily_tokens=10_000))
         bench.budget.add(TODAY, 9_000)
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
@@ -537,7 +537,7 @@ class TestBudget:
         bench.budget.add(TODAY, 1 << 40)
         assert bench.summarizer.summarize([DIALOGUE])[0].source == "openai"
 
-    def test_what_cannot_be_counted_is_not_spent(self, start: Start) -> None:
+    def test_without_a_readable_budget_no_tokens_are_spent(self, start: Start) -> None:
         bench = start(budget=UnreadableBudget())
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 0
@@ -626,13 +626,13 @@ class TestDiscretion:
         assert "hush" not in caplog.text
 
     @pytest.mark.parametrize("key", ["sk-\n-split", "sk-é"])
-    def test_a_key_that_is_none_is_refused_without_being_shown(self, key: str) -> None:
+    def test_an_invalid_key_is_refused_and_not_shown(self, key: str) -> None:
         with pytest.raises(ConfigError) as refused:
             OpenAiChat(api_key=key)
         assert "sk-" not in str(refused.value)
 
     @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://", "x y"])
-    def test_an_address_that_is_none_is_refused(self, url: str) -> None:
+    def test_an_invalid_address_is_refused(self, url: str) -> None:
         with pytest.raises(ConfigError, match="base_url"):
             OpenAiChat(base_url=url)
 
@@ -681,7 +681,7 @@ class TestAnthropic:
         assert len(summary.points) == 2
 
     @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
-    def test_the_address_may_be_given_either_way(
+    def test_the_address_works_with_and_without_its_path(
         self, ask: Callable[..., tuple[ScriptedLlm, Chat]], path: str
     ) -> None:
         llm, chat = ask(message([{"type": "text", "text": "{}"}]), path=path)
@@ -753,7 +753,7 @@ class TestTokenBudget:
         budget.add("2023-11-15", 1)
         assert (budget.get_spent(TODAY), budget.get_spent("2023-11-15")) == (12, 1)
 
-    def test_nothing_is_lost_between_threads(self, budget: TokenBudget) -> None:
+    def test_concurrent_additions_are_all_counted(self, budget: TokenBudget) -> None:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(lambda _: budget.add(TODAY, 1), range(200)))
         assert budget.get_spent(TODAY) == 200

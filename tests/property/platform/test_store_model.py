@@ -185,7 +185,7 @@ COMMIT_ORDER = Append(families.GRIPS, b"order:", b"")
     waiting=st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
-def test_concurrent_writers_leave_what_their_commits_leave_one_by_one(
+def test_concurrent_commits_equal_the_same_commits_in_sequence(
     plans: list[list[Batch]], waiting: bool
 ) -> None:
     with (

@@ -127,14 +127,14 @@ def cleaned(text: str) -> str | None:
 
 @unhurried
 @given(text=texts)
-def test_to_clean_what_is_clean_changes_nothing(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     once = cleaned(text)
     assert once is None or CLEANER.clean(once) == once
 
 
 @unhurried
 @given(text=texts)
-def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
+def test_findings_are_in_order_and_the_rest_stays(text: str) -> None:
     try:
         found = CLEANER.find(text)
     except ContentBlocked:
@@ -150,7 +150,7 @@ def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
 
 @unhurried
 @given(parts=st.lists(texts, max_size=4))
-def test_what_passes_at_a_glance_holds_nothing(parts: list[str]) -> None:
+def test_texts_that_pass_the_quick_check_have_no_secret(parts: list[str]) -> None:
     if CLEANER.is_clean(parts):
         assert [CLEANER.find(part) for part in parts] == [[] for _ in parts]
 
@@ -231,7 +231,7 @@ def _is_encoded_as_bytes(chain: list[str]) -> bool:
     before=st.sampled_from(["", "a ", "x: ", "(", "\n"]),
     after=st.sampled_from(["", " z", ")", "\nnext line", ", and more"]),
 )
-def test_nothing_of_a_secret_is_left_in_any_chain_of_wrappings(
+def test_no_secret_is_left_in_any_chain_of_wrappings(
     body: str, chain: list[str], before: str, after: str
 ) -> None:
     token = f"ghp_{body}"

@@ -114,7 +114,7 @@ node_ids = st.one_of(
 
 @unhurried
 @given(node_ids)
-def test_the_kept_spelling_is_its_own(node_id: str) -> None:
+def test_the_canonical_spelling_is_stable(node_id: str) -> None:
     found = periods.canonicalize(node_id)
     assert (found is None) == (periods.parse(node_id) is None)
     if found is not None:

@@ -420,7 +420,9 @@ TOPICS = "We saw bananas. We saw weather. We saw tenants. We saw rivers. We saw 
     ],
     ids=["over a pause", "over a short segment"],
 )
-def test_a_late_event_changes_what_it_is_context_for(early: list[Event], late: Event) -> None:
+def test_a_late_event_changes_the_segment_it_is_context_for(
+    early: list[Event], late: Event
+) -> None:
     clock = SetClock(ORIGINS[0] + 86_400_000)
     with closing(memory(Path())) as store, closing(memory(Path())) as new:
         ours, theirs = over(store, clock), over(new, clock)

@@ -53,7 +53,7 @@ def test_a_secret_finds_its_own_key_among_all(known: list[str], data: st.DataObj
 
 
 @pytest.mark.parametrize("wrong", ["", "secre", "secret ", "Secret", "secret\0", "\0"])
-def test_what_is_almost_the_secret_finds_nothing(wrong: str) -> None:
+def test_a_nearly_equal_secret_finds_no_key(wrong: str) -> None:
     assert access.find_key(wrong, [key("name")]) is None
 
 

@@ -170,7 +170,9 @@ def test_one_time_is_one_window(words: str, expected: Range) -> None:
         ),
     ],
 )
-def test_what_recurs_is_every_one_of_the_last_years(words: str, expected: list[Range]) -> None:
+def test_a_day_without_a_year_is_in_each_of_the_last_years(
+    words: str, expected: list[Range]
+) -> None:
     (window,) = time_expressions.find(f"the crash {words}?", NOW)
     assert window == TimeWindow(words=words, ranges=tuple(expected))
 
@@ -239,7 +241,7 @@ def test_a_preposition_reaches_over_four_words(query: str, expected: Range) -> N
     assert window.ranges == (expected,)
 
 
-def test_what_reaches_stays_when_the_time_is_removed() -> None:
+def test_a_distant_preposition_stays_when_its_time_is_removed() -> None:
     query = "what broke before the release on 3 June?"
     found = time_expressions.find(query, NOW)
     assert [window.words for window in found] == ["on 3 June"]
@@ -253,13 +255,13 @@ def test_several_times_are_several_windows() -> None:
     assert time_expressions.remove_windows(query, found) == "compare and with"
 
 
-def test_only_the_given_windows_are_removed() -> None:
+def test_only_these_windows_are_removed() -> None:
     query = "a yesterday b today c"
     _, second = time_expressions.find(query, NOW)
     assert time_expressions.remove_windows(query, [second]) == "a yesterday b c"
 
 
-def test_a_word_that_only_looks_like_a_found_one_stays() -> None:
+def test_a_word_like_a_removed_one_stays() -> None:
     query = "x/today y today"
     assert time_expressions.remove_windows(query, time_expressions.find(query, NOW)) == "x/today y"
 

@@ -96,7 +96,7 @@ class TestTimes:
         assert event(at_ms=at_ms).at_ms == at_ms
 
     @pytest.mark.parametrize("at_ms", [-1, MAX_MILLIS + 1])
-    def test_what_lies_beyond_is_refused(self, at_ms: int) -> None:
+    def test_times_beyond_the_limit_are_refused(self, at_ms: int) -> None:
         with pytest.raises(InvalidInput, match=rf"^timestamp_ms is {at_ms}; .* {MAX_MILLIS} "):
             event(at_ms=at_ms)
 

@@ -26,7 +26,7 @@ def test_the_checksum_is_the_one_that_its_standard_gives() -> None:
 
 
 @given(RECORDS)
-def test_what_is_written_is_read(records: list[bytes]) -> None:
+def test_records_round_trip(records: list[bytes]) -> None:
     found = write_ahead_log.read(write_ahead_log.write(records))
     assert found.records == tuple(records)
     assert found.damaged == ()

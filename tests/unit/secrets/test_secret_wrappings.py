@@ -162,7 +162,7 @@ def test_of_a_long_encoded_text_only_the_part_with_the_secret_goes(cleaner: Re2F
     assert TOKEN[4:20] not in base64.b64decode(before + "=" * (-len(before) % 4)).decode()
 
 
-def test_what_is_allowed_stays_also_where_it_is_wrapped() -> None:
+def test_an_allowed_value_stays_even_if_wrapped() -> None:
     text = f"log\x1b[31m{TOKEN}\x1b[0m"
     assert Re2Filter(mode="redact", allowed=[TOKEN]).clean(text) == text
 
@@ -189,7 +189,7 @@ def test_wrappings_are_followed_to_some_depth(cleaner: Re2Filter) -> None:
         "def f(x):\n    return '\\x00\\x01\\xff' + \"\\u03b9\" + '%s' % x",
     ],
 )
-def test_what_is_wrapped_and_no_secret_stays(cleaner: Re2Filter, text: str) -> None:
+def test_wrapped_text_without_a_secret_stays(cleaner: Re2Filter, text: str) -> None:
     assert cleaner.clean(text) == text
 
 
@@ -202,7 +202,7 @@ class TestViews:
         assert not view.has_gap(at, at + 8)
         assert view.locate(at, at + 8) == (10, 22)
 
-    def test_a_range_leads_back_to_what_it_came_from(self) -> None:
+    def test_a_range_of_a_view_maps_back_to_its_origin(self) -> None:
         view = View(b"abXXcdYYef", [TextEdit(2, 4, b""), TextEdit(6, 8, b"+")])
         assert view.data == b"abcd+ef"
         assert view.locate(0, 2) == (0, 2)

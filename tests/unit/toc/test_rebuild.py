@@ -122,7 +122,7 @@ def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
     assert len(toc.list_ids("toc:", after=None, limit=99)) == 7
 
 
-def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
+def test_unchanged_nodes_stay_as_they_are(parts: Parts) -> None:
     parts.append("a", 0, 5, 60)
     run(parts.rebuild(SegmentRules()))
     before = parts.records()
@@ -133,7 +133,7 @@ def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
     assert parts.records() == before
 
 
-def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
+def test_a_rebuild_equals_processing_the_events(parts: Parts) -> None:
     parts.append("a", 60, 0, 5)
     rebuild = parts.rebuild(SegmentRules())
     while rebuild.segmenting.step():
@@ -146,7 +146,7 @@ def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
     assert parts.records() == before
 
 
-def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
+def test_other_rules_cut_again_and_old_segments_are_removed(parts: Parts) -> None:
     parts.append("a", 0, 5, 10)
     run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     parts.clock.at_ms += DAY
@@ -159,7 +159,7 @@ def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
     assert day.child_ids == (left,)
 
 
-def test_a_dry_run_says_what_would_be_and_writes_nothing(parts: Parts) -> None:
+def test_a_dry_run_counts_changes_and_writes_nothing(parts: Parts) -> None:
     parts.append("a", 0, 5, 10)
     run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     before = parts.contents()
@@ -180,7 +180,7 @@ def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: Parts) -> N
     assert rebuild.sessions(date(2026, 2, 3)) == []
 
 
-def test_progress_is_told_session_by_session(parts: Parts) -> None:
+def test_progress_is_reported_for_each_session(parts: Parts) -> None:
     for name in "abc":
         parts.append(name, 0)
     told: list[int] = []
