@@ -48,7 +48,7 @@ class MemoryKey(NamedTuple):
 def derive_id(kind: str, *names: str) -> KnowledgeId:
     """Derive an id from names: the same names always give the same id.
 
-    The lengths are hashed too, so that no name can contain a separator.
+    The lengths are hashed too, so that different lists of names never collide.
     """
     parts = (kind, *names)
     lengths = ",".join(str(len(part)) for part in parts)

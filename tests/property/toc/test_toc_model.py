@@ -21,7 +21,6 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.log.ports import Outbox
-from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import Level, NodeId
@@ -33,7 +32,7 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from tests.contract.stores import TIMEOUT, OpenStore, everything, memory, rocks
-from tests.inline_worker import InlineWorker
+from tests.toc_harness import SetClock, build_rollup, build_segmenting
 
 RULES = SegmentRules(
     time_gap_ms=60_000,
@@ -88,14 +87,6 @@ sayings = st.tuples(
 )
 
 
-class SetClock:
-    def __init__(self, at_ms: int) -> None:
-        self.at_ms = at_ms
-
-    def now(self) -> Millis:
-        return Millis(self.at_ms)
-
-
 class SmallReads:
     """An outbox that returns no more than `most` entries at a time."""
 
@@ -111,7 +102,7 @@ class SmallReads:
 
 
 @dataclass(frozen=True)
-class Parts:
+class TocParts:
     """The parts of a table of contents over one store."""
 
     store: OrderedStore
@@ -143,27 +134,15 @@ class Parts:
         ]
 
 
-def over(store: OrderedStore, clock: SetClock) -> Parts:
-    log, toc, outbox = StoredEventLog(store), StoredToc(store), SmallReads(StoredOutbox(store))
-    summarizer = ExtractiveSummarizer(InlineWorker())
-    return Parts(
+def over(store: OrderedStore, clock: SetClock) -> TocParts:
+    outbox = SmallReads(StoredOutbox(store))
+    return TocParts(
         store=store,
-        log=log,
+        log=StoredEventLog(store),
         outbox=outbox,
-        toc=toc,
-        segmenting=Segmenting(
-            log=log,
-            outbox=outbox,
-            reader=toc,
-            writer=toc,
-            drafter=summarizer,
-            summarizer=summarizer,
-            clock=clock,
-            rules=RULES,
-        ),
-        rollup=Rollup(
-            reader=toc, writer=toc, drafter=summarizer, summarizer=summarizer, clock=clock
-        ),
+        toc=StoredToc(store),
+        segmenting=build_segmenting(store, clock, RULES, outbox),
+        rollup=build_rollup(store, clock),
     )
 
 

@@ -50,7 +50,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
         """Return a unit vector for each text, in order.
 
-        Raises EmbedderRefused if the model rejects a text, and EmbedderFailed if it fails.
+        Raises EmbedderFailed, or its subclass EmbedderRefused if a text is at fault.
         """
         ...
 
@@ -58,7 +58,7 @@ class Embedder(Protocol):
 class LexicalIndex(Protocol):
     """An index of documents by their words. It is derived and can be filled again at any time.
 
-    Every method raises IndexFailed if the index cannot be read or written.
+    Every method but `cursor` raises IndexFailed if the index cannot be read or written.
     """
 
     def cursor(self) -> int | None:
@@ -103,10 +103,7 @@ class LexicalIndex(Protocol):
 
 
 class VectorIndex(Protocol):
-    """An index of documents by their meaning. It is derived and can be filled again at any time.
-
-    Every method raises IndexFailed if the index cannot be read or written.
-    """
+    """An index of documents by their meaning. It is derived and can be filled again at any time."""
 
     def list_damaged_files(self) -> list[str]:
         """Return the names of files that do not match their checksums."""
@@ -126,7 +123,7 @@ class VectorIndex(Protocol):
     ) -> None:
         """Replace all documents of these owners, each with the vectors of its parts.
 
-        The change is durable and visible on return.
+        The change is durable and visible on return. Raises IndexFailed if it cannot be written.
         """
         ...
 
@@ -135,7 +132,10 @@ class VectorIndex(Protocol):
         ...
 
     def find_nearest(self, query: Vector, scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
-        """Return the documents in scope, nearest first."""
+        """Return the documents in scope, nearest first.
+
+        Raises IndexFailed if the query has another dimension than the index.
+        """
         ...
 
     def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
@@ -147,7 +147,7 @@ class VectorIndex(Protocol):
         ...
 
     def purge(self) -> None:
-        """Erase removed documents from the files too."""
+        """Erase removed documents from the files too. Raises IndexFailed if that fails."""
         ...
 
     def stats(self) -> IndexStats:

@@ -84,9 +84,10 @@ class TocEraser(Protocol):
 
 
 class Summarizer(Protocol):
-    """A summarizer of conversations and periods. Failures end in a fallback, never in an error.
+    """A summarizer of conversations and periods.
 
-    `name` is the `source` of summaries that it wrote itself.
+    `name` is the `source` of summaries that it wrote itself. If a model fails, the summary of a
+    fallback takes its place. Both methods raise WorkerFailed if the worker process fails.
     """
 
     name: str

@@ -93,7 +93,7 @@ def _parse_iso(moment: str, size: int) -> tuple[Millis, Millis]:
         at = datetime.fromisoformat(moment)
         start = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise InvalidInput(f"there is no moment {moment!r}") from None
+        raise InvalidInput(f"{moment!r} is not a valid date and time") from None
     first = min(max(0, round(start * 1000)), MAX_MILLIS)
     return Millis(first), Millis(min(first + size - 1, MAX_MILLIS))
 

@@ -6,7 +6,10 @@ from typing import Protocol
 
 
 class TokenBudget(Protocol):
-    """The number of tokens spent on each UTC day (YYYY-MM-DD)."""
+    """The number of tokens spent on each UTC day (YYYY-MM-DD).
+
+    Both methods raise StorageFailed if the number cannot be read or stored.
+    """
 
     def get_spent(self, day: str, /) -> int:
         """Return the number of tokens spent on a day."""

@@ -116,7 +116,7 @@ class Query:
                 f"pages end after {MAX_OFFSET:,} results: narrow the time range to go further back"
             )
         if not 0.0 <= self.min_score <= 1.0:
-            raise InvalidInput(f"the least score is {self.min_score}; it must be from 0 to 1")
+            raise InvalidInput(f"the minimum score is {self.min_score}; it must be from 0 to 1")
 
     @property
     def is_listing(self) -> bool:

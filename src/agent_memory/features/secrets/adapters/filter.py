@@ -8,7 +8,12 @@ import re2
 
 from agent_memory.features.secrets.adapters.scanner import Scanner, SecretSpan
 from agent_memory.features.secrets.model import secrets
-from agent_memory.features.secrets.model.secrets import Finding, Incident, SecretsMode
+from agent_memory.features.secrets.model.secrets import (
+    Finding,
+    Incident,
+    SecretOutcome,
+    SecretsMode,
+)
 from agent_memory.kernel.errors import ConfigError, ContentBlocked
 
 ROUNDS = 8  # times that the text around findings is scanned again; more is an attack and blocked
@@ -65,11 +70,7 @@ class Re2Filter:
         if not findings:
             return text
         outcomes = [secrets.decide_outcome(finding.kind, self._mode) for finding in findings]
-        for finding, outcome in zip(findings, outcomes, strict=True):
-            incident = Incident(
-                kind=finding.kind, length=finding.length, where=where, outcome=outcome
-            )
-            self._report(incident)
+        self._report_all(findings, outcomes, where)
         if "blocked" in outcomes:
             kinds = {f.kind for f, o in zip(findings, outcomes, strict=True) if o == "blocked"}
             raise ContentBlocked(f"the text has a secret ({', '.join(sorted(kinds))}); not stored")
@@ -84,15 +85,7 @@ class Re2Filter:
         except Exception as exc:
             raise _filter_error() from exc
         keep = self._mode == "warn"
-        for finding in findings:
-            self._report(
-                Incident(
-                    kind=finding.kind,
-                    length=finding.length,
-                    where=where,
-                    outcome="kept" if keep else "redacted",
-                )
-            )
+        self._report_all(findings, ["kept" if keep else "redacted"] * len(findings), where)
         return name if keep or not findings else secrets.redact_name(name, findings, limit)
 
     def is_clean(self, texts: Sequence[str], /) -> bool:
@@ -127,6 +120,14 @@ class Re2Filter:
             bytes_done = span.end
             findings.append(Finding(kind=span.kind, start=start, end=done))
         return findings
+
+    def _report_all(
+        self, findings: Sequence[Finding], outcomes: Sequence[SecretOutcome], where: str
+    ) -> None:
+        for finding, outcome in zip(findings, outcomes, strict=True):
+            self._report(
+                Incident(kind=finding.kind, length=finding.length, where=where, outcome=outcome)
+            )
 
     def _spans(self, data: bytes) -> list[SecretSpan]:
         work = [(0, len(data), 0)]
@@ -196,5 +197,5 @@ def _compile_allowed(entry: str) -> "_AllowPattern":
     try:
         compiled: _AllowPattern = re2.compile(entry[1:-1], options)
     except re2.error as exc:
-        raise ConfigError(f"security.allow: {entry} is not a regular expression") from exc
+        raise ConfigError(f"security.allow: {entry} is not a valid regular expression") from exc
     return compiled
