@@ -1,4 +1,4 @@
-"""An Embedder without a model: texts that share words point the same way. For tests alone."""
+"""An Embedder without a model, for tests: texts that share words have near vectors."""
 
 import math
 import re
@@ -13,7 +13,7 @@ _WORD = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """Each word of a text adds a direction of its own."""
+    """An embedder in which each word of a text adds its own direction."""
 
     model = f"hashing/{DIMENSION}"
 

@@ -1,4 +1,4 @@
-"""A Worker that calls in this process: for tests of what the functions give, not of where."""
+"""A Worker that calls functions in this process, for tests."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,11 +7,6 @@ T = TypeVar("T")
 
 
 class InlineWorker:
-    def call(
-        self,
-        function: Callable[..., T],
-        /,
-        *arguments: object,
-        timeout_seconds: float,  # noqa: ARG002
-    ) -> T:
+    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
+        assert timeout_seconds > 0
         return function(*arguments)

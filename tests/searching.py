@@ -1,4 +1,4 @@
-"""Search as a foreign client calls it, and what the indexes of a daemon hold."""
+"""Search as another program calls it, and the content of a daemon's indexes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from tests.launching import Home, wait_until
 from tests.memory_client import SERVICE, Client
 from tests.toc_conversations import Toc
 
-SECONDS = 60.0  # far more than some hundred texts take to be embedded
+SECONDS = 60.0  # far more than a few hundred texts take to be embedded
 
 
 class Search:
-    """The call, over a client's connection."""
+    """The search call, over a client's connection."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -28,7 +28,7 @@ class Search:
         return [hit.id for hit in self(query, **fields).hits]
 
     def pages(self, query: str = "", **fields: Any) -> Iterator[pb.SearchResponse]:
-        """Page after page, as the continuation tokens lead."""
+        """Read page after page by the continuation tokens."""
         token: str | None = None
         while True:
             page = self(query, continuation_token=token, **fields)
@@ -38,7 +38,7 @@ class Search:
             token = page.continuation_token
 
     def all(self, **fields: Any) -> list[pb.SearchHit]:
-        """Everything there is."""
+        """Return everything in the index."""
         return [hit for page in self.pages(limit=100, **fields) for hit in page.hits]
 
 
@@ -54,20 +54,20 @@ def read_indexes(home: Home) -> dict[str, Any]:
 
 
 def count_waiting(home: Home) -> int:
-    """How much neither index has taken in."""
+    """Return how much neither index has processed."""
     found = read_indexes(home)
     count: int = found["words_waiting"] + found["vectors_waiting"]
     return count
 
 
 def settle(home: Home, toc: Toc) -> None:
-    """Wait until the table of contents and both indexes have taken in everything."""
+    """Wait until the table of contents and both indexes have processed everything."""
     toc.settle()
     wait_until(lambda: count_waiting(home) == 0, "the indexes have caught up", SECONDS)
 
 
 def assert_everything_is_found_once(search: Search, toc: Toc, events: list[pb.Event]) -> int:
-    """Each event, segment and grip stands in the index of words; how many there are."""
+    """Check that each event, segment and grip is in the lexical index, and return their number."""
     segments = toc.segments()
     wanted = Counter(("event", event.event_id) for event in events if event.text)
     wanted.update(("segment", node.node_id) for node in segments)

@@ -1,4 +1,4 @@
-"""Conversations whose table of contents is known, and the calls that walk it."""
+"""Conversations with a known table of contents, and the calls that read it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tests.launching import wait_until
 from tests.memory_client import SERVICE, Client
 
 MINUTE = 60_000
-SECONDS = 20.0  # far more than new work takes to reach the table of contents
+SECONDS = 20.0  # far more than new events take to reach the table of contents
 
 SEGMENTS, ROLLUP, OUTBOX = "segment-summarizer", "hourly-rollup", "outbox-processor"
 JOBS = (ROLLUP, SEGMENTS, OUTBOX)
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 def millis(when: str) -> int:
-    """Unix milliseconds of a time in UTC, as `2026-01-30 10:00`."""
+    """Return the Unix milliseconds of a time in UTC, such as `2026-01-30 10:00`."""
     return int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -43,7 +43,7 @@ def make_event(session: str, number: int, at_ms: int, who: str, text: str = "") 
 def conversation(
     session: str, begin: str | int, lines: Sequence[tuple[str, str]], *, first: int = 0
 ) -> list[pb.Event]:
-    """A line a minute, by turns."""
+    """Build a conversation of alternating speakers, one line a minute."""
     start = millis(begin) if isinstance(begin, str) else begin
     return [
         make_event(session, first + number, start + number * MINUTE, who, text)
@@ -185,7 +185,7 @@ class Toc:
         return answer
 
     def children(self, parent_id: str) -> list[pb.TocNode]:
-        """All of them, page after page."""
+        """Return all children, page by page."""
         found: list[pb.TocNode] = []
         token: str | None = None
         while True:
@@ -206,7 +206,7 @@ class Toc:
         return answer
 
     def walk(self) -> Iterator[pb.TocNode]:
-        """Every node that can be reached from the years, each before what is under it."""
+        """Yield every node below the years, each before its children."""
 
         def below(node: pb.TocNode) -> Iterator[pb.TocNode]:
             yield node
@@ -222,23 +222,23 @@ class Toc:
         return [node for node in self.walk() if node.level == pb.TOC_LEVEL_SEGMENT]
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Where each segment begins and ends, by time."""
+        """Return the first and last time of each segment, in order."""
         return sorted((node.start_time_ms, node.end_time_ms) for node in self.segments())
 
     def wait_for(self, stretches: Iterable[Sequence[pb.Event]]) -> None:
-        """Until the segments are these stretches of conversation."""
+        """Wait until the segments are these stretches of conversation."""
         wanted = sorted((each[0].timestamp_ms, each[-1].timestamp_ms) for each in stretches)
         wait_until(lambda: self.bounds() == wanted, f"the segments are {wanted}", SECONDS)
 
     def tree(self) -> list[pb.TocNode]:
-        """All of it, versions aside."""
+        """Return the whole tree without versions."""
         found = list(self.walk())
         for node in found:
             node.ClearField("version")
         return found
 
     def settle(self) -> None:
-        """Have the jobs do all that is to do, and wait for it."""
+        """Run the jobs until nothing is left to do."""
         for name in (SEGMENTS, ROLLUP):
             done = self.run(name)
             assert done.success, done
@@ -276,7 +276,7 @@ class Toc:
 
 @dataclass(frozen=True, slots=True)
 class EventContext:
-    """Where an event stands in its session: what an expanded grip must show."""
+    """The place of an event in its session, which an expanded grip must show."""
 
     before: list[pb.Event]
     itself: pb.Event
@@ -316,7 +316,7 @@ def assert_every_bullet_leads_to_its_events(toc: Toc, events: Sequence[pb.Event]
 def _assert_silent(
     node: pb.TocNode, nodes: dict[str, pb.TocNode], events: Sequence[pb.Event]
 ) -> None:
-    """Nothing was said there, such as in a session's end that stands alone."""
+    """Check that nothing was said there, as in a session end that is alone."""
     if node.child_node_ids:
         assert not any(nodes[child].bullets for child in node.child_node_ids), node.node_id
     else:

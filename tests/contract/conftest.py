@@ -11,13 +11,13 @@ from tests.contract.stores import DURABLE, STORES, OpenStore
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OrderedStore]:
-    """An empty store."""
-    opened = STORES[request.param](tmp_path / "store")
-    yield opened
-    opened.close()
+    """Yield an empty store."""
+    store = STORES[request.param](tmp_path / "store")
+    yield store
+    store.close()
 
 
 @pytest.fixture(params=DURABLE)
 def open_durable(request: pytest.FixtureRequest) -> OpenStore:
-    """Opens a store that keeps its data when closed."""
+    """Return a function that opens a store which keeps its data when closed."""
     return DURABLE[request.param]

@@ -1,6 +1,7 @@
-"""Documents and scopes for tests of indexes: builders, strategies, a writer to be killed."""
+"""Documents and scopes for tests of indexes: builders, strategies, a writer to kill."""
 
 import math
+import resource
 import struct
 import sys
 import tempfile
@@ -29,26 +30,37 @@ _MEMORY_DISK = Path("/dev/shm")  # noqa: S108
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder on a disk in memory, where there is one: what syncs often is tested faster there."""
-    place = _MEMORY_DISK if _MEMORY_DISK.is_dir() else None
+    """Yield a folder, on a disk in memory if there is one, where frequent syncs are fast."""
+    parent = _MEMORY_DISK if _MEMORY_DISK.is_dir() else None
     # An index may still write while its folder is removed.
-    with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
+
+
+@contextmanager
+def limit_file_size(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def document(
     name: str, text: str = COMMON, *, kind: DocumentKind = DocumentKind.EVENT, **fields: Any
 ) -> Document:
-    """Its own owner, unless another is named."""
+    """Build a document that owns itself, unless `owner` names another."""
     fields = {"owner": Owner(build_key(kind, name)), "at_ms": Millis(1), **fields}
     return Document(kind=kind, id=name, text=text, **fields)
 
 
 def by_owner(documents: Iterable[Document]) -> dict[Owner, list[Document]]:
-    found: dict[Owner, list[Document]] = {}
-    for each in documents:
-        found.setdefault(each.owner, []).append(each)
-    return found
+    owned: dict[Owner, list[Document]] = {}
+    for document in documents:
+        owned.setdefault(document.owner, []).append(document)
+    return owned
 
 
 def unit(*values: float) -> Vector:
@@ -56,7 +68,7 @@ def unit(*values: float) -> Vector:
     return Vector(struct.pack(f"<{len(values)}f", *(value / size for value in values)))
 
 
-# Few values, so that filters meet what they ask for; some differ where an index could cut them off.
+# Few values, so that filters match; some differ only where an index could cut them off.
 _NAMES = ("", "a", "b", "A", "a b", "ä", "a:b", LONG, LONG + "x", "sha256:0")
 _DOMAINS = ("", "project", "project:x", "project:y", "org:x", "org", "projectile", ":x")
 _STATUSES = ("", "active", "draft", *sorted(HIDDEN))
@@ -70,7 +82,7 @@ _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 def _mostly(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """So that several filters at once still leave something."""
+    """Draw mostly `value`, so that several filters together still admit something."""
     return st.one_of(st.just(value), st.just(value), st.just(value), other)
 
 
@@ -99,7 +111,7 @@ def _document(draw: st.DrawFn, number: int) -> Document:
 
 @st.composite
 def documents(draw: st.DrawFn, most: int = 12) -> list[Document]:
-    """Of every kind, all with the common word; no two have a key in common."""
+    """Draw documents of every kind, all with the common word and with different keys."""
     return [draw(_document(number)) for number in range(draw(st.integers(0, most)))]
 
 
@@ -125,12 +137,12 @@ def scopes(draw: st.DrawFn) -> SearchScope:
 
 @st.composite
 def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], SearchScope]:
-    """Any scope, or one that is cut to fit one of the documents."""
-    made = draw(documents())
+    """Draw documents with any scope, or with one that admits one of them."""
+    drawn = draw(documents())
     scope = draw(scopes())
-    if not made or draw(st.booleans()):
-        return made, scope
-    like = draw(st.sampled_from(made))
+    if not drawn or draw(st.booleans()):
+        return drawn, scope
+    like = draw(st.sampled_from(drawn))
     names = ("project", "session", "agent", "role", "namespace", "spec")
     fields: dict[str, Any] = {name: getattr(like, name) for name in names if draw(st.booleans())}
     if like.domain and draw(st.booleans()):
@@ -139,14 +151,13 @@ def documents_and_scope(draw: st.DrawFn) -> tuple[list[Document], SearchScope]:
         fields |= {"tags": like.tags, "kinds": frozenset({like.kind})}
     if draw(st.booleans()):
         fields |= {"since": like.at_ms, "until": like.at_ms}
-    return made, SearchScope(
+    return drawn, SearchScope(
         statuses=frozenset({like.status}) if like.status else frozenset(), **fields
     )
 
 
 def batch_of(number: int) -> dict[Owner, Sequence[Document]]:
-    """What the writer gives to the index under this cursor: one that stays, and some that change
-    with every batch."""
+    """Build the batch of this cursor: a document that stays, and some that change every time."""
     stays = document(f"stays-{number}")
     grips = [
         document(f"changes-{number}-{part}", kind=DocumentKind.GRIP, owner=SEGMENT)
@@ -156,13 +167,13 @@ def batch_of(number: int) -> dict[Owner, Sequence[Document]]:
 
 
 def after_batches(number: int) -> set[str]:
-    """The ids that an index holds with this cursor."""
-    stays = {f"stays-{each}" for each in range(1, number + 1)}
+    """Return the ids in an index with this cursor."""
+    stays = {f"stays-{batch}" for batch in range(1, number + 1)}
     return stays | {f"changes-{number}-{part}" for part in range(number % 4)}
 
 
 def write_until_killed(folder: str) -> None:
-    """Commit batch after batch, and tell of each."""
+    """Commit batch after batch, and print the number of each."""
     index = TantivyIndex(Path(folder))
     for number in count((index.cursor() or 0) + 1):
         index.replace(batch_of(number), cursor=number)

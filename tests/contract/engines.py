@@ -1,4 +1,4 @@
-"""Engines that misbehave on purpose, each around a real one."""
+"""Engines that fail on purpose, each around a real one."""
 
 import threading
 from collections import deque
@@ -11,7 +11,7 @@ from tests.contract.stores import TIMEOUT
 
 
 class Wrapped:
-    """Passes everything on."""
+    """An engine that passes every call on."""
 
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
@@ -49,7 +49,7 @@ class Wrapped:
 
 
 class HeldEngine(Wrapped):
-    """Stops in `flush`, after the write, until released; then flushes, or fails as it was told."""
+    """Stops in `flush`, after the write, until released; then flushes, or raises a failure."""
 
     def __init__(self, inner: Engine, *, failures: Iterable[BaseException] = ()) -> None:
         super().__init__(inner)
@@ -74,7 +74,7 @@ class HeldEngine(Wrapped):
 
 
 class ReopenedEngine(Wrapped):
-    """Cannot open its files anew before it is allowed to."""
+    """Cannot reopen its files before `allow`."""
 
     def __init__(self, held: HeldEngine) -> None:
         super().__init__(held)
@@ -93,7 +93,7 @@ class ReopenedEngine(Wrapped):
 
 
 class UnreadableEngine(Wrapped):
-    """One of its rows is in a damaged block."""
+    """Has one row in a damaged block."""
 
     def __init__(self, held: HeldEngine, key: bytes) -> None:
         super().__init__(held)
@@ -107,7 +107,7 @@ class UnreadableEngine(Wrapped):
 
 
 class RefusingEngine(Wrapped):
-    """Answers its first writes with the given errors, having written nothing."""
+    """Raises these errors in its first writes, and writes nothing."""
 
     def __init__(self, inner: Engine, errors: Iterable[Exception]) -> None:
         super().__init__(inner)
@@ -125,7 +125,7 @@ class RefusingEngine(Wrapped):
 
 
 class StallingEngine(Wrapped):
-    """Takes no write until relieved."""
+    """Stalls every write until relieved."""
 
     def __init__(self, inner: Engine, stalled: Exception) -> None:
         super().__init__(inner)
@@ -147,7 +147,7 @@ class StallingEngine(Wrapped):
 
 
 class SlowScanEngine(Wrapped):
-    """Opens a scan's view at once, but gives no row until released."""
+    """Opens a scan's view at once, but returns no row until released."""
 
     def __init__(self, inner: Engine) -> None:
         super().__init__(inner)
@@ -173,4 +173,4 @@ class SlowScanEngine(Wrapped):
 
 def wait_for(event: threading.Event) -> None:
     if not event.wait(TIMEOUT):
-        raise AssertionError("what the test waits for did not happen")
+        raise AssertionError("the expected event did not happen in time")

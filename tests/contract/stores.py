@@ -1,4 +1,4 @@
-"""Every implementation of the OrderedStore port, and what their tests share."""
+"""Every implementation of the OrderedStore port, and helpers for their tests."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,14 +10,14 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from agent_memory.platform.store.rocks import RocksEngine
 
-TIMEOUT = 20.0  # for what must happen: it is only ever waited out by a failing test
+TIMEOUT = 20.0  # for something that must happen: only a failing test waits it out
 HIGHEST = b"\xff" * 8
 
 OpenStore = Callable[[Path], OrderedStore]
 
 
 def unexpected(health: StoreHealth) -> None:
-    """No write fails here: raised in the committer's thread, this fails the test."""
+    """Fail the test from the committer's thread: no write may fail."""
     raise AssertionError(f"a write failed: {health.reason}")
 
 
@@ -29,7 +29,7 @@ def memory(_: Path) -> OrderedStore:
     return CommittedStore(MemoryEngine(), watch=unexpected)
 
 
-# A new implementation is one line here, and one below if it keeps its data when closed.
+# Add a new implementation here, and below if it keeps its data when closed.
 STORES: Mapping[str, OpenStore] = {
     "rocks": rocks,
     "memory": memory,

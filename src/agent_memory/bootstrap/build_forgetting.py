@@ -41,7 +41,7 @@ def build_forgetting(
 
     def list_folders() -> Sequence[Path]:
         """List every folder in which bytes of an event could be left."""
-        damaged = damage.folders(folders.db_path)
+        damaged = damage.list_folders(folders.db_path)
         return [folders.db_path, folders.index, folders.logs, folders.spool, *damaged]
 
     purging = Purging(

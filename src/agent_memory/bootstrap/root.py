@@ -103,7 +103,7 @@ class App:
 
     def list_damages(self) -> Sequence[Damage]:
         platform = self.platform
-        reports = damage.reports(platform.folders.db_path)
+        reports = damage.read_reports(platform.folders.db_path)
         return [*reports, *salvage.describe(platform.engine.gaps)]
 
     def build_runner(self, status: Callable[[], DaemonStatus], serve: Serve | None) -> Runner:

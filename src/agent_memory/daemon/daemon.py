@@ -359,7 +359,7 @@ class _Daemon:
 
 
 def _share_heaps() -> None:
-    """glibc gives threads heaps of their own, and what many threads freed stays in them: at 100,000
+    """Glibc gives threads heaps of their own, and what many threads freed stays in them: at 100,000
     documents two heaps take 475 MB where the default takes 624."""
     with contextlib.suppress(OSError, AttributeError):  # another libc
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)

@@ -1,4 +1,4 @@
-"""Who may ask: bearer keys, of which only a hash is kept, and addresses of callers."""
+"""Access control: bearer keys, of which only a hash is stored, and the addresses of callers."""
 
 import hashlib
 import hmac
@@ -23,17 +23,20 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, host: str, port: int) -> Self:
-        """Raise ValueError unless both are numbers. An IPv4 address within IPv6 is IPv4."""
-        found = ip_address(host)
-        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
+        """Parse a numeric host and a port; an IPv4-mapped IPv6 host becomes IPv4.
+
+        Raises ValueError if the host is not numeric or the port is out of range.
+        """
+        address = ip_address(host)
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
         if not 0 < port <= MAX_PORT:
             raise ValueError(f"there is no port {port}")
-        return cls(found, port)
+        return cls(address, port)
 
 
 class SocketOwner(NamedTuple):
-    """Whose an open socket is. `inode` tells it from all others that are open."""
+    """The owner of an open socket. `inode` is unique among the open sockets."""
 
     uid: int
     inode: int
@@ -48,8 +51,8 @@ class AccessKey:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InvalidInput(
-                f"{self.name!r} is no name for a key: use 1 to 64 letters, digits, dots, dashes or"
-                " underscores"
+                f"{self.name!r} is not a valid key name: use 1 to 64 letters, digits, dots, dashes"
+                " or underscores"
             )
 
 
@@ -59,9 +62,9 @@ def hash_secret(secret: str) -> bytes:
 
 
 def find_key(secret: str, keys: Iterable[AccessKey]) -> AccessKey | None:
-    """The key of this secret. Takes as long for a wrong one as for a right one."""
-    found, wanted = None, hash_secret(secret)
+    """Return the key with this secret. Every key is compared, so that timing reveals nothing."""
+    match, digest = None, hash_secret(secret)
     for key in keys:
-        if hmac.compare_digest(key.digest, wanted):
-            found = key
-    return found
+        if hmac.compare_digest(key.digest, digest):
+            match = key
+    return match

@@ -1,4 +1,4 @@
-"""Halting: telling work that runs in another thread to end, also where it waits."""
+"""Cancellation of work that runs or waits in another thread."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,8 +8,11 @@ from agent_memory.kernel.errors import Cancelled
 
 
 class CancelToken:
-    """Set once, from any thread. Whoever works looks at it, waits for it, or has it call what cuts
-    a wait short: a socket that is shut, a process that is killed."""
+    """A flag that any thread may set once.
+
+    Work checks it, waits for it, or registers a callback that ends a blocking wait, such as
+    shutting a socket or killing a process.
+    """
 
     def __init__(self) -> None:
         self._set = threading.Event()
@@ -17,7 +20,8 @@ class CancelToken:
         self._calls: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        with self._lock:  # whoever leaves `calling` waits: what a call uses may be closed after it
+        # `on_cancel` exits only after the callbacks: the caller may then close what they use.
+        with self._lock:
             self._set.set()
             calls, self._calls = self._calls, []
             for call in calls:
@@ -27,18 +31,20 @@ class CancelToken:
         return self._set.is_set()
 
     def check(self) -> None:
-        """Raises Cancelled once it is set."""
+        """Raise Cancelled if the token is set."""
         if self._set.is_set():
             raise Cancelled
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether it is set, after that long at most."""
+        """Wait for the token, at most `seconds`, and return whether it is set."""
         return self._set.wait(seconds)
 
     @contextmanager
     def on_cancel(self, call: Callable[[], None]) -> Iterator[None]:
-        """Meanwhile it is called when this is set; at once where it is already, and never after. It
-        must not raise or wait."""
+        """Call `call` if the token is set inside the block, or at once if it is set already.
+
+        `call` must not raise or block. It is never called after the block.
+        """
         with self._lock:
             at_once = self._set.is_set()
             if not at_once:

@@ -1,29 +1,29 @@
-"""Every failure the product knows. What each becomes on a wire stands in `interfaces/wire.py`.
+"""The errors of Agent Memory. `interfaces/` has the one table of codes for each wire.
 
 AgentMemoryError
-├── InvalidInput        the caller sent something we refuse; the message says what to change
+├── InvalidInput        the request is not valid; the message says what to change
 ├── NotFound            no such event, node, grip, memory or key
-├── Unauthorized        no key, or one that is not known
+├── Unauthorized        no key, or an unknown one
 ├── ContentBlocked      the secrets filter refused the content
-├── FeatureUnavailable  what was asked for is switched off or not there
+├── FeatureUnavailable  the feature is switched off or not installed
 ├── ConfigError         a setting is wrong; the message names file, line and the nearest known key
 ├── WorkerFailed        a background job crashed or hung
-│   └── WorkerClosed    there is no worker any more; the job was not begun
-├── IndexFailed         an index could not be read or written; it is built anew if need be
-├── EmbedderFailed      a text could not be embedded; later it may
-│   └── EmbedderRefused this text cannot, now or later
-├── RemoteUnavailable   nobody answers at the other end of a network
-├── ListenFailed        an address could not be listened on
+│   └── WorkerClosed    the worker is closed; the job was not started
+├── IndexFailed         an index could not be read or written; it is rebuilt if necessary
+├── EmbedderFailed      a text could not be embedded; a later attempt may succeed
+│   └── EmbedderRefused the embedder rejects this text, now and later
+├── RemoteUnavailable   a remote host does not answer
+├── ListenFailed        the daemon could not listen on an address
 ├── Overloaded          too much unfinished work; try again
-├── Cancelled           the caller pressed Ctrl-C or went away
-├── LlmFailed           a model was asked and gave no answer that can be used
-│   └── ContextTooLong  what it was given does not fit into its context
-├── ToolFailed          a tool did not do what it was asked; the model is told why
+├── Cancelled           the caller pressed Ctrl-C or disconnected
+├── LlmFailed           a model gave no usable answer
+│   └── ContextTooLong  the prompt does not fit into the model's context
+├── ToolFailed          a tool failed; the model sees the message
 └── StorageFailed       the store could not read or write
     ├── GitFailed       a repository could not be read or written
     ├── StorageClosed   the store is closed, or closing
     ├── StorageDamaged  files of the store are damaged; `admin verify --repair` saves the rest
-    ├── StorageUnwritable  the store cannot be written now; it tries to mend that by itself
+    ├── StorageUnwritable  the store cannot be written now; it retries by itself
     ├── StorageLocked   another process has the store open
     └── StorageTooNew   written by a newer version of the product
 """
@@ -42,15 +42,15 @@ class NotFound(AgentMemoryError):
 
 
 class Unauthorized(AgentMemoryError):
-    """A bearer key is needed."""
+    """The request needs a bearer key."""
 
 
 class ContentBlocked(AgentMemoryError):
-    """The content holds a secret and was not stored."""
+    """The content contains a secret and was not stored."""
 
 
 class FeatureUnavailable(AgentMemoryError):
-    """What was asked for is switched off or not there."""
+    """The feature is switched off or not installed."""
 
 
 class ConfigError(AgentMemoryError):
@@ -62,7 +62,7 @@ class WorkerFailed(AgentMemoryError):
 
 
 class WorkerClosed(WorkerFailed):
-    """There is no worker any more."""
+    """The worker is closed."""
 
 
 class IndexFailed(AgentMemoryError):
@@ -74,15 +74,15 @@ class EmbedderFailed(AgentMemoryError):
 
 
 class EmbedderRefused(EmbedderFailed):
-    """The embedder does not take this text."""
+    """The embedder rejects this text."""
 
 
 class RemoteUnavailable(AgentMemoryError):
-    """Nobody answers at the other end of a network."""
+    """A remote host does not answer."""
 
 
 class ListenFailed(AgentMemoryError):
-    """An address could not be listened on."""
+    """The daemon could not listen on an address."""
 
 
 class Overloaded(AgentMemoryError):
@@ -90,7 +90,7 @@ class Overloaded(AgentMemoryError):
 
 
 class Cancelled(AgentMemoryError):
-    """The caller pressed Ctrl-C or went away."""
+    """The caller pressed Ctrl-C or disconnected."""
 
 
 class StorageFailed(AgentMemoryError):
@@ -102,15 +102,15 @@ class GitFailed(StorageFailed):
 
 
 class LlmFailed(AgentMemoryError):
-    """The model gave no answer that can be used."""
+    """The model gave no usable answer."""
 
 
 class ContextTooLong(LlmFailed):
-    """It does not fit into the model's context."""
+    """The prompt does not fit into the model's context."""
 
 
 class ToolFailed(AgentMemoryError):
-    """The tool did not do what it was asked."""
+    """The tool failed."""
 
 
 class StorageClosed(StorageFailed):

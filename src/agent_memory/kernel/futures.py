@@ -1,4 +1,4 @@
-"""What is to come: futures that carry a derived result, and what is made when it is needed."""
+"""Futures with a derived result, and values that are created on first use."""
 
 import threading
 from collections.abc import Callable
@@ -10,9 +10,12 @@ B = TypeVar("B")
 
 
 def map_future(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
-    """A future of `derive(result)`. It runs where the source is settled, so keep it small."""
+    """Return a future of `derive(result)`.
+
+    `derive` runs on the thread that completes `source`, so keep it small.
+    """
     derived: Future[B] = Future()
-    # Running from the start: a waiter that gives up must not cancel what is being settled.
+    # Running from the start: a waiter that gives up must not cancel a result on its way.
     derived.set_running_or_notify_cancel()
 
     def settle(done: "Future[A]") -> None:
@@ -26,14 +29,17 @@ def map_future(source: "Future[A]", derive: Callable[[A], B]) -> "Future[B]":
 
 
 def once(make: Callable[[], A]) -> Callable[[], A]:
-    """Made with the first call, which others wait for. One that failed is tried again."""
-    made: list[A] = []
+    """Return a function that calls `make` once and then returns the same value.
+
+    Concurrent callers wait for the first call. If `make` raises, the next call tries again.
+    """
+    values: list[A] = []
     lock = threading.Lock()
 
     def get() -> A:
         with lock:
-            if not made:
-                made.append(make())
-            return made[0]
+            if not values:
+                values.append(make())
+            return values[0]
 
     return get

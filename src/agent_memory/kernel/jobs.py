@@ -1,4 +1,4 @@
-"""Background jobs: what is known of each, and what is kept of it."""
+"""The status of background jobs, and the part of it that is stored."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -9,7 +9,7 @@ NEVER = Millis(0)
 
 
 class JobOutcome(IntEnum):
-    """Numbers are those of the wire; they are stored, so they never change."""
+    """The result of a run. The numbers are stored and sent on the wire: never change them."""
 
     NEVER_RUN = 0
     SUCCESS = 1
@@ -19,7 +19,7 @@ class JobOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """What survives a restart."""
+    """The part of a job's status that survives a restart."""
 
     last_run_ms: Millis = NEVER
     last_duration_ms: int = 0
@@ -32,7 +32,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job as it is now."""
+    """The present status of a job."""
 
     name: str
     cron: str

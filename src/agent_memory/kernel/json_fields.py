@@ -1,4 +1,4 @@
-"""What stands in a JSON object, by type: whatever has another type is taken as not there."""
+"""Typed access to JSON objects of unknown shape: a value of another type counts as missing."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,55 +6,55 @@ from typing import Any
 
 
 class Fields:
-    """A JSON object that may hold anything."""
+    """A JSON object with fields of any type."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_content",)
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self._found = found
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self._content = content
 
     def __contains__(self, name: str) -> bool:
-        return name in self._found
+        return name in self._content
 
     def value(self, name: str) -> object:
-        return self._found.get(name)
+        return self._content.get(name)
 
     def text(self, *names: str) -> str:
-        """The first of these that is a text with something in it."""
+        """Return the first of these fields that is a non-empty string, else an empty string."""
         for name in names:
-            found = self._found.get(name)
-            if isinstance(found, str) and found:
-                return found
+            value = self._content.get(name)
+            if isinstance(value, str) and value:
+                return value
         return ""
 
     def true(self, name: str) -> bool:
-        return self._found.get(name) is True
+        return self._content.get(name) is True
 
     def fields(self, name: str) -> "Fields":
-        found = self._found.get(name)
-        return Fields(found if isinstance(found, dict) else {})
+        value = self._content.get(name)
+        return Fields(value if isinstance(value, dict) else {})
 
     def blocks(self, name: str) -> list["Fields"]:
-        """The parts of a content; a plain text is one of type `text`."""
-        found = self._found.get(name)
-        if isinstance(found, str):
-            return [Fields({"type": "text", "text": found})]
-        if not isinstance(found, list):
+        """Return the content blocks of a message; a plain string is one block of type `text`."""
+        value = self._content.get(name)
+        if isinstance(value, str):
+            return [Fields({"type": "text", "text": value})]
+        if not isinstance(value, list):
             return []
-        return [Fields(each) for each in found if isinstance(each, dict)]
+        return [Fields(block) for block in value if isinstance(block, dict)]
 
     def strings(self) -> Iterator[tuple[str, str]]:
-        """All entries, as text."""
-        for name, value in self._found.items():
+        """Yield the name and the text of every field."""
+        for name, value in self._content.items():
             yield name, value if isinstance(value, str) else _dump_value(value)
 
     def dump(self) -> str:
-        """All of it; empty where there is nothing."""
-        return _dump_value(self._found) if self._found else ""
+        """Return the object as JSON, or an empty string if it has no fields."""
+        return _dump_value(self._content) if self._content else ""
 
 
 def _dump_value(value: object) -> str:
-    """Empty where it is so deep that it could just be read: nobody wrote that to be found."""
+    """Return the value as JSON, or an empty string if it is nested too deeply to be written."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:

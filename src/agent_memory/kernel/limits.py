@@ -1,11 +1,11 @@
-"""How long what is told about knowledge may be."""
+"""Limits on the fields of knowledge records, and checks that raise InvalidInput."""
 
 from agent_memory.kernel.errors import InvalidInput
 
 NAME_CHARS = 256
 VALUE_CHARS = 32_768
 TEXT_CHARS = 4_096
-MAX_COUNT = 2**53 - 1  # what every reader of JSON can count to
+MAX_COUNT = 2**53 - 1  # the largest integer that every JSON reader represents exactly
 
 
 def check_name(field: str, value: str, *, required: bool = True) -> None:
@@ -14,7 +14,7 @@ def check_name(field: str, value: str, *, required: bool = True) -> None:
     if len(value) > NAME_CHARS:
         raise InvalidInput(f"{field} has {len(value)} characters; the limit is {NAME_CHARS}")
     if not value.isprintable():
-        raise InvalidInput(f"{field} must hold printable characters only")
+        raise InvalidInput(f"{field} must contain only printable characters")
 
 
 def check_text(field: str, value: str, limit: int = TEXT_CHARS) -> None:
@@ -23,7 +23,7 @@ def check_text(field: str, value: str, limit: int = TEXT_CHARS) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as exc:
-        raise InvalidInput(f"{field} must be valid Unicode (it holds a lone surrogate)") from exc
+        raise InvalidInput(f"{field} must be valid Unicode (it has a lone surrogate)") from exc
 
 
 def check_count(field: str, value: int) -> None:
@@ -32,5 +32,5 @@ def check_count(field: str, value: int) -> None:
 
 
 def check_share(field: str, value: float) -> None:
-    if not 0.0 <= value <= 1.0:  # neither is what is no number
+    if not 0.0 <= value <= 1.0:  # written so that NaN fails too
         raise InvalidInput(f"{field} is {value}; it must be from 0 to 1")

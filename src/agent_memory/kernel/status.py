@@ -1,4 +1,4 @@
-"""What there is to say about the daemon and its store."""
+"""The status of the daemon, its store, its indexes and its model server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class StoreStats:
     wal_bytes: int
 
     def entries(self, family: str) -> int:
-        return sum(each.entries for each in self.families if each.name == family)
+        return sum(stats.entries for stats in self.families if stats.name == family)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,11 @@ class StoreHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """Stored data that cannot be read any more. Times and counts are those of the events it held,
-    as far as they can be made out; `kept` is the folder where the damaged files lie."""
+    """Stored data that can no longer be read.
+
+    `events` counts the lost events and the times bound them, as far as they can be determined.
+    `kept` is the folder with the damaged files.
+    """
 
     what: str
     noticed_ms: Millis | None = None
@@ -51,7 +54,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """What reading every row of a store has shown."""
+    """The result of reading every row of a store."""
 
     rows: int
     damages: tuple[Damage, ...]
@@ -59,7 +62,7 @@ class StoreCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRepair:
-    """What a repair has found and done; `kept` is where the store as it was lies."""
+    """The result of a repair. `kept` is the folder with the store as it was before."""
 
     rows: int
     damages: tuple[Damage, ...]
@@ -74,11 +77,11 @@ class IndexStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexesStatus:
-    """Both indexes: what is in them, what waits, and what goes on."""
+    """The size, backlog and current activity of both indexes."""
 
     words: IndexStats
     words_waiting: int
-    vectors: IndexStats | None  # None: nothing is embedded
+    vectors: IndexStats | None  # None: embedding is off
     vectors_waiting: int
     model: str
     doing: str
@@ -87,13 +90,13 @@ class IndexesStatus:
 
 class Health(StrEnum):
     FINE = "fine"
-    WARNING = "warning"  # it works, but not as it could
+    WARNING = "warning"  # works, but not as well as it could
     PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a check-up has found. `advice` is what to do about it."""
+    """A finding of `doctor`. `advice` says what to do about it."""
 
     subject: str
     health: Health
@@ -103,20 +106,22 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStatus:
-    """What runs depend on. `running` and `pid` are those of a server of our own."""
+    """The model server that runs depend on. `running` and `pid` are of a server we started."""
 
-    endpoint: str  # empty while there is none
+    endpoint: str  # empty: no server
     model_dir: str
     healthy: bool
     running: bool = False
     pid: int = 0
-    trouble: str = ""  # why it did not start, if that was tried last
+    trouble: str = ""  # why the last start failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupStatus:
-    """The last good backup, the last one in the folder of the schedule, and the last one that an
-    upgrade made. Empty paths: none."""
+    """The last good backup, the last scheduled one and the last one before an upgrade.
+
+    An empty path means that there is none.
+    """
 
     path: str = ""
     made_ms: Millis = NEVER

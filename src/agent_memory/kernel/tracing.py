@@ -1,4 +1,4 @@
-"""Spans: which operations belong together, across interfaces."""
+"""Trace spans: which operations belong together, across interfaces."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ class Interface(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceContext:
-    """What an operation is a part of, as hexadecimal digits."""
+    """The trace and the span that an operation belongs to, as hexadecimal digits."""
 
     trace_id: str
     parent_id: str
@@ -29,7 +29,7 @@ class TraceContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """An operation that has ended. Times are Unix nanoseconds."""
+    """A finished operation. Times are Unix nanoseconds."""
 
     interface: Interface
     operation: str
@@ -40,8 +40,11 @@ class Span:
 
 
 def from_name(name: str) -> TraceContext:
-    """That of a session or of a call: its id where it is one, else made from it, so that all that
-    one session does is one trace."""
+    """Derive the trace of a session or call from its name.
+
+    A name of 32 hexadecimal digits is the trace id itself; any other name is hashed. Everything
+    that one session does is one trace.
+    """
     plain = name.replace("-", "").lower()
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
     usable = _HEX.fullmatch(plain) and plain != _NONE[0]
@@ -49,8 +52,8 @@ def from_name(name: str) -> TraceContext:
 
 
 def parse_traceparent(header: str) -> TraceContext | None:
-    """What a caller says in a W3C `traceparent`; None where it says nothing that can be read."""
-    found = _PARENT.fullmatch(header.strip().lower())
-    if found is None or found[1] == _NONE[0] or found[2] == _NONE[1]:
+    """Parse a W3C `traceparent` header; return None if it is malformed or all zeros."""
+    match = _PARENT.fullmatch(header.strip().lower())
+    if match is None or match[1] == _NONE[0] or match[2] == _NONE[1]:
         return None
-    return TraceContext(trace_id=found[1], parent_id=found[2])
+    return TraceContext(trace_id=match[1], parent_id=match[2])

@@ -1,4 +1,4 @@
-"""ULIDs derived from content, so that a rebuild gives the same ones."""
+"""ULIDs derived from content, so that a rebuild gives the same ids."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def derive_ulid(at_ms: Millis, *parts: str) -> str:
-    """26 characters: 48 bits of time, 80 of a hash over the parts."""
+    """Derive a ULID of 26 characters: 48 bits of time, 80 bits of a hash over the parts."""
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     number = at_ms << 80 | int.from_bytes(digest[:10], "big")
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))

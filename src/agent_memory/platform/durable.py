@@ -1,4 +1,4 @@
-"""What a file needs beyond its own bytes to outlast a crash."""
+"""Writing files and folders so that they survive a crash."""
 
 import contextlib
 import os
@@ -14,17 +14,20 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file: it has the new bytes or the old ones, and the new ones once this returns."""
+    """Replace a file: after a crash it has the old bytes or the new ones, never a mixture.
+
+    Once this returns, the new bytes are on disk.
+    """
     with open_atomic(path, mode=mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def open_atomic(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place at the end of the block, unless that raises.
+    """Open a draft that replaces the file at the end of the block, unless the block raises.
 
-    The draft has a name that no one can guess and that must be new, so that nothing is written
-    through a link that someone has put in its place. A link at the path itself is replaced.
+    The draft has a random name and must not exist, so that nothing is written through a link that
+    someone has planted. A link at the path itself is replaced.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
     descriptor = os.open(draft, _NEW, 0o600)
@@ -44,7 +47,7 @@ def open_atomic(path: Path, *, mode: int = 0o600) -> Iterator[IO[bytes]]:
 
 
 def remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove the drafts that a killed process has left."""
+    """Remove the drafts of killed processes: those older than a minute."""
     oldest = time.time() - _PART_SECONDS
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -55,7 +58,7 @@ def remove_abandoned(folder: Path, prefix: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names in it, as they are now, are on disk."""
+    """Sync the entries of a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -64,18 +67,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner may enter, and those above it that are missing. Its name
-    is on disk once this returns, also where it was there before: whoever made it may have been
-    killed before it was synced."""
-    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    """Create a folder that only its owner may enter, with its missing parents, and sync its name.
+
+    An existing folder is synced too: the process that created it may have been killed before.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each in made or [folder]:
-        with contextlib.suppress(PermissionError):  # a folder of others, which may not be read
-            sync_folder(each.parent)
+    for path in missing or [folder]:
+        with contextlib.suppress(PermissionError):  # a parent that we may not read
+            sync_folder(path.parent)
 
 
 def sync_tree(folder: Path) -> None:
-    """Everything below it is on disk, names and contents."""
+    """Sync everything below a folder to disk, names and contents."""
     for parent, _, names in os.walk(folder):
         for name in names:
             descriptor = os.open(Path(parent) / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Outbound ports: what the services need from the world, as small Protocols."""
+"""Ports of the platform: the store, its maintenance, the model server, the clock, the worker."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -13,81 +13,106 @@ from agent_memory.platform.store.batches import Batch, CommitOutcome, Row
 class OrderedStore(Protocol):
     """Named families of byte keys in byte order, with atomic and durable batches.
 
-    Nothing is visible to a reader before it is durable. Every batch of a `submit` stands alone:
-    each is applied whole or, if an expectation fails, not at all. Batches take effect in the order
-    submitted, and each sees those before it.
+    Nothing is visible to a reader before it is durable. Each batch of a `submit` is applied whole
+    or, if an expectation fails, not at all, independently of the others. Batches take effect in
+    the order submitted, and each sees those before it. Every method raises StorageFailed if the
+    store cannot be read or written, and StorageClosed after `close`.
     """
 
-    def get(self, family: str, key: bytes, /) -> bytes | None: ...
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        """Return the value of a key, or None if there is none."""
+        ...
 
-    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]: ...
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        """Return the values of the keys, in order, with None for each missing one."""
+        ...
 
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool = False
     ) -> list[Row]:
-        """Rows with start <= key < end, at most `limit`, from one consistent view."""
+        """Return the rows with start <= key < end, at most `limit`, from one consistent view.
+
+        They come in key order, or in descending order if `reverse`.
+        """
         ...
 
     def get_neighbors(
         self, family: str, keys: Sequence[bytes], /, *, reach: int
     ) -> list[list[Row]]:
-        """For each key, in order: at most `reach` rows before it, its own, `reach` after it."""
+        """Return for each key at most `reach` rows before it, its own, and `reach` after it.
+
+        The key itself need not exist. The rows of a key come in key order.
+        """
         ...
 
     def submit(self, batches: Sequence[Batch], /) -> "Future[list[CommitOutcome]]":
-        """Queue the batches; the future gives their outcomes once they are durable."""
+        """Queue the batches; the future returns their outcomes, in order, once they are durable.
+
+        Raises Overloaded if too much is waiting to be written, and StorageUnwritable while the
+        store cannot be written.
+        """
         ...
 
     def get_sequence(self, family: str, prefix: bytes, /) -> int:
-        """The last number that an Append under this prefix was given; 0 if none."""
+        """Return the last number that an Append under this prefix received; 0 if none."""
         ...
 
     def close(self) -> None:
-        """Finish what was submitted, then release the store."""
+        """Commit what was submitted, then release the store."""
         ...
 
 
-Ticket = NewType("Ticket", bytes)
-
-
-class ModelServer(Protocol):
-    """What a model runs on."""
-
-    def status(self) -> ModelStatus:
-        """As it is now: it is asked."""
-        ...
-
-    def close(self) -> None:
-        """End it, if it is ours."""
-        ...
+Ticket = NewType("Ticket", bytes)  # an entry of a queue
 
 
 class StoreMaintenance(Protocol):
-    """What an administrator asks of a store."""
+    """Administration of a store in use."""
 
-    def stats(self) -> StoreStats: ...
+    def stats(self) -> StoreStats:
+        """Return the sizes and row counts of the store; counts may be estimates."""
+        ...
 
     def compact(self, family: str, /) -> None:
-        """Rewrite a family's files without what was deleted or overwritten."""
+        """Rewrite a family's files without deleted and overwritten rows.
+
+        Raises StorageClosed if the store is closed meanwhile.
+        """
         ...
 
     def checkpoint(self, path: Path, /) -> None:
-        """Copy the store as it is now to a path that does not exist, with everything that was
-        durable when this was called."""
+        """Copy the store to a path that does not exist, with everything that is durable now."""
+        ...
+
+
+class ModelServer(Protocol):
+    """The server that a language model runs on."""
+
+    def status(self) -> ModelStatus:
+        """Ask the server for its present status."""
+        ...
+
+    def close(self) -> None:
+        """Stop the server, if we started it."""
         ...
 
 
 class Clock(Protocol):
-    def now(self) -> Millis: ...
+    """The present time."""
+
+    def now(self) -> Millis:
+        """Return the present time in Unix milliseconds."""
+        ...
 
 
 T = TypeVar("T")
 
 
 class Worker(Protocol):
-    """Runs pure functions in a process of their own, so that they cost the daemon no latency."""
+    """A process that runs pure functions, so that they cost the daemon no latency."""
 
     def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
-        """The function's result. Raises WorkerFailed where it crashed or took too long; what the
-        function itself raises comes out as it is."""
+        """Return the function's result, or raise what it raises.
+
+        Raises WorkerFailed if the function crashes or takes too long.
+        """
         ...

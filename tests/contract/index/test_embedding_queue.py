@@ -50,7 +50,7 @@ class TestOrder:
         add(queue, "c", live=False)
         assert waiting(queue) == ["c", "b", "a"]
 
-    def test_what_is_live_comes_before_all_else(self, queue: EmbeddingQueue) -> None:
+    def test_live_entries_come_first(self, queue: EmbeddingQueue) -> None:
         add(queue, "live-1", live=True)
         add(queue, "past-1", "past-2", live=False)
         add(queue, "live-2", live=True)
@@ -63,7 +63,7 @@ class TestOrder:
         assert waiting(queue, 3) == ["c", "b", "a"]
         assert waiting(queue, 4) == ["c", "b", "a", "z"]
 
-    def test_what_comes_more_than_nine_times_is_still_in_order(self, queue: EmbeddingQueue) -> None:
+    def test_more_than_nine_entries_stay_in_order(self, queue: EmbeddingQueue) -> None:
         for number in range(120):
             add(queue, f"{number}", live=number % 2 == 0)
         even, odd = range(118, -1, -2), range(119, 0, -2)
@@ -74,7 +74,7 @@ class TestOrder:
         queue.add(given, live=True)
         assert [each.entry for each in queue.list_pending(limit=9)] == given[::-1]
 
-    def test_nothing_added_is_nothing(self, queue: EmbeddingQueue) -> None:
+    def test_adding_no_entries_changes_nothing(self, queue: EmbeddingQueue) -> None:
         queue.add([], live=True)
         assert queue.size() == 0
 
@@ -88,19 +88,21 @@ class TestDone:
         assert waiting(queue) == ["a"]
         assert queue.size() == 1
 
-    def test_what_came_meanwhile_stays(self, queue: EmbeddingQueue) -> None:
+    def test_entries_that_arrive_meanwhile_stay(self, queue: EmbeddingQueue) -> None:
         add(queue, "a", live=True)
         first = queue.list_pending(limit=9)
         add(queue, "a", live=True)
         queue.mark_done([each.ticket for each in first])
         assert waiting(queue) == ["a"]
 
-    def test_nothing_done_is_nothing(self, queue: EmbeddingQueue) -> None:
+    def test_marking_no_entries_changes_nothing(self, queue: EmbeddingQueue) -> None:
         add(queue, "a", live=True)
         queue.mark_done([])
         assert waiting(queue) == ["a"]
 
-    def test_clearing_leaves_nothing_and_what_follows_is_new(self, queue: EmbeddingQueue) -> None:
+    def test_clearing_removes_all_entries_and_new_ones_can_follow(
+        self, queue: EmbeddingQueue
+    ) -> None:
         add(queue, *"ab", live=True)
         add(queue, *"xy", live=False)
         queue.clear()

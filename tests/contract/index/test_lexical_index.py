@@ -1,12 +1,10 @@
-"""The LexicalIndex port: words, filters, cursors, and what a crash or a bad disk leaves."""
+"""The LexicalIndex port: words, filters, cursors, crashes and disk failures."""
 
-import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event as Flag
@@ -31,6 +29,7 @@ from tests.contract.documents import (
     by_owner,
     document,
     documents_and_scope,
+    limit_file_size,
     scratch,
 )
 
@@ -40,7 +39,7 @@ TIMEOUT = 20.0
 
 
 class Opened:
-    """Indexes of one test, closed at its end; the last one opened is the one in use."""
+    """The indexes of one test, closed at its end; the last one opened is in use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,13 +89,13 @@ def found(index: TantivyIndex, text: str, scope: SearchScope = ANYTHING) -> set[
 
 
 class TestReplacing:
-    def test_what_is_new_is_found_on_return(self, index: TantivyIndex) -> None:
+    def test_new_documents_are_found_on_return(self, index: TantivyIndex) -> None:
         put(index, document("a", "the migration failed"), document("b", "lunch at noon"))
         assert found(index, "migrations") == {"a"}
         assert found(index, "noon migration") == {"a", "b"}
         assert found(index, "dinner") == set()
 
-    def test_a_find_tells_what_it_knows(self, index: TantivyIndex) -> None:
+    def test_a_hit_has_the_fields_of_its_document(self, index: TantivyIndex) -> None:
         put(index, document("a:b c", kind=DocumentKind.GRIP, session="s:1 %", at_ms=Millis(77)))
         (hit,) = index.find([COMMON_TERM], SearchScope(), limit=9)
         assert hit[:4] == (DocumentKind.GRIP, "a:b c", 77, "s:1 %")
@@ -109,7 +108,7 @@ class TestReplacing:
             assert index.cursor() == 7
             assert index.stats().documents == 2
 
-    def test_an_owner_has_only_the_documents_it_was_given_last(self, index: TantivyIndex) -> None:
+    def test_an_owner_has_only_its_last_documents(self, index: TantivyIndex) -> None:
         grips = [document(name, kind=DocumentKind.GRIP, owner=SEGMENT) for name in "abc"]
         put(index, document("mine"), *grips)
         index.replace({SEGMENT: grips[:1]})
@@ -119,7 +118,7 @@ class TestReplacing:
         index.replace({SEGMENT: []})
         assert everything(index) == {"mine"}
 
-    def test_an_owner_that_was_never_there_may_have_nothing(self, index: TantivyIndex) -> None:
+    def test_an_unknown_owner_may_be_emptied(self, index: TantivyIndex) -> None:
         index.replace({Owner("event:x"): []}, cursor=1)
         assert everything(index) == set()
 
@@ -129,7 +128,7 @@ class TestReplacing:
         assert found(index, "apples") == set()
         assert found(index, "pears") == {"a"}
 
-    def test_owners_are_told_apart_however_long_and_alike(self, index: TantivyIndex) -> None:
+    def test_long_and_similar_owners_are_distinguished(self, index: TantivyIndex) -> None:
         first, second = Owner("event:" + LONG), Owner("event:" + LONG + "x")
         put(index, document("a", owner=first), document("b", owner=second))
         index.replace({first: []})
@@ -186,7 +185,7 @@ class TestNewest:
 
 
 class Shelf:
-    """One index for many examples: each begins with just its documents."""
+    """One index for many examples: each starts with only its own documents."""
 
     def __init__(self, folder: Path) -> None:
         self.index = TantivyIndex(folder)
@@ -210,7 +209,7 @@ def shelf() -> Iterator[Shelf]:
 class TestFilters:
     @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.integers(1, 5))
-    def test_just_what_a_scope_admits_is_found_before_the_cut(
+    def test_exactly_the_documents_in_scope_are_found_before_the_limit(
         self, shelf: Shelf, given: tuple[list[Document], SearchScope], few: int
     ) -> None:
         documents, scope = given
@@ -240,7 +239,7 @@ class TestFilters:
         assert found(index, "cursor 3") == set()
         assert index.stats().documents == 1
 
-    def test_two_thousand_others_hide_nothing(self, index: TantivyIndex) -> None:
+    def test_two_thousand_other_documents_hide_no_match(self, index: TantivyIndex) -> None:
         put(
             index,
             *(document(f"{number}", f"{COMMON} {COMMON}") for number in range(2_000)),
@@ -276,7 +275,7 @@ class TestCursor:
         put(index, document("a"))
         assert index.cursor() is None
 
-    def test_it_is_what_it_was_set_to_last(self, opened: Opened) -> None:
+    def test_the_cursor_is_the_last_one_written(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=5)
         put(opened.index, document("b"))
         assert opened.index.cursor() == 5
@@ -310,7 +309,7 @@ def fill(index: TantivyIndex, *documents: Document, cursor: int) -> None:
 
 
 class TestFilling:
-    def test_what_is_not_replaced_is_removed_at_the_end_and_not_before(
+    def test_documents_that_are_not_replaced_are_removed_at_the_end(
         self, index: TantivyIndex
     ) -> None:
         put(index, document("old"), document("both"), cursor=3)
@@ -327,7 +326,7 @@ class TestFilling:
             fill(index, document("a"), document("b"), cursor=4)
             assert everything(index) == {"a", "b"}
 
-    def test_of_nothing(self, index: TantivyIndex) -> None:
+    def test_filling_with_nothing(self, index: TantivyIndex) -> None:
         put(index, document("a"), cursor=1)
         fill(index, cursor=2)
         assert everything(index) == set()
@@ -342,9 +341,7 @@ class TestFilling:
         assert everything(again) == {"a", "b"}
         assert again.cursor() == 2
 
-    def test_what_an_earlier_filling_brought_goes_too_whatever_came_between(
-        self, opened: Opened
-    ) -> None:
+    def test_documents_of_an_earlier_filling_are_removed_too(self, opened: Opened) -> None:
         fill(opened.index, document("a"), document("gone"), cursor=1)
         again = opened.again()
         put(again, document("b"), cursor=2)
@@ -425,23 +422,12 @@ class TestOddTexts:
             assert names(shelf.index.find([term], SearchScope(), limit=9)) == ["a"]
 
 
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class TestFailedWrites:
-    def test_what_was_there_stays_and_the_batch_can_be_replayed(self, opened: Opened) -> None:
+    def test_old_documents_stay_and_the_batch_can_be_replayed(self, opened: Opened) -> None:
         put(opened.index, document("a"), cursor=1)
         batch = [document(f"b{number}", f"word{number}") for number in range(3_000)]
         for _ in range(2):
-            with no_room(1_000), pytest.raises(IndexFailed):
+            with limit_file_size(1_000), pytest.raises(IndexFailed):
                 put(opened.index, *batch, cursor=2)
             assert everything(opened.index) == {"a"}
             assert opened.index.cursor() == 1
@@ -461,7 +447,7 @@ class TestFailedWrites:
             put(opened.index, document("b"), cursor=2)
         away.rename(opened.folder)
         put(opened.index, document("b"), cursor=2)
-        assert failure.value is not None  # kept until here: it must hold no lock
+        assert failure.value is not None  # referenced until here: the error must not hold a lock
         assert everything(opened.index) == {"a", "b"}
         assert opened.index.cursor() == 2
 
@@ -477,8 +463,8 @@ class TestFailedWrites:
 
 
 class TestReaders:
-    def test_they_see_whole_batches_while_one_writes(self, index: TantivyIndex) -> None:
-        """Each batch gives the owner as many documents as its number says."""
+    def test_readers_see_whole_batches_while_one_writes(self, index: TantivyIndex) -> None:
+        """Each batch gives the owner as many documents as its number."""
         done = Flag()
 
         def batch(number: int) -> list[Document]:
@@ -534,7 +520,7 @@ class TestKill:
 
 
 def _kill_after(folder: Path, commits: int) -> int:
-    """How many commits the writer has told of, at least, when it was killed in the middle."""
+    """Kill the writer in the middle, and return the least number of its commits."""
     program = "import sys; from tests.contract.documents import *; write_until_killed(sys.argv[1])"
     writer = subprocess.Popen(
         [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, cwd=ROOT
@@ -550,19 +536,19 @@ def _kill_after(folder: Path, commits: int) -> int:
 
 
 def flip(content: bytes) -> bytes:
-    """In the middle: the end of a file is its footer, which tells of itself."""
+    """Flip a bit in the middle: the end of a file is its footer, which checks itself."""
     middle = len(content) // 3
     return content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1 :]
 
 
 def settle(index: TantivyIndex) -> bool:
-    """Whether it knows that it must be filled."""
+    """Return whether the index reports that it must be filled."""
     return index.cursor() is None
 
 
 @pytest.fixture(scope="module")
 def healthy() -> Iterator[Path]:
-    """An index with several segments and removed documents. Only ever copied."""
+    """Return an index with several segments and removed documents, which tests only copy."""
     with scratch() as folder:
         index = TantivyIndex(folder)
         for number in range(3):
@@ -621,7 +607,7 @@ class TestDamage:
         assert not (folder / "copy.opening").exists()
         self.heals(index, folder / "copy")
 
-    def test_an_index_of_another_make_is_filled_anew(self, folder: Path) -> None:
+    def test_an_index_with_another_schema_is_filled_again(self, folder: Path) -> None:
         (folder / "meta.json").write_bytes(
             b'{"index_settings":{"docstore_compression":"lz4","docstore_blocksize":16384},'
             b'"segments":[],"schema":[],"opstamp":0}'
@@ -659,7 +645,7 @@ class TestDamage:
                 continue
         index.cursor()
         index.stats()
-        # Nothing guards the numbers in meta.json; elsewhere a bit is noticed, or says nothing.
+        # Nothing checks the numbers in meta.json; elsewhere a flipped bit is noticed or harmless.
         if not settle(index) and suffix != "json":
             assert len(everything(index)) == 91
         self.heals(index, folder)
@@ -677,7 +663,7 @@ class TestDamage:
 
 
 def test_fields_that_are_not_searched_change_nothing_else(index: TantivyIndex) -> None:
-    """Spec, status and such are filters: their words are not those of the text."""
+    """Spec, status and such are filters: their words do not belong to the text."""
     given = document("a", "plain", spec="zebra", namespace="yak", agent="xerus")
     put(index, given, replace(given, id="b", owner=Owner("event:b"), spec=""))
     assert found(index, "zebra yak xerus") == set()

@@ -1,7 +1,6 @@
-"""The VectorIndex port: nearness, filters, compaction, and what a crash or a bad disk leaves."""
+"""The VectorIndex port: nearness, filters, compaction, crashes and disk failures."""
 
 import json
-import resource
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,11 +27,19 @@ from agent_memory.features.index.model.embeddings import Vector
 from agent_memory.features.index.model.queries import IndexHit, SearchScope
 from agent_memory.kernel.errors import IndexFailed
 from agent_memory.kernel.ids import Millis
-from tests.contract.documents import ANYTHING, SEGMENT, document, documents_and_scope, scratch, unit
+from tests.contract.documents import (
+    ANYTHING,
+    SEGMENT,
+    document,
+    documents_and_scope,
+    limit_file_size,
+    scratch,
+    unit,
+)
 
 MODEL = "model/1"
 MANY = 100_000
-HALF = 2e-3  # what 16 bits lose of a cosine, and more
+HALF = 2e-3  # more than the loss of a cosine in 16 bits
 TIMEOUT = 20.0
 EAST, NORTH = unit(1, 0, 0), unit(0, 1, 0)
 Made = tuple[Document, Sequence[Vector]]
@@ -65,7 +72,7 @@ def nearest(index: FlatVectors, query: Vector = EAST, scope: SearchScope = ANYTH
 
 
 def holdings(index: FlatVectors, made: Sequence[Made]) -> dict[DocumentKey, list[Vector]]:
-    """What it knows of these, and that it finds no other."""
+    """Return the vectors of these documents, and check that it finds no others."""
     known = index.get_vectors([each for each, _ in made])
     found = {each.key: vectors for (each, _), vectors in zip(made, known, strict=True) if vectors}
     keys = [hit.key for hit in index.find_nearest(EAST, ANYTHING, limit=MANY)] if found else []
@@ -85,7 +92,7 @@ def same(one: Sequence[Vector], other: Sequence[Vector]) -> bool:
 
 
 class TestReplacing:
-    def test_what_is_new_is_found_on_return_nearest_first(self, index: FlatVectors) -> None:
+    def test_new_documents_are_found_on_return_nearest_first(self, index: FlatVectors) -> None:
         put(index, (document("north"), [NORTH]), (document("between"), [unit(1, 1, 0)]))
         put(index, (document("east"), [EAST]))
         assert nearest(index, EAST) == ["east", "between", "north"]
@@ -93,7 +100,7 @@ class TestReplacing:
         assert [hit.id for hit in index.find_nearest(EAST, SearchScope(), limit=1)] == ["east"]
         assert index.find_nearest(EAST, SearchScope(), limit=0) == []
 
-    def test_a_find_tells_what_it_knows(self, index: FlatVectors) -> None:
+    def test_a_hit_has_the_fields_of_its_document(self, index: FlatVectors) -> None:
         put(
             index,
             (document("a:b", kind=DocumentKind.GRIP, session="s:1", at_ms=Millis(77)), [EAST]),
@@ -118,7 +125,7 @@ class TestReplacing:
         assert index.stats().size_bytes == size
         assert nearest(index) == ["a", "b"]
 
-    def test_an_owner_has_only_the_documents_it_was_given_last(self, index: FlatVectors) -> None:
+    def test_an_owner_has_only_its_last_documents(self, index: FlatVectors) -> None:
         grips = [(document(name, kind=DocumentKind.GRIP, owner=SEGMENT), [EAST]) for name in "abc"]
         put(index, (document("mine"), [NORTH]), *grips)
         index.replace({SEGMENT: grips[:1]})
@@ -174,7 +181,7 @@ class TestKnowing:
         assert index.get_vectors([document("a", "two"), document("b", "one")]) == [[], []]
         assert [len(each) for each in index.get_vectors([document("a", "one", project="p")])] == [1]
 
-    def test_what_is_known_can_be_put_again_and_stays_the_same(self, index: FlatVectors) -> None:
+    def test_known_documents_can_be_put_again_unchanged(self, index: FlatVectors) -> None:
         parts = [unit(0.1, 0.7, 0.2), unit(0.3, 0.3, 0.9)]
         put(index, (document("a"), parts))
         (known,) = index.get_vectors([document("a")])
@@ -210,7 +217,7 @@ class TestRestart:
         again.replace({SEGMENT: []})
         assert nearest(again) == ["a"]
 
-    def test_another_model_starts_anew(self, index: FlatVectors, folder: Path) -> None:
+    def test_another_model_starts_an_empty_index(self, index: FlatVectors, folder: Path) -> None:
         put(index, (document("a"), [EAST]))
         index.mark_complete()
         other = FlatVectors(folder, "model/2")
@@ -229,7 +236,7 @@ class TestRestart:
 
 
 class TestComplete:
-    def test_it_is_not_until_it_is_said(self, index: FlatVectors, folder: Path) -> None:
+    def test_an_index_is_not_complete_until_marked(self, index: FlatVectors, folder: Path) -> None:
         assert FlatVectors(folder, MODEL).is_complete is False
         put(index, (document("a"), [EAST]))
         assert not FlatVectors(folder, MODEL).is_complete
@@ -238,7 +245,7 @@ class TestComplete:
         assert index.is_complete
         assert FlatVectors(folder, MODEL).is_complete
 
-    def test_a_reset_leaves_nothing(self, index: FlatVectors, folder: Path) -> None:
+    def test_a_reset_removes_everything(self, index: FlatVectors, folder: Path) -> None:
         put(index, (document("a"), [EAST]))
         index.mark_complete()
         index.reset()
@@ -248,7 +255,7 @@ class TestComplete:
         put(index, (document("a"), [unit(1, 2)]))
         assert nearest(index, unit(1, 2)) == ["a"]
 
-    def test_what_is_outdated_keeps_its_vectors_but_is_not_complete(
+    def test_an_outdated_index_keeps_its_vectors_but_is_not_complete(
         self, index: FlatVectors, folder: Path
     ) -> None:
         put(index, (document("a"), [EAST]))
@@ -258,13 +265,13 @@ class TestComplete:
         assert not again.is_complete
         assert nearest(again) == ["a"]
 
-    def test_what_never_was_cannot_be_outdated(self, tmp_path: Path) -> None:
+    def test_a_missing_index_cannot_be_outdated(self, tmp_path: Path) -> None:
         FlatVectors.outdate(tmp_path / "nowhere")
         assert not (tmp_path / "nowhere").exists()
 
 
 class Shelf:
-    """One index for many examples: each begins with just its documents."""
+    """One index for many examples: each starts with only its own documents."""
 
     def __init__(self, folder: Path) -> None:
         self.index = FlatVectors(folder, MODEL)
@@ -272,7 +279,7 @@ class Shelf:
 
     def hold(self, made: Sequence[Made]) -> None:
         given = by_owner(made)
-        # First without any: a text that is known keeps its vectors, and here they are made up.
+        # First none: a known text would keep its vectors, and here they are invented.
         self.index.replace({owner: [] for owner in self._owners})
         self.index.replace(given)
         self._owners = set(given)
@@ -291,7 +298,7 @@ _vectors = st.builds(unit, _coordinates, _coordinates, st.sampled_from((-3, 1, 8
 class TestFilters:
     @settings(deadline=None, max_examples=settings().max_examples)
     @given(documents_and_scope(), st.data(), _vectors, st.integers(1, 5))
-    def test_just_what_a_scope_admits_is_found_before_the_cut(
+    def test_exactly_the_documents_in_scope_are_found_before_the_limit(
         self,
         shelf: Shelf,
         drawn: tuple[list[Document], SearchScope],
@@ -328,7 +335,7 @@ class TestFilters:
 
 
 def clustered(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    """As texts on a few topics lie."""
+    """Return vectors in clusters, like texts on a few topics."""
     centres = np.random.default_rng(1).normal(size=(60, 128))
     found = centres[rng.integers(0, len(centres), count)]
     found = found + 0.7 * rng.normal(size=(count, 128))
@@ -366,7 +373,7 @@ def stored(folder: Path) -> int:
 
 
 def version(number: int, count: int) -> list[Made]:
-    """The same documents with another text and another place."""
+    """Return the same documents with another text and another vector."""
     return [
         (
             document(
@@ -398,7 +405,7 @@ class TestCompaction:
         again.replace({Owner("segment:7"): []})
         assert again.stats().documents == 300
 
-    def test_what_a_crash_during_one_leaves_behind_does_no_harm(
+    def test_a_crash_during_a_compaction_does_no_harm(
         self, index: FlatVectors, folder: Path
     ) -> None:
         put(index, *version(0, 300))
@@ -415,7 +422,7 @@ class TestCompaction:
         assert len(holdings(last, version(8, 300))) == 300
         assert len(list(folder.iterdir())) == 3, "what was left behind is still there"
 
-    def test_what_a_crash_at_its_end_leaves_behind_does_no_harm(
+    def test_a_crash_at_the_end_of_a_compaction_does_no_harm(
         self, index: FlatVectors, folder: Path
     ) -> None:
         old = folder.with_name("old")
@@ -432,7 +439,7 @@ class TestCompaction:
         assert again.get_vectors([each for each, _ in version(0, 1)]) == [[]]
 
     @pytest.mark.parametrize("name", ["vectors-1.f16", "rows-1.log"])
-    def test_one_that_fails_loses_nothing(
+    def test_a_failed_compaction_loses_nothing(
         self, index: FlatVectors, folder: Path, name: str
     ) -> None:
         put(index, *version(0, 300))
@@ -452,27 +459,16 @@ class TestCompaction:
         assert len(list(folder.iterdir())) == 3, "it was not made up for"
 
 
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 class TestFailedWrites:
-    def test_what_was_there_stays_and_the_batch_can_be_replayed(
+    def test_old_documents_stay_and_the_batch_can_be_replayed(
         self, index: FlatVectors, folder: Path
     ) -> None:
         put(index, (document("a"), [EAST]))
         index.mark_complete()
         batch = [(document(f"b{number}"), [NORTH]) for number in range(300)]
         matrix = stored(folder)
-        for size in (8, matrix, 2_500):  # in the vectors, and in what is said of them
-            with no_room(size), pytest.raises(IndexFailed):
+        for size in (8, matrix, 2_500):  # in the vectors, and in the log
+            with limit_file_size(size), pytest.raises(IndexFailed):
                 put(index, *batch)
             assert nearest(index) == ["a"]
             assert nearest(FlatVectors(folder, MODEL)) == ["a"]
@@ -493,7 +489,7 @@ ALL = [each for step in STEPS for each in step]
 
 
 class Stage:
-    """An index after each of some steps: what its files and its holdings were."""
+    """The files and the content of an index after each of some steps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -539,7 +535,7 @@ LOG, MATRIX, MARKER = "rows-0.log", "vectors-0.f16", "model.json"
 
 class TestTornTails:
     @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.soak)])
-    def test_a_log_that_ends_anywhere_gives_what_was_whole(self, stage: Stage, step: int) -> None:
+    def test_a_truncated_log_gives_its_complete_frames(self, stage: Stage, step: int) -> None:
         ends = {each[LOG] + near for each in stage.sizes for near in (-1, 0, 1)}
         anywhere = set(range(0, stage.sizes[-1][LOG], step))
         for size in sorted(each for each in ends | anywhere if each < stage.sizes[-1][LOG]):
@@ -564,7 +560,7 @@ class TestTornTails:
     @settings(deadline=None, max_examples=60)
     @given(data=st.data())
     def test_both_cut_and_something_behind(self, stage: Stage, data: st.DataObject) -> None:
-        """As after a crash: vectors come first, then what is said of them."""
+        """As after a crash: vectors are written first, then their frame."""
         step = data.draw(st.integers(0, len(STEPS) - 1))
         before = {LOG: 0, MATRIX: 0} if step == 0 else stage.sizes[step - 1]
         after = stage.sizes[step]
@@ -579,7 +575,7 @@ class TestTornTails:
             assert state(again) == stage.states[-1]
 
     def test_a_log_with_a_whole_frame_too_few_is_not_complete(self, stage: Stage) -> None:
-        """Its vectors are there, so it was once written: what it told is to be asked for again."""
+        """Its vectors exist, so the frame was once written: its rows must be queued again."""
         with stage.copy() as folder:
             _cut(folder / LOG, stage.sizes[0][LOG])
             assert not FlatVectors(folder, MODEL).is_complete
@@ -592,9 +588,7 @@ def _cut(path: Path, size: int) -> None:
 class TestDamage:
     @settings(deadline=None, max_examples=2 * settings().max_examples)
     @given(data=st.data())
-    def test_a_flipped_bit_is_noticed_or_says_nothing(
-        self, stage: Stage, data: st.DataObject
-    ) -> None:
+    def test_a_flipped_bit_is_noticed_or_harmless(self, stage: Stage, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from([LOG, MATRIX, MARKER]))
         place = data.draw(st.integers(0, stage.sizes[-1][name] - 1))
         bit = data.draw(st.integers(0, 7))
@@ -653,10 +647,8 @@ class TestDamage:
 
 
 class TestReaders:
-    def test_they_find_what_is_there_while_one_writes_and_compacts(
-        self, index: FlatVectors
-    ) -> None:
-        """Some documents stay; others come and go in hundreds. No vector is ever another's."""
+    def test_readers_find_documents_while_a_writer_compacts(self, index: FlatVectors) -> None:
+        """Some documents stay; others come and go in hundreds. No vector is of another document."""
         stay = [(document(f"stay-{n}", project="p"), [unit(n, 1, -1)]) for n in range(20)]
         exact = {each.id: vectors[0] for each, vectors in stay}
         put(index, *stay)

@@ -62,7 +62,7 @@ ReadPage = Callable[[Position | None], EventPage]
 
 
 def pages(read: ReadPage) -> list[EventPage]:
-    """All pages, each asked for with what the one before gave."""
+    """Read all pages, each after the `next` of the one before."""
     found = [read(None)]
     while (after := found[-1].next) is not None:
         page = read(after)
@@ -106,10 +106,10 @@ class TestAppending:
         assert between(log, 6, 6) == []
         assert of_session(log, "other") == []
 
-    def test_appending_nothing_gives_nothing(self, log: EventLog) -> None:
+    def test_appending_no_events_gives_no_answers(self, log: EventLog) -> None:
         assert append(log) == []
 
-    def test_an_event_that_was_never_appended_is_none(self, log: EventLog) -> None:
+    def test_an_unknown_event_gives_none(self, log: EventLog) -> None:
         append(log, event("e"), event("e:1"))
         assert log.get(EventId("e:")) is None
 
@@ -183,7 +183,7 @@ class TestPaging:
         assert [names(page.events) for page in found] == [["a"], ["a "], ["a:"], ["aa"]]
 
     @both_ways
-    def test_what_arrives_behind_a_page_is_on_the_next(
+    def test_events_that_arrive_after_a_page_are_on_the_next(
         self, log: EventLog, way: Callable[[EventLog, int], ReadPage]
     ) -> None:
         append(log, event("1", 1), event("3", 3), event("5", 5))

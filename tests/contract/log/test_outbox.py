@@ -57,7 +57,7 @@ class TestReading:
         assert read(outbox) == [(1, "b:1"), (2, "a"), (3, "ü")]
         assert [entry.at.at_ms for _, entry in _events(outbox, 0, 9)] == [9, 5, 5]
 
-    def test_what_comes_after_a_number_and_no_more_than_asked(
+    def test_entries_after_a_number_up_to_the_limit(
         self, outbox: Outbox, store: OrderedStore
     ) -> None:
         append(store, *"abcdefghijkl")
@@ -73,14 +73,14 @@ class TestReading:
 
 
 class TestTrimming:
-    def test_what_is_behind_goes_and_what_is_unread_stays(
+    def test_trimming_removes_read_entries_and_keeps_unread_ones(
         self, outbox: Outbox, store: OrderedStore
     ) -> None:
         append(store, *"abc")
         outbox.trim(2)
         assert read(outbox) == [(3, "c")]
 
-    def test_nothing_read_is_nothing_trimmed(self, outbox: Outbox, store: OrderedStore) -> None:
+    def test_trimming_to_zero_removes_nothing(self, outbox: Outbox, store: OrderedStore) -> None:
         append(store, *"ab")
         outbox.trim(0)
         assert read(outbox) == [(1, "a"), (2, "b")]

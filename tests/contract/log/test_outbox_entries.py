@@ -1,4 +1,4 @@
-"""What the outbox says of changed events and segments, and who says it, over every store."""
+"""The outbox entries of changed events and segments, over every store."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def test_an_entry_of_either_kind_comes_back_as_it_was(entry: OutboxEntry) -> Non
 @settings(
     deadline=None,
     max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # numbers only ever grow
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # numbers only grow
 )
 @given(st.lists(entries, max_size=8))
 def test_entries_are_read_in_the_order_they_were_appended(
@@ -102,7 +102,7 @@ def changed(segment: Segment) -> SegmentChanged:
 
 class TestSegments:
     @pytest.mark.parametrize("kept", [True, False])
-    def test_one_that_is_summarized_is_told(
+    def test_a_summarized_segment_is_announced(
         self, toc: StoredToc, outbox: Outbox, kept: bool
     ) -> None:
         given = segment("a")
@@ -112,7 +112,7 @@ class TestSegments:
         toc.commit(change)
         assert told(outbox) == [changed(given)] * 2
 
-    def test_one_whose_summary_stays_is_not_told_again(
+    def test_an_unchanged_summary_is_not_announced_again(
         self, toc: StoredToc, outbox: Outbox
     ) -> None:
         given = segment("a")
@@ -123,7 +123,7 @@ class TestSegments:
         toc.commit(TocChange(segments=(grown,), sealed=frozenset({grown})))
         assert told(outbox) == [changed(given)]
 
-    def test_one_that_is_lost_is_told_with_those_that_take_its_place(
+    def test_a_lost_segment_is_announced_with_its_replacements(
         self, toc: StoredToc, outbox: Outbox
     ) -> None:
         lost, first, second = segment("b"), segment("a"), segment("c", 1_769_783_400_007)
@@ -134,7 +134,7 @@ class TestSegments:
                 lost_segments=(lost,),
                 nodes=(
                     *(written(each.node_id) for each in (first, second)),
-                    written(lost.node_id, kept=True),  # it leaves, its history stays
+                    written(lost.node_id, kept=True),  # the node is gone, its history stays
                 ),
                 gone=(lost.node_id,),
             )
@@ -142,7 +142,7 @@ class TestSegments:
         assert set(told(outbox, 1)) == {changed(first), changed(second), changed(lost)}
         assert len(told(outbox, 1)) == 3
 
-    def test_periods_are_not_told(self, toc: StoredToc, outbox: Outbox) -> None:
+    def test_periods_are_not_announced(self, toc: StoredToc, outbox: Outbox) -> None:
         toc.commit(TocChange(nodes=(written(NodeId("toc:day:2026-01-30"), level=Level.DAY),)))
         toc.commit(TocChange(dirty=frozenset({NodeId("toc:day:2026-01-30")}), cursor=4))
         assert told(outbox) == []

@@ -154,7 +154,7 @@ class TestAccess:
         assert len(access.list()) == 1
 
     def test_a_bad_name_is_refused_and_leaves_nothing(self, access: Access) -> None:
-        with pytest.raises(InvalidInput, match="no name for a key"):
+        with pytest.raises(InvalidInput, match="not a valid key name"):
             access.create("a b")
         assert access.list() == []
 

@@ -1,4 +1,4 @@
-"""Group commit: what is visible when, what one failure takes with it, and what waits together."""
+"""Group commit: when readers see a write, what a failure affects, which writes share a flush."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ from tests.contract.engines import (
 from tests.contract.stores import HIGHEST, TIMEOUT, commit, everything, unexpected
 
 A = families.EVENTS
-MOMENT = 0.05  # what must not happen is given this long to happen: a right store waits it out
+MOMENT = 0.05  # time allowed for something that must not happen: a correct store waits it out
 ONE = Batch((Append(A, b"n:", b"x"),))
 FIRST = b"n:%020d" % 1
 
@@ -51,7 +51,7 @@ def opened(
 
 @contextmanager
 def held_store() -> Iterator[tuple[CommittedStore, HeldEngine]]:
-    """A store whose first flush is held until released, at the latest at the end."""
+    """Yield a store whose first flush is held until released, at the latest at the end."""
     engine = HeldEngine(MemoryEngine())
     with opened(engine) as store:
         try:
@@ -104,7 +104,7 @@ every_read = pytest.mark.parametrize(
 
 class TestDurableReads:
     @every_read
-    def test_what_is_not_yet_flushed_is_shown_to_nobody(
+    def test_unflushed_writes_are_invisible(
         self,
         pool: ThreadPoolExecutor,
         read: Callable[[OrderedStore], object],
@@ -147,7 +147,7 @@ class TestDurableReads:
             engine.release()
             assert writing.result(TIMEOUT) == [Committed((1,))]
 
-    def test_a_long_scan_holds_up_no_writer_and_sees_nothing_new(
+    def test_a_long_scan_delays_no_writer_and_sees_no_later_write(
         self, pool: ThreadPoolExecutor
     ) -> None:
         engine = SlowScanEngine(MemoryEngine())
@@ -176,7 +176,7 @@ class TestDurableReads:
 
 
 class TestGroups:
-    def test_what_waits_during_a_flush_is_committed_as_one_group(self) -> None:
+    def test_batches_that_wait_during_a_flush_are_one_group(self) -> None:
         with held_store() as (store, engine):
             first = store.submit([ONE])
             engine.wait_until_held()
@@ -228,7 +228,7 @@ class TestGroups:
 
 
 class Watch:
-    """Keeps what a store says of its health."""
+    """A watcher that records the health of a store."""
 
     def __init__(self) -> None:
         self.seen: SimpleQueue[StoreHealth] = SimpleQueue()
@@ -256,8 +256,10 @@ def watch() -> Watch:
 class TestFailedFlush:
     @pytest.fixture
     def broken(self, watch: Watch) -> Iterator[tuple[CommittedStore, ReopenedEngine]]:
-        """A store whose first flush fails once it is released, and whose files cannot be opened
-        before that is allowed."""
+        """Yield a store whose first flush fails once released.
+
+        Its files cannot be reopened before `allow`.
+        """
         engine = ReopenedEngine(HeldEngine(MemoryEngine(), failures=[OSError("disk gone")]))
         with opened(engine, watch) as store:
             try:
@@ -265,7 +267,7 @@ class TestFailedFlush:
             finally:
                 engine.held.release()
 
-    def test_its_watcher_hears_why(
+    def test_the_watcher_gets_the_reason(
         self, broken: tuple[CommittedStore, ReopenedEngine], watch: Watch
     ) -> None:
         store, engine = broken
@@ -273,7 +275,7 @@ class TestFailedFlush:
         store.submit([ONE])
         assert watch.next() == StoreHealth(writable=False, readable=False, reason="disk gone")
 
-    def test_who_waits_or_comes_later_is_refused(
+    def test_waiting_and_later_submissions_are_refused(
         self, broken: tuple[CommittedStore, ReopenedEngine]
     ) -> None:
         store, engine = broken
@@ -290,7 +292,7 @@ class TestFailedFlush:
         assert engine.held.flushes == 1
 
     @every_read
-    def test_what_could_not_be_flushed_is_not_shown_while_no_file_opens(
+    def test_unflushed_writes_stay_invisible_while_no_file_opens(
         self,
         broken: tuple[CommittedStore, ReopenedEngine],
         pool: ThreadPoolExecutor,
@@ -339,7 +341,7 @@ class TestFailedFlush:
         watch.wait_until(writable=False)
         engine.allow(reads=True, writes=True)
         assert watch.wait_until(writable=True) == StoreHealth()
-        # What failed had reached the log: its number is taken.
+        # The failed write had reached the log: its number is taken.
         assert commit(store, ONE) == [Committed((2,))]
 
     def test_files_that_open_and_take_no_write_are_not_trusted(
@@ -411,7 +413,7 @@ class TestFailedWrite:
             assert store.get_sequence(A, b"n:") == 1
             assert commit(store, ONE) == [Committed((2,))]
 
-    def test_a_row_that_cannot_be_read_fails_only_who_asked_for_it(self) -> None:
+    def test_an_unreadable_row_fails_only_its_submission(self) -> None:
         engine = UnreadableEngine(HeldEngine(MemoryEngine()), b"damaged")
         with opened(engine) as store:
             first = store.submit([ONE])
@@ -485,7 +487,7 @@ class TestFairness:
 
 @contextmanager
 def repeated(pool: ThreadPoolExecutor, action: Callable[[], object]) -> Iterator[None]:
-    """Two threads do it again and again meanwhile."""
+    """Repeat an action in two threads while the block runs."""
     stop = threading.Event()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The StoreMaintenance port over a store in use: what a close does to it, and it to a close."""
+"""The StoreMaintenance port over a store in use, with concurrent `close`."""
 
 import os
 import threading
@@ -20,12 +20,12 @@ from tests.contract.engines import wait_for
 from tests.contract.stores import TIMEOUT, commit, everything, unexpected
 
 A = families.EVENTS
-MOMENT = 0.05  # what must not happen is given this long to happen
+MOMENT = 0.05  # time allowed for something that must not happen
 ROWS, ROW_BYTES, ROUNDS = 400, 8_000, 20
 
 
 class HeldMaintenance:
-    """Is busy until released."""
+    """Maintenance that is busy until released."""
 
     def __init__(self) -> None:
         self._entered = threading.Event()
@@ -115,7 +115,7 @@ def test_closed_it_says_so(tmp_path: Path, interrupted: bool) -> None:
         guarded.stats()
 
 
-def test_an_interrupted_store_closes_in_order_where_nothing_was_compacted(tmp_path: Path) -> None:
+def test_an_interrupted_store_without_compactions_closes_cleanly(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path)
     engine.write([Put(A, b"k", b"v")])
     engine.interrupt()

@@ -1,4 +1,4 @@
-"""What lies around a place: OrderedStore.around and EventLog.around, over every store."""
+"""The neighbors of a key (OrderedStore) and of an event (EventLog), over every store."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def around(store: OrderedStore, *keys: bytes, reach: int) -> list[list[bytes]]:
 
 
 def beside(present: Sequence[bytes], key: bytes, reach: int) -> list[Row]:
-    """The same, by looking at all of them."""
+    """Return the same by looking at all rows."""
     ordered = sorted(present)
     place = bisect_left(ordered, key)
     own = [key] if key in ordered else []
@@ -70,11 +70,11 @@ class TestStore:
         ]
         assert around(store, reach=3) == []
 
-    def test_an_empty_family_has_nothing(self, store: OrderedStore) -> None:
+    def test_an_empty_family_has_no_neighbors(self, store: OrderedStore) -> None:
         fill(store, b"a", family=B)
         assert around(store, b"a", reach=3) == [[]]
 
-    def test_what_is_deleted_is_passed_over(self, store: OrderedStore) -> None:
+    def test_deleted_rows_are_skipped(self, store: OrderedStore) -> None:
         fill(store, *(b"%d" % each for each in range(9)))
         commit(store, Batch((Delete(A, b"4"), DeleteRange(A, b"5", b"7"))))
         assert around(store, b"4", b"3", reach=1) == [[b"3", b"7"], [b"2", b"3", b"7"]]
@@ -90,7 +90,7 @@ class TestStore:
 
     @ONE_STORE
     @given(some_keys, some_keys, some_keys, st.integers(0, 4))
-    def test_it_is_what_looking_at_all_of_them_gives(
+    def test_neighbors_equal_those_of_a_full_scan(
         self,
         store: OrderedStore,
         put: list[bytes],
@@ -145,7 +145,7 @@ def names(found: list[list[Position]]) -> list[list[str]]:
     return [[at.event_id for at in positions] for positions in found]
 
 
-# Names that an escape, or the lack of one, could mix up.
+# Names that a missing or wrong escape could mix up.
 SESSIONS = ("a", "a:", "a%", "a%3A", "b", "aa", "ü", "a:0000000000001:x")
 in_sessions = st.sampled_from(SESSIONS)
 moments = st.integers(1, 6)
@@ -169,9 +169,7 @@ class TestEventLog:
         log = append(store, event("s", 1, "b"), event("s", 1, "a"), event("s", 1, "c"))
         assert names(log.get_neighbors([place("s", 1, "b")], reach=1)) == [["a", "b", "c"]]
 
-    def test_a_place_where_nothing_is_has_neighbours_but_is_not_there(
-        self, store: OrderedStore
-    ) -> None:
+    def test_a_missing_key_has_neighbors_but_no_row(self, store: OrderedStore) -> None:
         log = append(store, event("s", 1, "a"), event("s", 5, "b"))
         assert names(log.get_neighbors([place("s", 3, "x")], reach=1)) == [["a", "b"]]
         assert names(log.get_neighbors([place("other", 3, "x")], reach=1)) == [[]]
@@ -183,7 +181,7 @@ class TestEventLog:
         st.lists(st.tuples(in_sessions, st.integers(0, 7)), max_size=6),
         st.integers(0, 3),
     )
-    def test_it_is_what_looking_at_all_of_them_gives(
+    def test_neighbors_equal_those_of_a_full_scan(
         self,
         store: OrderedStore,
         present: set[tuple[str, int]],

@@ -42,7 +42,7 @@ def found_reverse(
 
 
 class TestReading:
-    def test_a_key_that_was_never_put_is_none(self, store: OrderedStore) -> None:
+    def test_an_unknown_key_gives_none(self, store: OrderedStore) -> None:
         assert store.get(A, b"k") is None
 
     def test_get_gives_the_value_put(self, store: OrderedStore) -> None:
@@ -68,7 +68,7 @@ class TestReading:
         asked = [b"2", b"absent", b"1", b"2"]
         assert store.get_many(A, asked) == [b"v2", None, b"v1", b"v2"]
 
-    def test_get_many_of_nothing_is_nothing(self, store: OrderedStore) -> None:
+    def test_get_many_of_no_keys_is_empty(self, store: OrderedStore) -> None:
         assert store.get_many(A, []) == []
 
     def test_scan_includes_its_start_and_excludes_its_end(self, store: OrderedStore) -> None:
@@ -414,9 +414,7 @@ class TestUnknownFamilies:
 
 
 class TestClosing:
-    def test_close_finishes_what_was_submitted(
-        self, open_durable: OpenStore, tmp_path: Path
-    ) -> None:
+    def test_close_commits_submitted_batches(self, open_durable: OpenStore, tmp_path: Path) -> None:
         store = open_durable(tmp_path / "store")
         futures = [store.submit([Batch((Put(A, b"%d" % n, b"v"),))]) for n in range(5)]
         store.close()
@@ -472,7 +470,7 @@ class TestConcurrentCallers:
             mine = b"%d" % caller
             together.wait(TIMEOUT)
             (outcome,) = commit(store, Batch((Put(A, b"k", mine),), (expected,)))
-            # An answer is the truth for whoever reads after it.
+            # After an answer, every reader sees the write.
             assert (store.get(A, b"k") == mine) is (outcome == Committed())
             return outcome == Committed()
 

@@ -1,6 +1,6 @@
-"""The traps of the RocksDB binding: that each is still there, and that our engine avoids it.
+"""The traps of the RocksDB binding: each still exists, and our engine avoids it.
 
-A raw test that fails after an upgrade is good news: the care taken in `rocks.py` may go.
+A raw test that fails after an upgrade is good news: its workaround in `rocks.py` can go.
 """
 
 import gc
@@ -42,7 +42,7 @@ def open_raw(path: Path, *names: str) -> rocksdict.Rdict:
 
 @pytest.fixture
 def raw(tmp_path: Path) -> Iterator[rocksdict.Rdict]:
-    """The binding itself, with six keys."""
+    """Yield the binding itself, with six keys."""
     db = open_raw(tmp_path / "raw")
     for key in KEYS:
         db.put(key, b"old")
@@ -52,7 +52,7 @@ def raw(tmp_path: Path) -> Iterator[rocksdict.Rdict]:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[RocksEngine]:
-    """Our engine, with the same six keys."""
+    """Yield our engine, with the same six keys."""
     opened = RocksEngine(tmp_path / "engine")
     opened.write([Put(A, key, b"old") for key in KEYS])
     yield opened
@@ -163,12 +163,12 @@ class TestWriteStalls:
         engine = Stalling(tmp_path / "engine")
         engine.stall()
         yield engine
-        engine.relieve()  # a close would wait for the stall to end
+        engine.relieve()  # closing would wait for the stall to end
         engine.close()
 
 
 class Stalling(RocksEngine):
-    """Our engine with a family that refuses writes while it holds two files."""
+    """Our engine with a family that refuses writes while it has two files."""
 
     def _options(self, family: str) -> rocksdict.Options:
         return never_compacting(super()._options(family))
@@ -185,7 +185,7 @@ class Stalling(RocksEngine):
 
 
 def never_compacting(options: rocksdict.Options) -> rocksdict.Options:
-    """So that a stall lasts until it is relieved."""
+    """Return options without compactions, so that a stall lasts until it is relieved."""
     never = rocksdict.UniversalCompactOptions()
     never.min_merge_width = never.max_merge_width = 1_000
     never.max_size_amplification_percent = 1 << 30
@@ -303,7 +303,7 @@ class TestDamage:
         read = [key for key, _ in rows]
         assert read == sorted(read, reverse=reverse)
         missing = {b"%06d" % n for n in range(ROWS)} - set(read)
-        assert 3 <= len(missing) <= 3 * 20  # a block holds some 16 rows
+        assert 3 <= len(missing) <= 3 * 20  # a block has about 16 rows
         assert len(gaps) == 3
         for key in missing:
             assert any(gap.family == A and gap.low <= key <= gap.high for gap in gaps), key
@@ -350,12 +350,12 @@ ROWS = 400
 
 
 def only_table(path: Path) -> Path:
-    """The file that holds all events of a store closed just now: some 25 blocks."""
+    """Return the one table with all events of a store that was just closed: about 25 blocks."""
     engine = RocksEngine(path)
     engine.write([Put(A, b"%06d" % n, os.urandom(1_000)) for n in range(ROWS)])
     engine.flush()
     engine.close()
-    RocksEngine(path).close()  # what was left in the log becomes a table here
+    RocksEngine(path).close()  # the rest of the log becomes a table here
     (table,) = path.glob("*.sst")
     return table
 

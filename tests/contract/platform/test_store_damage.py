@@ -1,4 +1,4 @@
-"""A damaged store: what is sound is kept, what is not is named, and the damaged files stay."""
+"""Damaged stores: sound data stays, lost data is reported, and the damaged files are preserved."""
 
 import atexit
 import os
@@ -32,7 +32,7 @@ FIRST_MS = 1_738_281_600_000
 EVENTS = 600
 IN_TABLES = 400
 
-# Written by another process that ends without closing anything, as a crash does.
+# Written by another process that ends without closing anything, like a crash.
 _WRITE = """
 import os, sys
 from pathlib import Path
@@ -76,7 +76,7 @@ def _crashed(how: str) -> Path:
 
 
 def crashed(path: Path, how: str = "log") -> Path:
-    """A store with all events, in its log alone or mostly in tables, that was not closed."""
+    """Return a store that was not closed, with all events in its log or mostly in tables."""
     return Path(shutil.copytree(_crashed(how), path))
 
 
@@ -102,7 +102,7 @@ def opened(path: Path) -> Iterator[StoredEventLog]:
 
 
 def stored(path: Path) -> set[str]:
-    """The events there are; each is as it was written, and known by its id."""
+    """Return the stored events, and check that each is unchanged and known by its id."""
     with opened(path) as log:
         found = {number for number in range(EVENTS) if log.get(event(number).event_id)}
         for number in found:
@@ -121,7 +121,7 @@ class TestLog:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), place)
         assert len(stored(db)) == EVENTS - 1
-        (report,) = damage.reports(db)
+        (report,) = damage.read_reports(db)
         assert report.events == 1
         lost = {event(n).at_ms for n in range(EVENTS)} - {
             event(int(name[-4:])).at_ms for name in stored(db)
@@ -129,7 +129,7 @@ class TestLog:
         assert {report.first_ms} == {report.last_ms} == lost
         assert report.noticed_ms == NOW
 
-    def test_of_a_hole_the_times_around_it_are_told(self, tmp_path: Path) -> None:
+    def test_a_hole_is_reported_with_the_times_around_it(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         log = largest(db, "*.log")
         content = bytearray(log.read_bytes())
@@ -140,14 +140,14 @@ class TestLog:
             event(int(name[-4:])).at_ms for name in stored(db)
         }
         assert len(lost) > 3
-        (report,) = damage.reports(db)
+        (report,) = damage.read_reports(db)
         assert report.events is None
         assert report.first_ms is not None
         assert report.last_ms is not None
         assert report.first_ms <= min(lost) <= max(lost) <= report.last_ms
         assert report.last_ms - report.first_ms <= max(lost) - min(lost) + 2000
 
-    def test_a_record_that_only_names_events_costs_none(self, tmp_path: Path) -> None:
+    def test_a_damaged_record_that_only_names_events_loses_none(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         engine = RocksEngine(db)
         names = b"\n".join(keys.event(event(n).at_ms, event(n).event_id) for n in range(40))
@@ -159,19 +159,17 @@ class TestLog:
         engine.close()
         flip(largest(gone, "*.log"), 0.01)
         assert len(stored(gone)) == EVENTS
-        (report,) = damage.reports(gone)
+        (report,) = damage.read_reports(gone)
         assert report.events == 0
         assert report.first_ms is None
 
-    def test_the_damaged_log_is_kept_as_it_was_and_readable_to_its_owner_only(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_damaged_log_is_preserved_for_its_owner_only(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         log = largest(db, "*.log")
         flip(log, 0.5)
         content = log.read_bytes()
         stored(db)
-        kept = Path(damage.reports(db)[0].kept)
+        kept = Path(damage.read_reports(db)[0].kept)
         assert (kept / log.name).read_bytes() == content
         assert kept.stat().st_mode & 0o077 == 0
 
@@ -180,7 +178,7 @@ class TestLog:
         log = largest(db, "*.log")
         os.truncate(log, log.stat().st_size - 5)
         assert len(stored(db)) == EVENTS - 1
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_nor_is_one_of_which_some_sectors_never_reached_the_disk(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
@@ -189,12 +187,12 @@ class TestLog:
         content[-300:-200] = bytes(100)
         log.write_bytes(content)
         assert len(stored(db)) == EVENTS - 1
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_a_sound_store_has_no_report(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         assert len(stored(db)) == EVENTS
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
 
     def test_without_someone_to_mend_it_a_damaged_log_is_refused(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
@@ -202,16 +200,16 @@ class TestLog:
         with pytest.raises(StorageFailed, match="Corruption"):
             RocksEngine(db)
 
-    def test_a_report_that_cannot_be_read_is_still_told(self, tmp_path: Path) -> None:
+    def test_an_unreadable_report_is_still_listed(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db")
         flip(largest(db, "*.log"), 0.5)
         stored(db)
-        (Path(damage.reports(db)[0].kept) / damage.REPORT).write_text("{")
-        assert "report cannot be read" in damage.reports(db)[0].what
+        (Path(damage.read_reports(db)[0].kept) / damage.REPORT).write_text("{")
+        assert "report cannot be read" in damage.read_reports(db)[0].what
 
 
 def nothing(db: Path) -> None:
-    """Leave it as it is."""
+    """Leave the store unchanged."""
 
 
 def block(db: Path) -> None:
@@ -235,7 +233,7 @@ class TestRepair:
         ("harm", "most_lost"),
         [(nothing, 0), (block, 60), (footer, IN_TABLES), (manifest, 0), (current, 0)],
     )
-    def test_it_saves_what_can_be_read(
+    def test_a_repair_saves_all_readable_rows(
         self, tmp_path: Path, harm: Callable[[Path], None], most_lost: int
     ) -> None:
         db = crashed(tmp_path / "db", "tables")
@@ -247,7 +245,7 @@ class TestRepair:
         assert sum(each.events or 0 for each in done.damages) == EVENTS - len(left)
         assert salvage.check(db, lambda _: None).damages == ()
 
-    def test_the_store_as_it_was_is_kept(self, tmp_path: Path) -> None:
+    def test_the_damaged_store_is_preserved(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
         before = {each.name: each.read_bytes() for each in db.glob("*.sst")}
@@ -291,21 +289,19 @@ class TestRepair:
         assert len(stored(db)) == EVENTS
         assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
 
-    def test_cut_off_before_that_nothing_has_changed(self, tmp_path: Path) -> None:
+    def test_a_repair_interrupted_early_changes_nothing(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         (tmp_path / "db.salvaged").mkdir()
         salvage.finish(db)
         assert len(stored(db)) == EVENTS
         assert sorted(each.name for each in tmp_path.iterdir()) == ["db"]
 
-    def test_where_there_is_no_store_there_is_nothing_to_repair(self, tmp_path: Path) -> None:
+    def test_without_a_store_there_is_nothing_to_repair(self, tmp_path: Path) -> None:
         with pytest.raises(FeatureUnavailable):
             salvage.repair(tmp_path / "db", NOW, lambda _: None)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_copy_that_cannot_be_made_leaves_no_report_and_the_store_as_it_was(
-        self, tmp_path: Path
-    ) -> None:
+    def test_a_failed_copy_leaves_no_report_and_an_unchanged_store(self, tmp_path: Path) -> None:
         db = crashed(tmp_path / "db", "tables")
         block(db)
         (db / "000999.log").mkdir()
@@ -313,7 +309,7 @@ class TestRepair:
         before = sorted(each.name for each in db.iterdir())
         with pytest.raises(OSError, match="000998"):
             damage.put_aside(db, [db / "000998.log"], Damage(what="x", noticed_ms=NOW))
-        assert damage.reports(db) == []
+        assert damage.read_reports(db) == []
         assert sorted(each.name for each in db.iterdir()) == before
 
     def test_a_store_that_lacks_a_family_can_be_read(self, tmp_path: Path) -> None:

@@ -1021,7 +1021,7 @@ class TestRemembering:
         told = done(tools, call("remember", key="login", value=f"it is {TOKEN}."))
         assert TOKEN not in told
         assert "[REDACTED:" in told
-        assert "it holds a secret" in get_refusal(tools, call("remember", key="key", value=KEY))
+        assert "the text has a secret" in get_refusal(tools, call("remember", key="key", value=KEY))
         assert [each.key for each in self.facts(made)] == ["login"]
         assert TOKEN not in self.facts(made)[0].value
 
@@ -1029,7 +1029,7 @@ class TestRemembering:
         ("wanted", "said"),
         [
             ({"key": " ", "value": "x"}, "key must not be empty"),
-            ({"key": "a\nb", "value": "x"}, "printable characters only"),
+            ({"key": "a\nb", "value": "x"}, "only printable characters"),
             ({"key": "k" * 300, "value": "x"}, "the limit is 256"),
             ({"key": "k", "value": "v" * 40_000}, "the limit is 32,768"),
         ],

@@ -1,4 +1,4 @@
-"""What every secrets filter promises: text without a secret comes back as it is, whatever it is."""
+"""The contract of every secrets filter: text without a secret comes back unchanged."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +51,7 @@ def test_any_text_without_digits_of_its_own_survives_or_is_marked(
 
 @settings(deadline=None)
 @given(texts=st.lists(st.text(max_size=60), max_size=4))
-def test_what_passes_at_a_glance_comes_back_as_it_is(
+def test_texts_that_pass_the_quick_check_are_unchanged(
     cleaner: SecretsFilter, texts: list[str]
 ) -> None:
     if cleaner.is_clean(texts):

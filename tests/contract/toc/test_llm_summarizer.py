@@ -1,4 +1,4 @@
-"""The LLM summarizer over real HTTP: what a model writes, and every way in which one fails."""
+"""The LLM summarizer over real HTTP: summaries by a model, and every way in which one fails."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,12 +41,13 @@ from tests.contract.scripted_llm import (
     message,
     scripted,
 )
+from tests.inline_worker import InlineWorker
 
 T = TypeVar("T")
 KEY = "sk-a-key-like-no-other"
 NOON = Millis(1_700_000_000_000)  # 2023-11-14 in UTC
 TODAY = "2023-11-14"
-SHORT = 0.1  # seconds that a server which hangs is waited for
+SHORT = 0.1  # seconds to wait for a server that hangs
 
 SAID = (
     (EventRole.USER, "The nightly import loses rows when two workers pick the same batch."),
@@ -86,22 +87,14 @@ CHILD = ChildSummary(
 )
 
 
-class Inline:
-    """A Worker that works here and now."""
-
-    def call(self, function: Callable[..., T], /, *arguments: object, timeout_seconds: float) -> T:
-        assert timeout_seconds > 0
-        return function(*arguments)
-
-
-class Broken:
+class BrokenWorker:
     """A Worker that crashes."""
 
     def call(self, function: Callable[..., T], /, *_: object, timeout_seconds: float) -> T:
         raise WorkerFailed(f"{function.__name__} took longer than {timeout_seconds} s")
 
 
-class Unreadable:
+class UnreadableBudget:
     """A budget on a broken disk."""
 
     def get_spent(self, day: str, /) -> int:
@@ -121,7 +114,7 @@ class Clock:
 
 @dataclass
 class Bench:
-    """A summarizer, and all that it touches."""
+    """A summarizer with everything that it uses."""
 
     llm: ScriptedLlm
     chat: Chat
@@ -129,7 +122,7 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
     paused: list[float] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
-    fallback: Summarizer = field(default_factory=lambda: ExtractiveSummarizer(Inline()))
+    fallback: Summarizer = field(default_factory=lambda: ExtractiveSummarizer(InlineWorker()))
 
     @property
     def summarizer(self) -> Summarizer:
@@ -155,7 +148,7 @@ Start = Callable[..., Bench]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server with a script, and a client of it."""
+    """Start a server with a script, and a client of it."""
     opened: list[Any] = []
 
     def started(*script: Step, **options: Any) -> Bench:
@@ -230,14 +223,14 @@ class TestGoodAnswers:
         (summary,) = bench.summarizer.summarize([DIALOGUE])
         assert summary.source == "openai"
 
-    def test_what_cannot_be_shown_or_stored_is_left_out(self, start: Start) -> None:
+    def test_unprintable_characters_are_removed(self, start: Start) -> None:
         answer = with_bullets({"text": "SKIP\nLOCKED\u0007 was \U000e0001chosen", "quote": ""})
         bench = start(completion({**answer, "title": "Rows\nlost"}))
         (summary,) = bench.summarizer.summarize([DIALOGUE])
         assert summary.title == "Rows lost"
         assert [point.text for point in summary.points] == ["SKIP LOCKED was chosen"]
 
-    def test_what_was_said_before_is_context_and_supports_nothing(self, start: Start) -> None:
+    def test_the_overlap_is_context_and_no_support(self, start: Start) -> None:
         before = replace(DIALOGUE.utterances[0], text="Zebras graze near the lighthouse.")
         bench = start(
             completion(
@@ -279,7 +272,7 @@ class TestGoodAnswers:
 
 
 class TestSupport:
-    def test_a_bullet_that_nothing_supports_is_dropped_and_counted(self, start: Start) -> None:
+    def test_a_bullet_without_support_is_dropped_and_counted(self, start: Start) -> None:
         invented = {"text": "Penguins migrated to Kubernetes", "quote": "Penguins migrated"}
         bench = start(completion(with_bullets(invented, *GOOD["bullets"], invented)))
         with capture_logs() as logs:
@@ -293,7 +286,7 @@ class TestSupport:
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 1
 
-    def test_a_bullet_said_twice_is_one(self, start: Start) -> None:
+    def test_a_repeated_bullet_is_dropped(self, start: Start) -> None:
         first = GOOD["bullets"][0]
         bench = start(completion(with_bullets(first, {**first, "text": first["text"].upper()})))
         (summary,) = bench.summarizer.summarize([DIALOGUE])
@@ -345,14 +338,14 @@ class TestUnusableAnswers:
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 2
 
-    def test_the_second_request_says_what_was_wrong(self, start: Start) -> None:
+    def test_the_second_request_has_the_reason_of_the_rejection(self, start: Start) -> None:
         bench = start(UNUSABLE["a long title"], completion(GOOD))
         bench.summarizer.summarize([DIALOGUE])
         texts = [each.payload["messages"][1]["content"] for each in bench.llm.received]
         assert texts[1].startswith(texts[0])
         assert "rejected: Expected `str` of length <= 100 - at `$.title`" in texts[1]
 
-    def test_one_bad_answer_costs_the_others_of_a_batch_nothing(self, start: Start) -> None:
+    def test_one_bad_answer_does_not_affect_others_of_its_batch(self, start: Start) -> None:
         bad = UNUSABLE["garbage"]
         bench = start(bad, bad, completion(GOOD))
         found = bench.summarizer.summarize([DIALOGUE, OTHER])
@@ -400,7 +393,7 @@ class TestUnavailable:
         assert bench.summarizer.summarize([DIALOGUE, DIALOGUE]) == [extractive()] * 2
         assert bench.asked == 3
 
-    def test_nobody_listens(self, start: Start) -> None:
+    def test_no_server_listens(self, start: Start) -> None:
         bench = start()
         with scripted() as gone:
             pass
@@ -479,7 +472,7 @@ class TestRefused:
         sizes = [len(each.payload["messages"][1]["content"]) for each in bench.llm.received]
         assert sizes[1] < sizes[0]
 
-    def test_what_a_server_does_not_know_is_left_out_for_good(self, start: Start) -> None:
+    def test_an_option_that_the_server_rejects_is_never_sent_again(self, start: Start) -> None:
         bench = start(
             error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'."),
             error(400, "'temperature' does not support 0"),
@@ -496,7 +489,7 @@ class TestRefused:
 
 
 class TestBudget:
-    def test_what_the_api_tells_is_counted_by_utc_day(self, start: Start) -> None:
+    def test_reported_tokens_are_counted_by_utc_day(self, start: Start) -> None:
         bench = start(completion(GOOD), completion(GOOD, usage=(7, 5)))
         bench.summarizer.summarize([DIALOGUE])
         bench.clock.at = Millis(NOON + 86_400_000)
@@ -521,12 +514,12 @@ class TestBudget:
         bench.summarizer.summarize([DIALOGUE])
         assert bench.budget.get_spent(TODAY) > 0
 
-    def test_what_was_turned_away_does_not(self, start: Start) -> None:
+    def test_rejected_requests_cost_no_tokens(self, start: Start) -> None:
         bench = start(*[error(429)] * 3)
         bench.summarizer.summarize([DIALOGUE])
         assert bench.budget.get_spent(TODAY) == 0
 
-    def test_over_budget_nobody_is_asked_until_the_next_day(self, start: Start) -> None:
+    def test_over_budget_the_model_is_not_asked_until_the_next_day(self, start: Start) -> None:
         bench = start(completion(GOOD), limits=Limits(daily_tokens=10_000))
         bench.budget.add(TODAY, 9_000)
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
@@ -544,8 +537,8 @@ class TestBudget:
         bench.budget.add(TODAY, 1 << 40)
         assert bench.summarizer.summarize([DIALOGUE])[0].source == "openai"
 
-    def test_what_cannot_be_counted_is_not_spent(self, start: Start) -> None:
-        bench = start(budget=Unreadable())
+    def test_without_a_readable_budget_no_tokens_are_spent(self, start: Start) -> None:
+        bench = start(budget=UnreadableBudget())
         assert bench.summarizer.summarize([DIALOGUE]) == [extractive()]
         assert bench.asked == 0
 
@@ -588,7 +581,7 @@ class TestDigest:
 
 class TestFallback:
     def test_its_own_failure_comes_out(self, start: Start) -> None:
-        bench = start(error(401), error(401), fallback=ExtractiveSummarizer(Broken()))
+        bench = start(error(401), error(401), fallback=ExtractiveSummarizer(BrokenWorker()))
         with pytest.raises(WorkerFailed):
             bench.summarizer.summarize([DIALOGUE])
         with pytest.raises(WorkerFailed):
@@ -633,13 +626,13 @@ class TestDiscretion:
         assert "hush" not in caplog.text
 
     @pytest.mark.parametrize("key", ["sk-\n-split", "sk-é"])
-    def test_a_key_that_is_none_is_refused_without_being_shown(self, key: str) -> None:
+    def test_an_invalid_key_is_refused_and_not_shown(self, key: str) -> None:
         with pytest.raises(ConfigError) as refused:
             OpenAiChat(api_key=key)
         assert "sk-" not in str(refused.value)
 
     @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://", "x y"])
-    def test_an_address_that_is_none_is_refused(self, url: str) -> None:
+    def test_an_invalid_address_is_refused(self, url: str) -> None:
         with pytest.raises(ConfigError, match="base_url"):
             OpenAiChat(base_url=url)
 
@@ -671,7 +664,7 @@ class TestAnthropic:
         llm, chat = ask(message([{"type": "text", "text": "Well."}, tool]))
         bench = Bench(llm, chat)
         (summary,) = bench.summarizer.summarize([DIALOGUE])
-        assert summary.source == "openai"  # the name it was given
+        assert summary.source == "openai"  # the configured name
         assert len(summary.points) == 2
         assert bench.budget.get_spent(TODAY) == 120
         (received,) = llm.received
@@ -688,7 +681,7 @@ class TestAnthropic:
         assert len(summary.points) == 2
 
     @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/"])
-    def test_the_address_may_be_given_either_way(
+    def test_the_address_works_with_and_without_its_path(
         self, ask: Callable[..., tuple[ScriptedLlm, Chat]], path: str
     ) -> None:
         llm, chat = ask(message([{"type": "text", "text": "{}"}]), path=path)
@@ -760,12 +753,12 @@ class TestTokenBudget:
         budget.add("2023-11-15", 1)
         assert (budget.get_spent(TODAY), budget.get_spent("2023-11-15")) == (12, 1)
 
-    def test_nothing_is_lost_between_threads(self, budget: TokenBudget) -> None:
+    def test_concurrent_additions_are_all_counted(self, budget: TokenBudget) -> None:
         with ThreadPoolExecutor(8) as threads:
             list(threads.map(lambda _: budget.add(TODAY, 1), range(200)))
         assert budget.get_spent(TODAY) == 200
 
 
 def extractive() -> Any:
-    """What the fallback writes of the conversation."""
+    """Return the fallback's summary of the conversation."""
     return extracting.summarize(DIALOGUE.utterances)

@@ -100,7 +100,7 @@ class TestNodes:
         write(toc, *given)
         assert toc.get_nodes([each.node_id for each in given]) == given
 
-    def test_they_come_in_the_order_asked_and_what_is_missing_is_none(self, toc: StoredToc) -> None:
+    def test_nodes_come_in_order_with_none_for_missing_ones(self, toc: StoredToc) -> None:
         a, b = node("toc:day:a"), node("toc:day:b")
         write(toc, a, b)
         asked = [NodeId("toc:day:b"), DAY, NodeId("toc:day:a"), NodeId("toc:day:b")]
@@ -120,14 +120,14 @@ class TestNodes:
         assert toc.list_ids("toc:year:", after=names[0], limit=9) == names[1:]
         assert toc.list_ids("toc:year:", after=names[2], limit=9) == []
 
-    def test_below_knows_a_node_once_however_many_versions_it_has(self, toc: StoredToc) -> None:
+    def test_a_node_with_several_versions_is_listed_once(self, toc: StoredToc) -> None:
         for version in range(1, 4):
             write(toc, node(version=version), kept=True)
         assert toc.list_ids("toc:day:", after=None, limit=9) == [DAY]
 
 
 class TestVersions:
-    def test_kept_ones_stay_and_others_are_replaced(self, toc: StoredToc) -> None:
+    def test_kept_versions_stay_and_others_are_replaced(self, toc: StoredToc) -> None:
         for version, kept in [(1, True), (2, False), (3, True), (4, False)]:
             write(toc, node(version=version), kept=kept)
         assert [toc.get_version(DAY, number) is not None for number in range(6)] == [
@@ -136,7 +136,7 @@ class TestVersions:
         assert toc.get_version(DAY, 1) == node(version=1)
         assert toc.get_version(DAY, 4) == node(version=4)
 
-    def test_history_is_the_kept_ones_newest_first(self, toc: StoredToc) -> None:
+    def test_history_has_the_kept_versions_newest_first(self, toc: StoredToc) -> None:
         for version in range(1, 13):
             write(toc, node(version=version), kept=version % 2 == 0)
         found = toc.list_versions(DAY, limit=9)
@@ -151,7 +151,7 @@ class TestVersions:
         assert toc.list_versions(DAY, limit=9) == [node(version=2)]
         assert toc.get_nodes([DAY]) == [node(version=2)]
 
-    def test_what_is_gone_leaves_the_table_and_keeps_its_history(self, toc: StoredToc) -> None:
+    def test_a_removed_node_keeps_its_history(self, toc: StoredToc) -> None:
         write(toc, node(version=1), kept=True)
         write(toc, node(version=2))
         toc.commit(TocChange(gone=(DAY,)))
@@ -213,7 +213,7 @@ class TestSegments:
         assert toc.list_segments(SessionId("s"), BEGINNING, limit=9) == [large]
         assert toc.list_open_segments(limit=9) == [large]
 
-    def test_one_is_unfinished_until_it_is_written_anew(self, toc: StoredToc) -> None:
+    def test_a_segment_is_unfinished_until_it_is_written_again(self, toc: StoredToc) -> None:
         given = segment("a", 1)
         waiting = replace(change(given, sealed=True), unfinished=frozenset({given}))
         toc.commit(waiting)
@@ -221,7 +221,7 @@ class TestSegments:
         toc.commit(change(given, sealed=True))
         assert toc.list_unfinished_segments(limit=9) == []
 
-    def test_what_is_lost_is_nowhere(self, toc: StoredToc) -> None:
+    def test_a_lost_segment_is_removed_everywhere(self, toc: StoredToc) -> None:
         given = segment("a", 1)
         toc.commit(replace(change(given), unfinished=frozenset({given})))
         toc.commit(TocChange(lost_segments=(given,)))
@@ -241,9 +241,7 @@ class TestDirty:
         assert toc.list_dirty(Level.MONTH, limit=9) == [month]
         assert toc.list_dirty(Level.YEAR, limit=9) == []
 
-    def test_what_is_cleaned_is_clean_and_what_is_marked_by_the_same_change_is_not(
-        self, toc: StoredToc
-    ) -> None:
+    def test_a_change_that_cleans_and_marks_a_node_leaves_it_dirty(self, toc: StoredToc) -> None:
         toc.commit(TocChange(dirty=frozenset({DAY})))
         toc.commit(TocChange(clean=frozenset({DAY}), dirty=frozenset({DAY})))
         assert toc.list_dirty(Level.DAY, limit=9) == [DAY]
@@ -295,7 +293,7 @@ class TestGrips:
 
 
 class TestCommit:
-    def test_the_cursor_starts_at_0_and_is_what_it_was_set_to(self, toc: StoredToc) -> None:
+    def test_the_cursor_starts_at_0_and_is_stored(self, toc: StoredToc) -> None:
         assert toc.cursor() == 0
         toc.commit(TocChange(cursor=41))
         toc.commit(TocChange(dirty=frozenset({DAY})))
@@ -308,7 +306,7 @@ class TestCommit:
         assert [everything(store, family) for family in families.ALL] == [[]] * len(families.ALL)
 
     def test_a_change_is_one_batch(self, store: OrderedStore) -> None:
-        """So that no reader and no crash ever sees half of it."""
+        """No reader and no crash may see half of it."""
 
         class Counting:
             submitted = 0

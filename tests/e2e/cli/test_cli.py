@@ -565,8 +565,8 @@ class TestTokens:
         ("arguments", "code", "said"),
         [
             (("create", "default"), INVALID, "there is a key 'default' already"),
-            (("create", "a b"), INVALID, "is no name for a key"),
-            (("create", ""), INVALID, "is no name for a key"),
+            (("create", "a b"), INVALID, "is not a valid key name"),
+            (("create", ""), INVALID, "is not a valid key name"),
             (("create",), USAGE, "Missing argument 'NAME'"),
             (("revoke", "nobody"), NOT_FOUND, "no key 'nobody'"),
             (("revoke", b"\xff"), NOT_FOUND, "no key"),

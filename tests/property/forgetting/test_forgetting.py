@@ -37,6 +37,7 @@ from tests.property.toc.test_toc_model import (
     bare,
     sayings,
 )
+from tests.toc_harness import SetClock
 
 
 class ForgettingMachine(RuleBasedStateMachine):
@@ -192,7 +193,7 @@ class ForgettingMachine(RuleBasedStateMachine):
             assert parts.log.get(event.event_id) == event
 
     def _check_against_a_new_store(self) -> None:
-        fresh = toc_model.over(memory(Path()), toc_model.SetClock(self.clock.at_ms))
+        fresh = toc_model.over(memory(Path()), SetClock(self.clock.at_ms))
         try:
             if self.events:
                 ordered = sorted(self.events.values(), key=lambda event: event.position.order)

@@ -1,4 +1,4 @@
-"""Times in a query: whatever is asked, the windows are valid and nothing else is lost."""
+"""Times in any query: the windows are valid, and no other word is lost."""
 
 from collections import Counter
 from datetime import date, timedelta
@@ -66,7 +66,7 @@ def test_the_windows_stand_in_their_order_in_the_query(query: str, now: Millis) 
 
 @unhurried
 @given(queries, moments)
-def test_only_what_was_found_is_removed(query: str, now: Millis) -> None:
+def test_only_windows_are_removed(query: str, now: Millis) -> None:
     found = time_expressions.find(query, now)
     rest = time_expressions.remove_windows(query, found)
     removed = Counter("".join(window.words for window in found))
@@ -103,7 +103,7 @@ def test_the_other_words_stay_as_they_are(left: list[str], right: list[str], tim
     st.sampled_from([str, str.lower, str.upper]),
     moments,
 )  # fmt: skip
-def test_a_written_day_is_found(day: date, form: str, frame: str, case: type, now: Millis) -> None:
+def test_a_written_date_is_found(day: date, form: str, frame: str, case: type, now: Millis) -> None:
     written = day.strftime(form)
     if "May." in written:
         return  # not an abbreviation

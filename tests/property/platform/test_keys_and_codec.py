@@ -1,4 +1,4 @@
-"""Properties of key layout and value layout."""
+"""Properties of the key layout and the value layout."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from agent_memory.platform.store import codec, keys
 printable = st.characters(
     exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"), include_characters=" "
 )
-letters = st.sampled_from(":%|3A25a0") | printable  # what an escape could trip over, often
+letters = st.sampled_from(":%|3A25a0") | printable  # characters that break a wrong escape, often
 event_ids = st.text(letters, min_size=1, max_size=MAX_EVENT_ID_CHARS).map(EventId)
 session_ids = st.text(letters, min_size=1, max_size=MAX_SESSION_ID_CHARS).map(SessionId)
 millis = (st.integers(0, MAX_MILLIS) | st.integers(0, 20)).map(Millis)
@@ -196,7 +196,7 @@ class TestCodec:
 
 
 def valid_or_failed(value: bytes) -> bool:
-    """A damaged value may by chance be valid; it may not raise anything but StorageFailed."""
+    """Check that a damaged value is valid by chance or raises StorageFailed."""
     try:
         return isinstance(event_codec.decode_event(AT, value), Event)
     except StorageFailed:

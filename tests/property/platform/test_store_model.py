@@ -1,4 +1,4 @@
-"""The store against a plain model: alone with reopening, and with several writers at once."""
+"""The store against a plain model: alone with reopening, and with several writers."""
 
 import tempfile
 import threading
@@ -66,7 +66,7 @@ def batches(
 
 
 class Model:
-    """What a store is: two dicts, and a number per sequence."""
+    """The model of a store: two dicts, and a number for each sequence."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[bytes, bytes]] = {A: {}, B: {}}
@@ -185,7 +185,7 @@ COMMIT_ORDER = Append(families.GRIPS, b"order:", b"")
     waiting=st.booleans(),
 )
 @settings(max_examples=25, deadline=None)
-def test_concurrent_writers_leave_what_their_commits_leave_one_by_one(
+def test_concurrent_commits_equal_the_same_commits_in_sequence(
     plans: list[list[Batch]], waiting: bool
 ) -> None:
     with (
@@ -223,7 +223,7 @@ def test_concurrent_writers_leave_what_their_commits_leave_one_by_one(
 def submit_at_once(
     store: CommittedStore, plans: Sequence[Sequence[Batch]], *, waiting: bool
 ) -> list[list[CommitOutcome]]:
-    """Each plan in its own thread. Every batch also appends, which tells the commit order."""
+    """Submit each plan in its own thread. Every batch appends, which shows the commit order."""
     together = threading.Barrier(len(plans))
 
     def run(plan: Sequence[Batch]) -> list[CommitOutcome]:
@@ -241,7 +241,7 @@ def submit_at_once(
 
 
 def windows(answers: Sequence[CommitOutcome], commits: int) -> list[tuple[int, int]]:
-    """For each answer of one thread: the states in which its batch can have been judged.
+    """Return for each answer of one thread the states in which its batch can have been judged.
 
     A thread's batches take effect in its order, so a conflict falls between the thread's commit
     before it and the one after it.

@@ -1,4 +1,4 @@
-"""The secrets filter on any text: idempotent, complete for what it knows, else harmless."""
+"""The secrets filter on any text: idempotent, complete for known secrets, harmless otherwise."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -84,14 +84,14 @@ metadata = st.dictionaries(
 
 
 class Thorough(Re2Filter):
-    """Looks at each text by itself, always."""
+    """A filter that always checks each text on its own."""
 
     def passes(self, texts: Sequence[str], /) -> bool:  # noqa: ARG002
         return False
 
 
 class Ingesting:
-    """Events on their way through a filter, and what it tells of them."""
+    """Events on their way through a filter, and its reports."""
 
     def __init__(self, log: EventLog, kind: type[Re2Filter]) -> None:
         self._told: list[Incident] = []
@@ -127,14 +127,14 @@ def cleaned(text: str) -> str | None:
 
 @unhurried
 @given(text=texts)
-def test_to_clean_what_is_clean_changes_nothing(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     once = cleaned(text)
     assert once is None or CLEANER.clean(once) == once
 
 
 @unhurried
 @given(text=texts)
-def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
+def test_findings_are_in_order_and_the_rest_stays(text: str) -> None:
     try:
         found = CLEANER.find(text)
     except ContentBlocked:
@@ -150,7 +150,7 @@ def test_findings_are_in_order_and_all_else_is_kept(text: str) -> None:
 
 @unhurried
 @given(parts=st.lists(texts, max_size=4))
-def test_what_passes_at_a_glance_holds_nothing(parts: list[str]) -> None:
+def test_texts_that_pass_the_quick_check_have_no_secret(parts: list[str]) -> None:
     if CLEANER.is_clean(parts):
         assert [CLEANER.find(part) for part in parts] == [[] for _ in parts]
 
@@ -199,7 +199,7 @@ def test_letters_and_blanks_alone_are_no_secret(text: str) -> None:
     assert CLEANER.clean(text) == text
 
 
-# Those that keep a text on one line and in one piece, and so can be wrapped again.
+# Those that keep a text on one line and in one piece can be wrapped again.
 CHAINED = (
     "colour",
     "bold, glued",
@@ -219,7 +219,7 @@ CHAINED = (
 
 
 def _is_encoded_as_bytes(chain: list[str]) -> bool:
-    """Whether base64 or hex is of more than ASCII all through: nothing tells it from an image."""
+    """Return whether base64 or hex encodes non-ASCII throughout: it looks like an image."""
     marked = [at for at, name in enumerate(chain) if name in ("zero-width inside", "soft hyphens")]
     return any(name.startswith(("base64", "hex")) for at in marked for name in chain[at:])
 
@@ -231,7 +231,7 @@ def _is_encoded_as_bytes(chain: list[str]) -> bool:
     before=st.sampled_from(["", "a ", "x: ", "(", "\n"]),
     after=st.sampled_from(["", " z", ")", "\nnext line", ", and more"]),
 )
-def test_nothing_of_a_secret_is_left_in_any_chain_of_wrappings(
+def test_no_secret_is_left_in_any_chain_of_wrappings(
     body: str, chain: list[str], before: str, after: str
 ) -> None:
     token = f"ghp_{body}"

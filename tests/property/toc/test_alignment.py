@@ -24,9 +24,7 @@ def test_every_excerpt_stands_verbatim_in_its_event(
 
 
 @given(conversations, st.data())
-def test_any_passage_quoted_as_it_stands_is_found(
-    said: list[Utterance], data: st.DataObject
-) -> None:
+def test_any_verbatim_quote_is_found(said: list[Utterance], data: st.DataObject) -> None:
     conversation = alignment.read(said)
     if not conversation.spoken:
         return
@@ -34,14 +32,14 @@ def test_any_passage_quoted_as_it_stands_is_found(
     start = data.draw(st.integers(0, len(text)))
     quote = text[start : data.draw(st.integers(start, len(text)))]
     said_of_it = phrases.split_words(quote).stems.keys() - conversation.speakers
-    # Shorter ones stand anywhere; and words of reporting, as "the user asked", tell nothing.
+    # Shorter quotes occur anywhere, and reporting words like "the user asked" support nothing.
     if len("".join(quote.split())) > 20 and "SQLite" in quote and said_of_it:
         (found,) = conversation.support(quote, quote)
         assert found.excerpt[:5] in quote
 
 
 @given(conversations, st.lists(st.sampled_from(["zeppelin", "marmalade", "quagga"]), min_size=1))
-def test_words_that_nobody_said_are_never_supported(
+def test_words_that_were_never_said_have_no_support(
     said: list[Utterance], words: list[str]
 ) -> None:
     conversation = alignment.read(said)
@@ -60,10 +58,10 @@ def test_the_same_question_has_the_same_answer(
 
 
 @given(conversations, conversations, texts)
-def test_more_said_takes_no_support_away(
+def test_a_longer_conversation_keeps_the_support(
     said: list[Utterance], more: list[Utterance], bullet: str
 ) -> None:
-    """Unless one who is named in the bullet joins in: then the name says nothing any more."""
+    """Except if a speaker who is named in the bullet joins in: then the name counts no more."""
     quiet = [one for one in more if one.speaker in {each.speaker for each in said}]
     if alignment.read(said).support(bullet):
         assert alignment.read([*said, *quiet]).support(bullet)

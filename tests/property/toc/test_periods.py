@@ -1,4 +1,4 @@
-"""Periods part time: every moment has one day, every day one week, month and year."""
+"""Periods partition time: every moment has one day, every day one week, month and year."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -76,7 +76,7 @@ def test_children_are_in_order_and_know_their_parent(period: Period) -> None:
 @unhurried
 @given(any_period)
 def test_the_next_periods_children_follow_this_ones(period: Period) -> None:
-    """So that no week and no day falls between two months or two years."""
+    """No week and no day falls between two months or two years."""
     if period.level is Level.DAY:
         return
     following = next(
@@ -84,7 +84,7 @@ def test_the_next_periods_children_follow_this_ones(period: Period) -> None:
         for each in periods.list_lineage(periods.find_day(Millis(period.end_ms + 8 * DAY_MS)))
         if each.level is period.level
     )
-    if period.level is Level.WEEK:  # eight days on, it may be the one after the next
+    if period.level is Level.WEEK:  # eight days later it may be the one after the next
         following = Period(level=Level.WEEK, first=period.first + timedelta(days=7))
     assert following.children[0].start_ms == period.children[-1].end_ms + 1
 
@@ -114,7 +114,7 @@ node_ids = st.one_of(
 
 @unhurried
 @given(node_ids)
-def test_the_kept_spelling_is_its_own(node_id: str) -> None:
+def test_the_canonical_spelling_is_stable(node_id: str) -> None:
     found = periods.canonicalize(node_id)
     assert (found is None) == (periods.parse(node_id) is None)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Cutting is a pure function of a session's events, and of nothing else."""
+"""Cutting is a pure function of a session's events."""
 
 from itertools import pairwise
 
@@ -72,7 +72,7 @@ def test_the_segments_hold_every_event_once_and_in_order(held: list[Event]) -> N
 
 @unhurried
 @given(sessions)
-def test_each_keeps_the_rules_and_none_could_take_the_next_event(held: list[Event]) -> None:
+def test_every_segment_obeys_the_rules_and_is_as_long_as_possible(held: list[Event]) -> None:
     found = segments.cut(held, RULES)
     for each in found:
         part = inside(each, held)
@@ -118,7 +118,7 @@ def test_pauses_are_between_runs_and_nowhere_else(held: list[Event]) -> None:
 
 @unhurried
 @given(sessions)
-def test_the_overlap_is_the_end_of_what_was_before(held: list[Event]) -> None:
+def test_the_overlap_is_the_end_of_the_segment_before(held: list[Event]) -> None:
     found = segments.select_overlap(held, RULES)
     assert found == held[len(held) - len(found) :]
     assert sum(map(tokens, found)) <= RULES.overlap_tokens

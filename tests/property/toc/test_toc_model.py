@@ -1,6 +1,6 @@
-"""The table of contents against its own rules, whatever comes in whatever order, with restarts.
+"""The table of contents against its own rules, with events in any order and with restarts.
 
-Once all is taken in and rolled up, it is what a new store gives for the same events at once.
+Once everything is processed and rolled up, it equals what a new store gives for the same events.
 """
 
 import tempfile
@@ -21,7 +21,6 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.log.model.outbox import OutboxEntry
 from agent_memory.features.log.ports import Outbox
-from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model import periods, segments
 from agent_memory.features.toc.model.periods import Level, NodeId
@@ -33,7 +32,7 @@ from agent_memory.kernel.ids import EventId, Millis, Position, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
 from tests.contract.stores import TIMEOUT, OpenStore, everything, memory, rocks
-from tests.inline_worker import InlineWorker
+from tests.toc_harness import SetClock, build_rollup, build_segmenting
 
 RULES = SegmentRules(
     time_gap_ms=60_000,
@@ -43,8 +42,8 @@ RULES = SegmentRules(
     max_tool_result_chars=80,
 )
 SESSIONS = (SessionId("one"), SessionId("two:2"))
-STEP = 20_000  # three to a gap
-# Before midnight: of a plain day, and of a year in the middle of a week.
+STEP = 20_000  # three fit into a gap
+# Before midnight: of a plain day, and of a year that ends in the middle of a week.
 ORIGINS = [1_769_731_020_000, 1_767_225_420_000]
 ALL = 100_000
 BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
@@ -88,16 +87,8 @@ sayings = st.tuples(
 )
 
 
-class SetClock:
-    def __init__(self, at_ms: int) -> None:
-        self.at_ms = at_ms
-
-    def now(self) -> Millis:
-        return Millis(self.at_ms)
-
-
 class SmallReads:
-    """An outbox that gives no more than it is told to at a time."""
+    """An outbox that returns no more than `most` entries at a time."""
 
     def __init__(self, inner: Outbox) -> None:
         self.inner = inner
@@ -111,8 +102,8 @@ class SmallReads:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """All that makes a table of contents, over one store."""
+class TocParts:
+    """The parts of a table of contents over one store."""
 
     store: OrderedStore
     log: StoredEventLog
@@ -143,27 +134,15 @@ class Parts:
         ]
 
 
-def over(store: OrderedStore, clock: SetClock) -> Parts:
-    log, toc, outbox = StoredEventLog(store), StoredToc(store), SmallReads(StoredOutbox(store))
-    summarizer = ExtractiveSummarizer(InlineWorker())
-    return Parts(
+def over(store: OrderedStore, clock: SetClock) -> TocParts:
+    outbox = SmallReads(StoredOutbox(store))
+    return TocParts(
         store=store,
-        log=log,
+        log=StoredEventLog(store),
         outbox=outbox,
-        toc=toc,
-        segmenting=Segmenting(
-            log=log,
-            outbox=outbox,
-            reader=toc,
-            writer=toc,
-            drafter=summarizer,
-            summarizer=summarizer,
-            clock=clock,
-            rules=RULES,
-        ),
-        rollup=Rollup(
-            reader=toc, writer=toc, drafter=summarizer, summarizer=summarizer, clock=clock
-        ),
+        toc=StoredToc(store),
+        segmenting=build_segmenting(store, clock, RULES, outbox),
+        rollup=build_rollup(store, clock),
     )
 
 
@@ -208,7 +187,7 @@ class TocMachine(RuleBasedStateMachine):
 
     def _ingest(self, given: list[Saying]) -> None:
         made = [
-            # Ids that do not sort as they were made: order within a millisecond is by id.
+            # Ids that do not sort in order of creation: within a millisecond the order is by id.
             Event(
                 event_id=EventId(f"{number * 7 % 10}-{number}"),
                 session_id=session,
@@ -292,7 +271,7 @@ class TocMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def _check_events(self) -> None:
-        """The leaves hold every event exactly once, cut as the rules say."""
+        """Check that the leaves have every event exactly once, cut by the rules."""
         for name in SESSIONS:
             held = sorted((e for e in self.events if e.session_id == name), key=place)
             found = self.parts.toc.list_segments(name, BEGINNING, limit=ALL)
@@ -333,7 +312,7 @@ class TocMachine(RuleBasedStateMachine):
                 assert (below if node.level is Level.DAY else below.parent) == period
 
     def _check_grips(self) -> None:
-        """Every bullet leads to words that stand in an event of the segment it names."""
+        """Check that every bullet leads to words of an event in its segment."""
         leaves = {each.node_id: each for each in self.parts.segments()}
         for node in self.parts.present().values():
             for bullet in node.bullets:
@@ -382,7 +361,7 @@ class TocMachine(RuleBasedStateMachine):
 
 
 def bare(nodes: dict[NodeId, TocNode]) -> dict[NodeId, TocNode]:
-    """Without what a rebuild may change."""
+    """Return a node without what a rebuild may change."""
     return {name: replace(node, version=0, created_ms=NEVER) for name, node in nodes.items()}
 
 
@@ -420,7 +399,9 @@ TOPICS = "We saw bananas. We saw weather. We saw tenants. We saw rivers. We saw 
     ],
     ids=["over a pause", "over a short segment"],
 )
-def test_a_late_event_changes_what_it_is_context_for(early: list[Event], late: Event) -> None:
+def test_a_late_event_changes_the_segment_it_is_context_for(
+    early: list[Event], late: Event
+) -> None:
     clock = SetClock(ORIGINS[0] + 86_400_000)
     with closing(memory(Path())) as store, closing(memory(Path())) as new:
         ours, theirs = over(store, clock), over(new, clock)
@@ -438,7 +419,7 @@ def test_a_segment_that_comes_back_goes_on_with_its_history() -> None:
         parts = over(store, clock)
         steps = [
             [said("a", 0, "a" * 120), said("d", 30, "d" * 80)],
-            [said("b", 10, "b" * 60)],  # the segment of d is the one of b now
+            [said("b", 10, "b" * 60)],  # the segment of d is now the one of b
             [said("c", 20, "c" * 120)],  # and is its own again
         ]
         found: list[TocNode | None] = []

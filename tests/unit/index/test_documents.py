@@ -1,4 +1,4 @@
-"""What of a record can be found, and by what it is filtered."""
+"""The documents of records, and the fields that filters use."""
 
 from dataclasses import replace
 
@@ -50,17 +50,17 @@ class TestEvents:
         assert (found.role, found.file, found.tool) == ("assistant", "src/a.py", "")
 
     @pytest.mark.parametrize("text", ["", " ", "\n\t "])
-    def test_nothing_said_is_no_document(self, text: str) -> None:
+    def test_an_event_without_text_has_no_document(self, text: str) -> None:
         assert documents.from_event(make_event(text)) == []
 
-    def test_the_tool_counts_only_for_what_a_tool_gave(self) -> None:
+    def test_only_a_tool_result_has_a_tool(self) -> None:
         (result,) = documents.from_event(make_event("ok", role="tool", tool_name="Bash"))
         (message,) = documents.from_event(make_event("ok", role="user", tool_name="Bash"))
         assert (result.tool, message.tool) == ("Bash", "")
 
 
 class TestSegmentsAndGrips:
-    def test_a_segment_is_found_by_all_that_its_summary_says(self) -> None:
+    def test_a_segment_is_found_by_all_of_its_summary(self) -> None:
         found = documents.from_segment(NODE, "s")
         assert found.kind is DocumentKind.SEGMENT
         assert (found.id, found.at_ms, found.session) == (NODE.node_id, 400, "s")
@@ -84,7 +84,7 @@ class TestSegmentsAndGrips:
         bare = documents.from_grip(grip, replace(NODE, bullets=()), "s")
         assert bare.title == ""
 
-    def test_placed_says_to_what_it_belongs(self) -> None:
+    def test_metadata_gives_project_and_agent(self) -> None:
         found = documents.from_segment(NODE, "s")
         placed = documents.apply_metadata(
             found, {"project": "alpha", "agent": "claude", "other": "x"}
@@ -94,14 +94,14 @@ class TestSegmentsAndGrips:
 
 
 class TestAbout:
-    def test_a_date_is_told_in_words(self) -> None:
+    def test_a_date_is_written_in_words(self) -> None:
         assert documents.format_date(parse_time("2023-05-08 23:59")) == "8 May 2023 Monday"
 
     @pytest.mark.parametrize("at", [0, MAX_MILLIS])
-    def test_any_time_that_an_event_can_have_can_be_told(self, at: int) -> None:
+    def test_any_time_of_an_event_can_be_formatted(self, at: int) -> None:
         assert isinstance(documents.format_date(Millis(at)), str)
 
-    def test_tool_file_project_and_date_are_there_and_tags_are_said(self) -> None:
+    def test_origin_has_tool_file_project_and_date_and_text_has_tags(self) -> None:
         document = Document(
             kind=DocumentKind.EVENT,
             id="x",
@@ -149,7 +149,7 @@ class TestScope:
             SearchScope(since=Millis(500), until=Millis(500)),
         ],
     )
-    def test_what_holds_is_admitted(self, scope: SearchScope) -> None:
+    def test_a_matching_document_is_admitted(self, scope: SearchScope) -> None:
         assert scope.admits(self.DOCUMENT)
 
     @pytest.mark.parametrize(
@@ -170,11 +170,11 @@ class TestScope:
             SearchScope(until=Millis(499)),
         ],
     )
-    def test_what_does_not_hold_is_not(self, scope: SearchScope) -> None:
+    def test_a_document_that_does_not_match_is_not_admitted(self, scope: SearchScope) -> None:
         assert not scope.admits(self.DOCUMENT)
 
     @pytest.mark.parametrize("status", ["archived", "tombstone"])
-    def test_hidden_statuses_are_found_only_when_asked_for(self, status: str) -> None:
+    def test_hidden_statuses_are_found_only_on_request(self, status: str) -> None:
         hidden = replace(self.DOCUMENT, status=status)
         assert not SearchScope().admits(hidden)
         assert SearchScope(statuses=frozenset({status})).admits(hidden)

@@ -1,4 +1,4 @@
-"""Which parts of a document are embedded."""
+"""The parts of a document that are embedded."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from agent_memory.features.index.model.documents import Document, DocumentKind, 
 from agent_memory.features.index.model.embeddings import MOST_PARTS, PART_WORDS
 from agent_memory.kernel.ids import Millis
 
-# Short, so that a document of all parts is below the limit of characters.
+# Short, so that a document of all parts stays below the limit of characters.
 words = st.lists(
     st.sampled_from(["a", "bc", "def", "北京"]), max_size=MOST_PARTS * PART_WORDS + 150
 )
@@ -34,7 +34,7 @@ class TestParts:
         assert " ".join(parts).split() == said[: MOST_PARTS * PART_WORDS]
 
     @given(words)
-    def test_no_more_are_made_than_the_length_asks_for(self, said: list[str]) -> None:
+    def test_there_are_no_more_parts_than_the_length_needs(self, said: list[str]) -> None:
         parts = embeddings.split_parts(document(" ".join(said)))
         assert len(parts) == min(MOST_PARTS, -(-len(said) // PART_WORDS))
 
@@ -48,7 +48,7 @@ class TestParts:
     def test_a_text_of_a_few_words_is_one_part(self) -> None:
         assert embeddings.split_parts(document("The deploy  failed.\n")) == ["The deploy failed."]
 
-    def test_nothing_said_has_no_parts(self) -> None:
+    def test_an_empty_text_has_no_parts(self) -> None:
         assert embeddings.split_parts(document(" \n ")) == []
 
     @given(words)

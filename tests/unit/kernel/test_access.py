@@ -1,4 +1,4 @@
-"""Bearer keys: how they may be called, what is kept of them, which one a secret belongs to."""
+"""Bearer keys: their names, their hashes, and finding the key of a secret."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +28,7 @@ def test_letters_digits_dots_dashes_and_underscores_are_a_name(name: str) -> Non
     ids=ascii,
 )
 def test_anything_else_is_not(name: str) -> None:
-    with pytest.raises(InvalidInput, match="is no name for a key: use 1 to 64 letters"):
+    with pytest.raises(InvalidInput, match="is not a valid key name: use 1 to 64 letters"):
         key(name)
 
 
@@ -53,12 +53,12 @@ def test_a_secret_finds_its_own_key_among_all(known: list[str], data: st.DataObj
 
 
 @pytest.mark.parametrize("wrong", ["", "secre", "secret ", "Secret", "secret\0", "\0"])
-def test_what_is_almost_the_secret_finds_nothing(wrong: str) -> None:
+def test_a_nearly_equal_secret_finds_no_key(wrong: str) -> None:
     assert access.find_key(wrong, [key("name")]) is None
 
 
 def test_the_digest_itself_is_no_secret() -> None:
-    """Whoever reads the store must not be able to use what is there."""
+    """A reader of the store must not be able to use its content as a key."""
     stored = key("name")
     assert access.find_key(stored.digest.hex(), [stored]) is None
 

@@ -1,4 +1,4 @@
-"""The terms of a text: what counts as the same word."""
+"""The terms of a text: which words count as the same."""
 
 import pytest
 from hypothesis import given
@@ -31,11 +31,11 @@ class TestWords:
     def test_accents_do_not_matter(self, accented: str, plain: str) -> None:
         assert analysis.extract_terms(accented) == analysis.extract_terms(plain)
 
-    def test_nothing_said_has_no_terms(self) -> None:
+    def test_a_text_without_words_has_no_terms(self) -> None:
         assert analysis.extract_terms("") == []
         assert analysis.extract_terms(" \n\t?!... --") == []
 
-    def test_what_is_too_long_to_be_a_word_is_dropped(self) -> None:
+    def test_a_word_that_is_too_long_is_dropped(self) -> None:
         assert analysis.extract_terms("x" * 64) == ["x" * 64]
         assert analysis.extract_terms(f"before {'x' * 65} after") == analysis.extract_terms(
             "before after"
@@ -54,7 +54,7 @@ class TestIdentifiers:
             "src outbox reader py"
         )
 
-    def test_what_is_written_like_one_word_is_one(self) -> None:
+    def test_a_plain_word_gives_one_term(self) -> None:
         for word in ("lantern", "LANTERN", "Lantern", "2026"):
             assert len(analysis.extract_terms(word)) == 1
 
@@ -67,7 +67,7 @@ class TestTextWithoutBlanks:
         assert analysis.extract_terms("猫") == ["猫"]
 
     @pytest.mark.parametrize("script", ["東京タワー", "서울타워", "กรุงเทพ"])
-    def test_what_is_asked_for_is_within_what_was_said(self, script: str) -> None:
+    def test_a_query_matches_inside_a_longer_text(self, script: str) -> None:
         said = set(analysis.extract_terms(f"we saw {script}, twice"))
         assert set(analysis.extract_terms(script)) <= said
 
@@ -80,7 +80,7 @@ class TestMemory:
             assert len(known) <= most
 
     @given(st.text(max_size=60))
-    def test_what_is_remembered_is_what_would_be_found_anew(self, text: str) -> None:
+    def test_cached_terms_equal_fresh_ones(self, text: str) -> None:
         first = analysis.extract_terms(text)
         assert analysis.extract_terms(text) == first
         vars(analysis)["_known"].clear()

@@ -1,4 +1,4 @@
-"""Telling work to end: who is called, when, and never after."""
+"""Cancel tokens: which callbacks are called, and when."""
 
 import threading
 
@@ -21,7 +21,7 @@ def test_it_is_set_once_and_for_all() -> None:
         halt.check()
 
 
-def test_it_calls_those_who_wait_once() -> None:
+def test_each_callback_is_called_once() -> None:
     halt, calls = CancelToken(), list[str]()
     with halt.on_cancel(lambda: calls.append("left")):
         pass
@@ -33,8 +33,8 @@ def test_it_calls_those_who_wait_once() -> None:
         assert calls[-1] == "at once"
 
 
-def test_nobody_is_called_after_having_left() -> None:
-    """What a call uses may be closed by then, and its number be another file's."""
+def test_no_callback_is_called_after_its_block() -> None:
+    """The callback's resource may be closed by then, and its descriptor may be another file's."""
     halt = CancelToken()
     begun, go_on, left = threading.Event(), threading.Event(), threading.Event()
     done: list[bool] = []

@@ -1,4 +1,4 @@
-"""Futures that carry a derived result."""
+"""Futures with a derived result."""
 
 from concurrent.futures import Future
 
@@ -15,7 +15,7 @@ def test_the_derived_result_is_there_once_the_source_is_settled() -> None:
     assert derived.result(0) == 2
 
 
-def test_a_failed_source_fails_what_is_derived() -> None:
+def test_a_failed_source_fails_the_derived_future() -> None:
     source: Future[int] = Future()
     derived = futures.map_future(source, lambda n: n + 1)
     source.set_exception(LookupError("gone"))
@@ -23,7 +23,7 @@ def test_a_failed_source_fails_what_is_derived() -> None:
         derived.result(0)
 
 
-def test_a_failed_derivation_fails_what_is_derived() -> None:
+def test_a_failed_derivation_fails_the_derived_future() -> None:
     source: Future[int] = Future()
     derived = futures.map_future(source, lambda n: 1 // n)
     source.set_result(0)
@@ -31,7 +31,7 @@ def test_a_failed_derivation_fails_what_is_derived() -> None:
         derived.result(0)
 
 
-def test_a_waiter_that_gives_up_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_waiter_that_gives_up_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     source: Future[int] = Future()
     derived = futures.map_future(source, lambda n: n + 1)
     derived.cancel()

@@ -1,4 +1,4 @@
-"""Globs: names and paths by pattern."""
+"""Glob patterns for names and paths."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Which times a query names, on Monday 16 November 2026 at ten in the morning, and which not."""
+"""The times that a query names on Monday 16 November 2026 at 10:00, and words that are no time."""
 
 from datetime import UTC, datetime, timedelta
 from time import process_time
@@ -20,7 +20,7 @@ NOW = ms("2026-11-16T10:00")
 
 
 def days(first: str, last: str = "") -> Range:
-    """Whole days, both included."""
+    """Return whole days, both included."""
     return ms(first), Millis(ms(last or first) + 86_400_000 - 1)
 
 
@@ -170,7 +170,9 @@ def test_one_time_is_one_window(words: str, expected: Range) -> None:
         ),
     ],
 )
-def test_what_recurs_is_every_one_of_the_last_years(words: str, expected: list[Range]) -> None:
+def test_a_day_without_a_year_is_in_each_of_the_last_years(
+    words: str, expected: list[Range]
+) -> None:
     (window,) = time_expressions.find(f"the crash {words}?", NOW)
     assert window == TimeWindow(words=words, ranges=tuple(expected))
 
@@ -239,7 +241,7 @@ def test_a_preposition_reaches_over_four_words(query: str, expected: Range) -> N
     assert window.ranges == (expected,)
 
 
-def test_what_reaches_stays_when_the_time_is_removed() -> None:
+def test_a_distant_preposition_stays_when_its_time_is_removed() -> None:
     query = "what broke before the release on 3 June?"
     found = time_expressions.find(query, NOW)
     assert [window.words for window in found] == ["on 3 June"]
@@ -253,13 +255,13 @@ def test_several_times_are_several_windows() -> None:
     assert time_expressions.remove_windows(query, found) == "compare and with"
 
 
-def test_only_the_given_windows_are_removed() -> None:
+def test_only_these_windows_are_removed() -> None:
     query = "a yesterday b today c"
     _, second = time_expressions.find(query, NOW)
     assert time_expressions.remove_windows(query, [second]) == "a yesterday b c"
 
 
-def test_a_word_that_only_looks_like_a_found_one_stays() -> None:
+def test_a_word_like_a_removed_one_stays() -> None:
     query = "x/today y today"
     assert time_expressions.remove_windows(query, time_expressions.find(query, NOW)) == "x/today y"
 
@@ -276,7 +278,7 @@ def test_a_window_covers_both_its_ends() -> None:
 def test_only_the_beginning_of_a_query_is_looked_at() -> None:
     head = "x " * (time_expressions.MAX_LOOKED_AT // 2 - 3)
     assert time_expressions.find(f"{head}today", NOW)
-    assert not time_expressions.find(f"{head}2026-05-13", NOW)  # cut, it is another day
+    assert not time_expressions.find(f"{head}2026-05-13", NOW)  # cut off, it would be another day
     query = f"today {head} and today"
     rest = time_expressions.remove_windows(query, time_expressions.find(query, NOW))
     assert rest == f"{head} and today"
@@ -296,4 +298,4 @@ def test_the_first_and_last_moments_of_time_are_borne() -> None:
 def test_hostile_text_costs_little(piece: str) -> None:
     began = process_time()
     time_expressions.find(piece * 100_000, NOW)
-    assert process_time() - began < 1  # some 20 ms at most, where it was written
+    assert process_time() - began < 1  # at most about 20 ms when it was written

@@ -1,4 +1,4 @@
-"""Traces: what an operation is a part of."""
+"""Trace contexts of operations."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_callers_trace_is_continued() -> None:
         "x" * 10_000,
     ],
 )
-def test_what_cannot_be_read_is_none(wrong: str) -> None:
+def test_a_malformed_header_gives_no_context(wrong: str) -> None:
     assert tracing.parse_traceparent(wrong) is None
 
 

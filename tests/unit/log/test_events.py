@@ -1,4 +1,4 @@
-"""What an event may be: every limit from both sides, and messages that say what to change."""
+"""The limits of an event, each from both sides, with messages that say what to change."""
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError
@@ -77,12 +77,12 @@ class TestIds:
 
     @pytest.mark.parametrize("name", UNPRINTABLE, ids=ascii)
     def test_an_unprintable_event_id_is_refused(self, name: str) -> None:
-        with pytest.raises(InvalidInput, match=r"^event_id must hold printable"):
+        with pytest.raises(InvalidInput, match=r"^event_id must contain only printable"):
             event(event_id=name)
 
     @pytest.mark.parametrize("name", UNPRINTABLE, ids=ascii)
     def test_an_unprintable_session_id_is_refused(self, name: str) -> None:
-        with pytest.raises(InvalidInput, match=r"^session_id must hold printable"):
+        with pytest.raises(InvalidInput, match=r"^session_id must contain only printable"):
             event(session_id=name)
 
     @pytest.mark.parametrize("name", [":", "%", "a b", "/", "日本"])
@@ -96,7 +96,7 @@ class TestTimes:
         assert event(at_ms=at_ms).at_ms == at_ms
 
     @pytest.mark.parametrize("at_ms", [-1, MAX_MILLIS + 1])
-    def test_what_lies_beyond_is_refused(self, at_ms: int) -> None:
+    def test_times_beyond_the_limit_are_refused(self, at_ms: int) -> None:
         with pytest.raises(InvalidInput, match=rf"^timestamp_ms is {at_ms}; .* {MAX_MILLIS} "):
             event(at_ms=at_ms)
 
@@ -137,7 +137,7 @@ class TestMetadata:
     @pytest.mark.parametrize("key", ["é" * 8 + "k", "é" * 9])
     def test_more_bytes_are_refused(self, key: str) -> None:
         size = MAX_METADATA_BYTES - 16 + len(key.encode())
-        with pytest.raises(InvalidInput, match=rf"^metadata holds {size:,} bytes; .* 65,536 "):
+        with pytest.raises(InvalidInput, match=rf"^metadata has {size:,} bytes; .* 65,536 "):
             event(metadata={key: "a" * (MAX_METADATA_BYTES - 16)})
 
     @pytest.mark.parametrize("metadata", [{SURROGATE: "v"}, {"k": SURROGATE}], ids=["key", "value"])

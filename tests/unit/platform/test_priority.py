@@ -1,4 +1,4 @@
-"""Threads that give way."""
+"""Threads with lowered priority."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The store's schema version: given, kept, migrated, refused."""
+"""The schema version of a store: set, preserved, migrated, refused."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def record(store: OrderedStore, version: bytes) -> None:
 
 
 def noting(version: int) -> Migration:
-    """Leaves a note that it ran, and what was recorded then."""
+    """Build a migration that records that it ran, and the version at that time."""
 
     def migrate(store: OrderedStore) -> None:
         note = b"%d after %s" % (version, recorded(store) or b"nothing")
@@ -50,7 +50,7 @@ def noting(version: int) -> Migration:
 
 
 def crashing(version: int) -> Migration:
-    """Does all its work, and dies before anyone can record it."""
+    """Build a migration that does its work and dies before it is recorded."""
 
     def migrate(store: OrderedStore) -> None:
         noting(version)(store)
@@ -102,7 +102,7 @@ def test_versions_are_compared_as_numbers(store: OrderedStore) -> None:
 
 def test_a_newer_store_is_refused_and_not_touched(store: OrderedStore) -> None:
     schema.prepare(store, version=3)
-    with pytest.raises(StorageTooNew, match=r"schema 3, .* knows 2: upgrade"):
+    with pytest.raises(StorageTooNew, match=r"schema 3, .* supports 2: upgrade"):
         schema.prepare(store, version=2, migrations={2: noting(2)})
     assert recorded(store) == b"3"
     assert notes(store) == []
@@ -121,7 +121,7 @@ def test_a_crash_before_the_record_runs_that_migration_again(store: OrderedStore
 
 def test_a_missing_migration_fails_with_the_steps_before_it_recorded(store: OrderedStore) -> None:
     schema.prepare(store, version=1)
-    with pytest.raises(StorageFailed, match="no migration leads to schema 3"):
+    with pytest.raises(StorageFailed, match="there is no migration to schema 3"):
         schema.prepare(store, version=4, migrations={2: noting(2), 4: noting(4)})
     assert recorded(store) == b"2"
     assert notes(store) == [b"2 after 1"]

@@ -1,4 +1,4 @@
-"""The write-ahead log as RocksDB writes it: damage costs the records it hits, and no other."""
+"""The write-ahead log of RocksDB: damage loses the records it hits, and no other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from agent_memory.platform.store.batches import Delete, DeleteRange, Put
 from agent_memory.platform.store.rocks import RocksEngine
 
 RECORDS = st.lists(st.binary(min_size=1, max_size=80_000), max_size=8)
-# As ours are: a hole of zeros is what a power cut leaves, and the last byte is a digit.
+# Like ours: a hole of zeros means a power cut, and the last byte is a digit.
 BATCHES = st.builds(
     lambda seed, size: Random(seed).randbytes(size).replace(b"\0", b"0") + b"7",
     st.integers(0, 1000),
@@ -26,7 +26,7 @@ def test_the_checksum_is_the_one_that_its_standard_gives() -> None:
 
 
 @given(RECORDS)
-def test_what_is_written_is_read(records: list[bytes]) -> None:
+def test_records_round_trip(records: list[bytes]) -> None:
     found = write_ahead_log.read(write_ahead_log.write(records))
     assert found.records == tuple(records)
     assert found.damaged == ()
@@ -59,7 +59,7 @@ def test_a_log_that_was_cut_off_is_not_damaged(records: list[bytes], data: st.Da
 def test_a_last_record_with_a_hole_is_not_damaged(
     records: list[bytes], data: st.DataObject
 ) -> None:
-    """Some of its sectors never reached the disk, others behind them did."""
+    """Some of its sectors never reached the disk, but later ones did."""
     log = bytearray(write_ahead_log.write(records))
     last = len(write_ahead_log.write(records[:-1]))
     start = data.draw(st.integers(last, len(log) - 1))
@@ -89,6 +89,6 @@ def test_it_reads_what_rocksdb_writes(real: RocksEngine, tmp_path: Path) -> None
     (log,) = [each for each in (tmp_path / "db").glob("*.log") if each.stat().st_size]
     content = log.read_bytes()
     found = write_ahead_log.read(content)
-    names = rocks.family_numbers(tmp_path / "db")
-    assert [write_ahead_log.operations(each, names) for each in found.records] == batches
+    names = rocks.read_family_numbers(tmp_path / "db")
+    assert [write_ahead_log.parse_operations(each, names) for each in found.records] == batches
     assert write_ahead_log.write(found.records) == content

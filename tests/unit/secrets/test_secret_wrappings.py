@@ -1,6 +1,6 @@
-"""Secrets behind escapes, colours, line breaks and encodings: gone, and all around them stays.
+"""Secrets behind escapes, colors, line breaks and encodings are removed, and the rest stays.
 
-Every secret here is made at run time, so that no scanner finds one in this repository.
+Every secret is built at run time, so that no scanner finds one in this repository.
 """
 
 import base64
@@ -27,8 +27,8 @@ from bench.secret_values import (
 )
 
 SAMPLES = list(tokens(random.Random(5)))
-EACH = 5  # of the kinds one in so many meets a wrapping; `bench.secrets` tries them all
-# What these hold is not part of a run, so nothing is known of its being broken over lines.
+EACH = 5  # one kind in so many meets a wrapping; `bench.secrets` tries them all
+# Their characters are not part of a run, so they are not recognized when broken over lines.
 UNBROKEN = {"paypal-token", "salesforce-session"}
 BREAKS = {"broken in two", "broken early", "broken at 64", "terminal of 80", "quoted-printable"}
 
@@ -68,7 +68,7 @@ def test_the_body_of_a_key_is_refused_without_its_header(cleaner: Re2Filter, tex
 
 
 KEYS = whole_keys(random.Random(8))
-# A first line that is broken is none, and the bodies of these begin as anything may.
+# A broken first line is not one, and the bodies of these have no fixed beginning.
 KEPT = {
     ("quoted-printable", "PGP"),
     ("broken early", "PGP"),
@@ -162,7 +162,7 @@ def test_of_a_long_encoded_text_only_the_part_with_the_secret_goes(cleaner: Re2F
     assert TOKEN[4:20] not in base64.b64decode(before + "=" * (-len(before) % 4)).decode()
 
 
-def test_what_is_allowed_stays_also_where_it_is_wrapped() -> None:
+def test_an_allowed_value_stays_even_if_wrapped() -> None:
     text = f"log\x1b[31m{TOKEN}\x1b[0m"
     assert Re2Filter(mode="redact", allowed=[TOKEN]).clean(text) == text
 
@@ -189,7 +189,7 @@ def test_wrappings_are_followed_to_some_depth(cleaner: Re2Filter) -> None:
         "def f(x):\n    return '\\x00\\x01\\xff' + \"\\u03b9\" + '%s' % x",
     ],
 )
-def test_what_is_wrapped_and_no_secret_stays(cleaner: Re2Filter, text: str) -> None:
+def test_wrapped_text_without_a_secret_stays(cleaner: Re2Filter, text: str) -> None:
     assert cleaner.clean(text) == text
 
 
@@ -202,7 +202,7 @@ class TestViews:
         assert not view.has_gap(at, at + 8)
         assert view.locate(at, at + 8) == (10, 22)
 
-    def test_a_range_leads_back_to_what_it_came_from(self) -> None:
+    def test_a_range_of_a_view_maps_back_to_its_origin(self) -> None:
         view = View(b"abXXcdYYef", [TextEdit(2, 4, b""), TextEdit(6, 8, b"+")])
         assert view.data == b"abcd+ef"
         assert view.locate(0, 2) == (0, 2)

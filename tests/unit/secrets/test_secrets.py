@@ -1,6 +1,6 @@
-"""Secrets: what is found in a text, what becomes of it, and what only looks like one.
+"""Secrets: which are found, how they are redacted, and what only looks like one.
 
-Every secret here is made at run time, so that no scanner finds one in this repository.
+Every secret is built at run time, so that no scanner finds one in this repository.
 """
 
 import base64
@@ -123,7 +123,7 @@ TOKEN = made(LOWER, 20) + "1k9"
         f"пароль: password=«{WORD}»",
     ],
 )
-def test_a_password_is_redacted_by_what_it_is_called(cleaner: Re2Filter, text: str) -> None:
+def test_a_password_is_recognized_by_its_name(cleaner: Re2Filter, text: str) -> None:
     cleaned = cleaner.clean(text)
     assert WORD not in cleaned
     assert "[REDACTED:" in cleaned
@@ -148,7 +148,7 @@ def test_a_password_is_redacted_by_what_it_is_called(cleaner: Re2Filter, text: s
         f"DATADOG: {made(HEX, 40)}",
     ],
 )
-def test_a_token_is_redacted_by_what_it_is_called(cleaner: Re2Filter, text: str) -> None:
+def test_a_token_is_recognized_by_its_name(cleaner: Re2Filter, text: str) -> None:
     assert cleaner.clean(text) != text
     assert TOKEN not in cleaner.clean(text)
 
@@ -190,7 +190,7 @@ def test_a_token_is_redacted_by_what_it_is_called(cleaner: Re2Filter, text: str)
         base64.b64encode(b"a sentence of ordinary prose, as one may encode it").decode(),
     ],
 )
-def test_what_only_looks_like_a_secret_stays(cleaner: Re2Filter, text: str) -> None:
+def test_look_alikes_stay(cleaner: Re2Filter, text: str) -> None:
     assert cleaner.clean(text) == text
 
 
@@ -281,7 +281,9 @@ class TestModes:
             ("warn", secrets.PRIVATE_KEY, "kept"),
         ],
     )
-    def test_what_becomes_of_a_finding(self, mode: SecretsMode, kind: str, outcome: str) -> None:
+    def test_the_outcome_of_a_finding_depends_on_the_mode(
+        self, mode: SecretsMode, kind: str, outcome: str
+    ) -> None:
         assert secrets.decide_outcome(kind, mode) == outcome
 
     def test_block_refuses_the_text_and_does_not_tell_the_secret(self) -> None:
@@ -315,7 +317,7 @@ class TestModes:
 
 
 class TestAllowed:
-    def test_what_is_allowed_stays_and_nothing_else(self) -> None:
+    def test_only_allowed_values_stay(self) -> None:
         cleaner = Re2Filter(mode="redact", allowed=[WORD])
         assert cleaner.clean(f"password: {WORD}") == f"password: {WORD}"
         assert cleaner.clean(f"password: {WORD}9") == "password: [REDACTED:password]"
@@ -364,7 +366,7 @@ class TestNumbers:
     @pytest.mark.parametrize(
         "digits", ["000456789", "666456789", "900456789", "123006789", "123450000"]
     )
-    def test_some_were_never_given_out(self, digits: str) -> None:
+    def test_numbers_that_were_never_issued_stay(self, digits: str) -> None:
         assert not secrets.is_ssn(digits)
 
     def test_ssns_need_dashes_or_their_name(self, cleaner: Re2Filter) -> None:
@@ -374,7 +376,7 @@ class TestNumbers:
         assert cleaner.clean("id 123-45-6789-12") == "id 123-45-6789-12"
 
 
-def test_findings_are_told_in_characters_not_bytes(cleaner: Re2Filter) -> None:
+def test_findings_count_characters_not_bytes(cleaner: Re2Filter) -> None:
     token = TOKENS["github-token"]
     text = f"ключ — {token} 🔑 {token}"
     found = cleaner.find(text)
@@ -389,7 +391,7 @@ def test_kubernetes_secrets_lose_their_data(cleaner: Re2Filter) -> None:
     assert cleaner.clean(text) == text.replace(value, "[REDACTED:kubernetes-secret]")
 
 
-def test_a_value_longer_than_what_is_judged_is_redacted_to_its_end(cleaner: Re2Filter) -> None:
+def test_a_value_beyond_the_limit_is_redacted_to_its_end(cleaner: Re2Filter) -> None:
     value = made(ALNUM, 5000)
     assert cleaner.clean(f'token = "{value}"; x') == 'token = "[REDACTED:token]"; x'
 
@@ -399,7 +401,7 @@ def test_tokens_glued_together_are_blocked_rather_than_peeled_off_forever(
 ) -> None:
     token = "dapi" + made(HEX, 32)
     assert token not in cleaner.clean(token * 3)
-    with pytest.raises(ContentBlocked, match="told apart"):
+    with pytest.raises(ContentBlocked, match="too many nested secrets"):
         cleaner.clean(token * 50)
 
 
@@ -424,7 +426,7 @@ def test_a_private_key_that_was_cut_off_is_refused() -> None:
 
 
 class TestTokensWithoutADigit:
-    """No format of these promises one."""
+    """Formats that do not guarantee a digit."""
 
     @pytest.mark.parametrize("around", ["{}", "AWS_ACCESS_KEY_ID={}", "see {} there"])
     @pytest.mark.parametrize("prefix", ["AKIA", "ASIA", "ABIA", "ACCA"])
@@ -450,7 +452,7 @@ class TestTokensWithoutADigit:
     def test_other_tokens_by_letters_in_both_cases(self, cleaner: Re2Filter, prefix: str) -> None:
         tokens = [prefix + made(string.ascii_letters, 28, seed=seed) for seed in range(20)]
         left = [token for token in tokens if token in cleaner.clean(f"see {token} there")]
-        assert len(left) <= 1  # letters that happen to read as words stay
+        assert len(left) <= 1  # random letters that happen to read as words stay
 
     @pytest.mark.parametrize(
         "text",

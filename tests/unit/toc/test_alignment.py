@@ -1,11 +1,11 @@
-"""Alignment: which words a bullet rests on, and which bullets rest on none."""
+"""Alignment: which words support a bullet, and which bullets have no support."""
 
 from dataclasses import replace
 
 import pytest
 
 from agent_memory.features.log.model.events import EventRole, EventType
-from agent_memory.features.toc.model import alignment
+from agent_memory.features.toc.model import alignment, summaries
 from agent_memory.kernel.ids import EventId
 from tests.unit.toc.test_extracting import ASSISTANT, QUEUE, TOOL, USER, talk
 
@@ -25,7 +25,7 @@ class TestQuotes:
             "\u201clet's go with SKIP LOCKED\u201d",
         ],
     )
-    def test_a_quote_is_found_whatever_stands_around_it(self, quote: str) -> None:
+    def test_a_quote_is_found_despite_surrounding_punctuation(self, quote: str) -> None:
         assert excerpts("SKIP LOCKED it is", quote) == ["let's go with SKIP LOCKED"]
 
     def test_it_tells_event_and_time(self) -> None:
@@ -42,7 +42,7 @@ class TestQuotes:
         (one,) = alignment.read(said).support("The crate is shipped", "ship the blue crate")
         assert one.excerpt == "Ship the\n  blue crate"
 
-    def test_one_about_something_else_supports_nothing(self) -> None:
+    def test_a_quote_about_something_else_is_no_support(self) -> None:
         assert excerpts("The moon is made of cheese", "Keep the batch size at 500 rows.") == []
 
     @pytest.mark.parametrize("quote", ["", "the", "500", "...", "nobody ever said this of SKIP"])
@@ -97,10 +97,10 @@ class TestSentences:
             "The importer moved to Rust",
         ],
     )
-    def test_what_was_not_said_is_not_supported(self, bullet: str) -> None:
+    def test_words_that_were_not_said_have_no_support(self, bullet: str) -> None:
         assert excerpts(bullet) == []
 
-    def test_a_name_alone_supports_nothing(self) -> None:
+    def test_a_name_alone_is_no_support(self) -> None:
         said = talk((USER, "I moved to Lisbon."), (USER, "Lovely!"), speakers=("Ada", "Bob"))
         conversation = alignment.read(said)
         assert conversation.support("Ada bought a Ferrari") == ()
@@ -124,11 +124,11 @@ class TestSentences:
         assert one.excerpt == "我们决定使用数据库来保存所有会话的记录。"
 
 
-def test_marks_of_start_and_end_and_blanks_are_not_said() -> None:
+def test_session_markers_and_blank_texts_are_filtered() -> None:
     start = replace(QUEUE[0], type=EventType.SESSION_START, event_id=EventId("start"))
     end = replace(start, type=EventType.SESSION_END)
     blank = replace(QUEUE[0], text=" \n\t")
-    assert alignment.filter_spoken([start, QUEUE[1], blank, end]) == (QUEUE[1],)
+    assert summaries.filter_spoken([start, QUEUE[1], blank, end]) == (QUEUE[1],)
     assert alignment.read([start, end]).support("The nightly import loses rows") == ()
 
 

@@ -1,4 +1,4 @@
-"""Walking the table of contents, and from a bullet down to its events. Over a real store."""
+"""Reading the table of contents, down to the events of a bullet, over a real store."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -38,7 +38,7 @@ def contents(store: OrderedStore) -> Contents:
 
 
 def write_days(store: OrderedStore, *days: str) -> None:
-    """Nodes for these days and all above them, as a rollup would write them."""
+    """Write nodes for these days and all their ancestors, as a rollup would."""
     children: dict[periods.Period, set[periods.Period]] = {}
     for day in days:
         chain = periods.list_lineage(periods.Period(level=Level.DAY, first=date.fromisoformat(day)))
@@ -134,7 +134,7 @@ class TestNodes:
         assert contents.version(spelling, 1) == node
 
     @pytest.mark.parametrize("unknown", ["toc:year:1999", "garbage", "toc:week:2026:W99"])
-    def test_an_unknown_one_is_none(self, contents: Contents, unknown: str) -> None:
+    def test_an_unknown_node_gives_none(self, contents: Contents, unknown: str) -> None:
         assert contents.node(unknown) is None
         assert contents.version(unknown, 1) is None
         assert contents.history(unknown) == []
@@ -178,7 +178,7 @@ class TestChildren:
         assert contents.children(year, limit=12).next is None
         assert contents.children(year, limit=4, offset=8).next is None
 
-    def test_no_limit_is_the_default_and_past_the_end_is_nothing(
+    def test_no_limit_means_the_default_and_a_page_past_the_end_is_empty(
         self, contents: Contents, year: str
     ) -> None:
         assert len(contents.children(year).nodes) == 12
@@ -186,7 +186,7 @@ class TestChildren:
         assert contents.children(year, offset=99).next is None
 
     @pytest.mark.parametrize(("limit", "expected"), [(0, 20), (100, 100), (5_000, 100)])
-    def test_a_page_has_20_unless_told_and_never_more_than_100(
+    def test_a_page_has_20_by_default_and_at_most_100(
         self, contents: Contents, store: OrderedStore, limit: int, expected: int
     ) -> None:
         write_days(store, "2026-01-30")
@@ -248,12 +248,12 @@ class TestTree:
             (None, "2026-01-30", ["2025-12-29", "2026-01-15", "2026-01-30"]),
             ("2026-01-15", "2026-01-30", ["2026-01-15", "2026-01-30"]),
             ("2026-01-30", "2026-01-30", ["2026-01-30"]),
-            # A day may hang under a month and a year that do not hold it.
+            # The parent month or year of a day may not contain it.
             ("2025-12-29", "2025-12-31", ["2025-12-29"]),
             ("2026-02-01", "2026-02-01", ["2026-02-01"]),
             ("2027-01-01", None, ["2027-01-01"]),
             ("2026-02-01", "2026-02-02", ["2026-02-01", "2026-02-02"]),
-            # Where no day is, nothing above it is shown either.
+            # Without a day, none of its ancestors is shown either.
             ("2026-02-03", "2026-02-28", []),
             ("2026-01-16", "2026-01-29", []),
             ("2028-01-01", None, []),
@@ -278,7 +278,7 @@ class TestTree:
 
 
 class TestExpanding:
-    def test_three_events_before_and_after_unless_told(
+    def test_three_events_before_and_after_by_default(
         self, contents: Contents, store: OrderedStore
     ) -> None:
         append(store, "s", *range(100, 1_000, 100))
@@ -289,7 +289,9 @@ class TestExpanding:
         assert names(found.excerpt) == ["s0500"]
         assert names(found.after) == ["s0600", "s0700", "s0800"]
 
-    def test_an_explicit_zero_is_none(self, contents: Contents, store: OrderedStore) -> None:
+    def test_an_explicit_zero_means_no_events(
+        self, contents: Contents, store: OrderedStore
+    ) -> None:
         append(store, "s", 400, 500, 600)
         write_grip(store, "s0500")
         found = contents.expand(GRIP, before=0)

@@ -1,4 +1,4 @@
-"""The extractive summarizer: what it picks, what it leaves out, and that it stays in bounds."""
+"""The extractive summarizer: what it selects, what it leaves out, and its limits."""
 
 import os
 import pickle
@@ -94,7 +94,7 @@ class TestPoints:
             assert support.at_ms == texts[support.event_id].at_ms
             assert point.text == support.excerpt
 
-    def test_there_are_three_to_five_in_the_order_they_were_said(self) -> None:
+    def test_three_to_five_bullets_in_order_of_the_conversation(self) -> None:
         points = extracting.summarize(QUEUE).points
         assert 3 <= len(points) <= 5
         assert [point.support[0].at_ms for point in points] == sorted(
@@ -119,7 +119,7 @@ class TestPoints:
         weight = {point.text: point.weight for point in summary.points}
         assert max(weight, key=lambda text: weight[text]).startswith("We decided")
 
-    def test_what_is_announced_counts_where_it_comes(self) -> None:
+    def test_an_announcement_emphasizes_the_next_sentence(self) -> None:
         assert "two transactions" in bullets(extracting.summarize(QUEUE))
 
     def test_an_error_of_a_tool_surfaces_but_not_the_rest_of_its_output(self) -> None:
@@ -184,7 +184,7 @@ class TestPoints:
 
 
 class TestTitleTextAndKeywords:
-    def test_the_title_is_what_the_user_came_for(self) -> None:
+    def test_the_title_is_the_users_request(self) -> None:
         title = extracting.summarize(
             talk(
                 (USER, "Could you please add a dark theme to the settings page?"),
@@ -193,7 +193,7 @@ class TestTitleTextAndKeywords:
         ).title
         assert title == "Add a dark theme to the settings page?"
 
-    def test_between_people_title_and_text_say_who_talked_about_what(self) -> None:
+    def test_between_people_title_and_text_name_speakers_and_topics(self) -> None:
         summary = extracting.summarize(
             talk(
                 (USER, "I started a pottery class in Lisbon last week."),
@@ -220,7 +220,7 @@ class TestTitleTextAndKeywords:
         ).keywords
         assert {"busy_timeout", "scanner.py", "Ada Lovelace"} <= set(keywords)
 
-    def test_keywords_are_few_and_none_is_a_word_of_the_grammar(self) -> None:
+    def test_keywords_are_few_and_not_grammatical(self) -> None:
         keywords = extracting.summarize(QUEUE).keywords
         assert len(keywords) <= 12
         assert not {"the", "and", "it", "we", "now"} & {word.lower() for word in keywords}
@@ -242,7 +242,7 @@ class TestLittleToSay:
             extracting.summarize(talk((EventRole.SYSTEM, ""), (EventRole.SYSTEM, "start"))) == EMPTY
         )
 
-    def test_nothing_at_all(self) -> None:
+    def test_an_empty_conversation(self) -> None:
         assert extracting.summarize([]) == EMPTY
         assert extracting.summarize(talk((USER, ""), (ASSISTANT, " \n\t "))) == EMPTY
 
@@ -252,7 +252,7 @@ class TestLittleToSay:
         assert summary.title == "Renew the certificate of the mail server"
 
     @pytest.mark.parametrize("text", ["ok", "👍", "x = 1;", "...", "{}"])
-    def test_what_is_no_sentence_is_still_shown(self, text: str) -> None:
+    def test_text_without_a_sentence_is_still_shown(self, text: str) -> None:
         summary = extracting.summarize(talk((USER, text)))
         assert bullets(summary) == text
         assert summary.title is None
@@ -298,7 +298,7 @@ class TestBounds:
     )
     @pytest.mark.parametrize("role", [USER, TOOL])
     def test_a_message_of_a_mebibyte_is_read_in_part(self, text: str, role: EventRole) -> None:
-        read = statements.read(talk((role, text)))
+        read = statements.read_statements(talk((role, text)))
         assert sum(len(one.text) for one in read) <= sentences.MAX_READ
         assert len(read) <= statements.MAX_STATEMENTS
         summary = extracting.summarize(talk((role, text)))
@@ -307,7 +307,7 @@ class TestBounds:
 
     def test_a_conversation_without_end_is_read_in_part(self) -> None:
         many = talk(*[(USER, f"Crate {n} holds lemons from orchard {n}.") for n in range(5000)])
-        read = statements.read(many)
+        read = statements.read_statements(many)
         assert sum(len(one.text) for one in read) <= statements.MAX_CHARS
         assert len(read) <= statements.MAX_STATEMENTS
         assert read[0].source is many[0]
@@ -322,7 +322,7 @@ class TestDigest:
         assert len(texts) == 5
         assert "cellar pump replaced" in texts
 
-    def test_what_is_said_twice_is_one_bullet_with_the_grips_of_both(self) -> None:
+    def test_similar_bullets_are_merged_with_the_grips_of_both(self) -> None:
         first = child("a", ("The orchard fence is repaired.", 1.0))
         second = child(
             "b", ("The orchard fence is repaired!", 2.0), ("Bees arrived on Monday", 0.5)
@@ -359,7 +359,7 @@ class TestDigest:
             == ()
         )
 
-    def test_nothing_gives_nothing(self) -> None:
+    def test_no_children_give_an_empty_digest(self) -> None:
         digest = extracting.digest([])
         assert (digest.text, digest.bullets, digest.keywords) == ("", (), ())
 

@@ -1,4 +1,4 @@
-"""Ids, titles, bounds and parents of periods, as 001 and DECISIONS.md name them."""
+"""Ids, titles, bounds and parents of periods."""
 
 from datetime import UTC, date, datetime
 
@@ -85,7 +85,7 @@ def test_a_day_hangs_under_the_month_and_year_of_its_weeks_thursday(
         (SEGMENT, SEGMENT),
     ],
 )
-def test_both_spellings_are_read_and_one_is_kept(theirs: str, ours: str) -> None:
+def test_both_spellings_are_read_and_one_is_stored(theirs: str, ours: str) -> None:
     assert periods.canonicalize(theirs) == ours
     assert periods.parse(theirs) == periods.parse(ours)
 
@@ -125,7 +125,7 @@ def test_both_spellings_are_read_and_one_is_kept(theirs: str, ours: str) -> None
     ],
     ids=ascii,
 )
-def test_what_is_no_node_id_is_none(garbage: str) -> None:
+def test_an_invalid_node_id_gives_none(garbage: str) -> None:
     assert periods.parse(garbage) is None
     assert periods.canonicalize(garbage) is None
 

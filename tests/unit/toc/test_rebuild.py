@@ -1,4 +1,4 @@
-"""Rebuilding the table of contents: what comes out the same stays, and a dry run writes nothing."""
+"""Rebuilding the table of contents: unchanged nodes stay, and a dry run writes nothing."""
 
 import threading
 from collections.abc import Iterator
@@ -8,14 +8,10 @@ from datetime import date
 import pytest
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.toc.adapters.summarizers.extractive import ExtractiveSummarizer
 from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rebuild import Rebuild, RebuildResult
-from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.features.toc.services.segmenting import Segmenting
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.platform.ports import OrderedStore
 from agent_memory.platform.store import families
@@ -23,49 +19,24 @@ from agent_memory.platform.store.batches import Row
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.in_memory import MemoryEngine
 from tests.contract.stores import TIMEOUT, everything, unexpected
-from tests.inline_worker import InlineWorker
+from tests.toc_harness import SetClock, build_rollup, build_segmenting
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
 START = 1_769_783_400_000  # 2026-01-30 14:30
 
 
-class SetClock:
-    def __init__(self) -> None:
-        self.at_ms = START + 30 * DAY
-
-    def now(self) -> Millis:
-        return Millis(self.at_ms)
-
-
 @dataclass(frozen=True)
-class Parts:
+class RebuildParts:
     store: OrderedStore
     clock: SetClock
 
     def rebuild(self, rules: SegmentRules) -> Rebuild:
-        log, toc = StoredEventLog(self.store), StoredToc(self.store)
-        summarizer = ExtractiveSummarizer(InlineWorker())
         return Rebuild(
-            log=log,
-            segmenting=Segmenting(
-                log=log,
-                outbox=StoredOutbox(self.store),
-                reader=toc,
-                writer=toc,
-                drafter=summarizer,
-                summarizer=summarizer,
-                clock=self.clock,
-                rules=rules,
-            ),
-            rollup=Rollup(
-                reader=toc,
-                writer=toc,
-                drafter=summarizer,
-                summarizer=summarizer,
-                clock=self.clock,
-            ),
-            writer=toc,
+            log=StoredEventLog(self.store),
+            segmenting=build_segmenting(self.store, self.clock, rules),
+            rollup=build_rollup(self.store, self.clock),
+            writer=StoredToc(self.store),
             toc_lock=threading.Lock(),
         )
 
@@ -87,7 +58,7 @@ class Parts:
         return {family: everything(self.store, family) for family in families.ALL}
 
     def records(self) -> dict[str, list[Row]]:
-        """All but the outbox: what was looked at may be announced there once more."""
+        """Return all rows but the outbox, which may announce a record again."""
         return {
             family: rows
             for family, rows in self.contents().items()
@@ -96,9 +67,9 @@ class Parts:
 
 
 @pytest.fixture
-def parts() -> Iterator[Parts]:
+def parts() -> Iterator[RebuildParts]:
     store = CommittedStore(MemoryEngine(), watch=unexpected)
-    yield Parts(store=store, clock=SetClock())
+    yield RebuildParts(store=store, clock=SetClock(START + 30 * DAY))
     store.close()
 
 
@@ -106,13 +77,13 @@ def run(rebuild: Rebuild, *, dry_run: bool = False, since: date | None = None) -
     return rebuild.run(rebuild.sessions(since), dry_run=dry_run, done=lambda _: None)
 
 
-def test_an_empty_store_has_nothing_to_rebuild(parts: Parts) -> None:
+def test_an_empty_store_has_nothing_to_rebuild(parts: RebuildParts) -> None:
     assert run(parts.rebuild(SegmentRules())) == RebuildResult(
         sessions=0, written=0, removed=0, rolled_up=0
     )
 
 
-def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
+def test_it_builds_the_table_from_the_events_alone(parts: RebuildParts) -> None:
     parts.append("a", 0, 5, 60)
     parts.append("b", 3)
     found = run(parts.rebuild(SegmentRules()))
@@ -122,7 +93,7 @@ def test_it_builds_the_table_from_the_events_alone(parts: Parts) -> None:
     assert len(toc.list_ids("toc:", after=None, limit=99)) == 7
 
 
-def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
+def test_unchanged_nodes_stay_as_they_are(parts: RebuildParts) -> None:
     parts.append("a", 0, 5, 60)
     run(parts.rebuild(SegmentRules()))
     before = parts.records()
@@ -133,7 +104,7 @@ def test_what_comes_out_the_same_stays_as_it_is(parts: Parts) -> None:
     assert parts.records() == before
 
 
-def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
+def test_a_rebuild_equals_processing_the_events(parts: RebuildParts) -> None:
     parts.append("a", 60, 0, 5)
     rebuild = parts.rebuild(SegmentRules())
     while rebuild.segmenting.step():
@@ -146,7 +117,7 @@ def test_it_is_what_taking_the_events_in_gives(parts: Parts) -> None:
     assert parts.records() == before
 
 
-def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
+def test_other_rules_cut_again_and_old_segments_are_removed(parts: RebuildParts) -> None:
     parts.append("a", 0, 5, 10)
     run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     parts.clock.at_ms += DAY
@@ -159,7 +130,7 @@ def test_other_rules_cut_anew_and_what_is_no_more_leaves(parts: Parts) -> None:
     assert day.child_ids == (left,)
 
 
-def test_a_dry_run_says_what_would_be_and_writes_nothing(parts: Parts) -> None:
+def test_a_dry_run_counts_changes_and_writes_nothing(parts: RebuildParts) -> None:
     parts.append("a", 0, 5, 10)
     run(parts.rebuild(SegmentRules(time_gap_ms=MINUTE)))
     before = parts.contents()
@@ -169,7 +140,7 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(parts: Parts) -> None:
     assert parts.contents() == before
 
 
-def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: Parts) -> None:
+def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: RebuildParts) -> None:
     parts.append("old", 0)
     parts.append("both", 1, 3 * 24 * 60)
     parts.append("new", 2 * 24 * 60)
@@ -180,7 +151,7 @@ def test_from_a_day_on_are_the_sessions_that_have_events_then(parts: Parts) -> N
     assert rebuild.sessions(date(2026, 2, 3)) == []
 
 
-def test_progress_is_told_session_by_session(parts: Parts) -> None:
+def test_progress_is_reported_for_each_session(parts: RebuildParts) -> None:
     for name in "abc":
         parts.append(name, 0)
     told: list[int] = []
@@ -189,7 +160,7 @@ def test_progress_is_told_session_by_session(parts: Parts) -> None:
     assert told == [1, 2, 3]
 
 
-def test_events_not_yet_taken_in_are_not_lost_by_it(parts: Parts) -> None:
+def test_events_not_yet_taken_in_are_not_lost_by_it(parts: RebuildParts) -> None:
     parts.append("a", 0, 5)
     rebuild = parts.rebuild(SegmentRules())
     run(rebuild)

@@ -1,4 +1,4 @@
-"""Rolling up asks its summarizers as seldom as it can."""
+"""The rollup calls its summarizers as seldom as possible."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -10,12 +10,12 @@ from agent_memory.features.toc.model.periods import NodeId
 from agent_memory.features.toc.model.summaries import ChildSummary, Dialogue, Digest, Summary
 from agent_memory.features.toc.model.toc import TocChange
 from agent_memory.features.toc.services.rollup import Rollup
-from agent_memory.kernel.ids import Millis
 from tests.contract.stores import memory
+from tests.toc_harness import SetClock
 
 
 class Counting:
-    """The extractive summarizer, in this process, and how often it was asked."""
+    """The extractive summarizer in this process, which counts its calls."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,9 +29,7 @@ class Counting:
         return [extracting.digest(children) for children in periods]
 
 
-class Noon:
-    def now(self) -> Millis:
-        return Millis(1_772_539_200_000)  # 3 March 2026
+NOON = SetClock(1_772_539_200_000)  # 3 March 2026
 
 
 def test_periods_of_a_level_are_digested_together_and_those_that_run_apart(tmp_path: Path) -> None:
@@ -41,7 +39,7 @@ def test_periods_of_a_level_are_digested_together_and_those_that_run_apart(tmp_p
         days = [f"toc:day:2026-03-{day:02}" for day in (1, 2, 3)]
         toc.commit(TocChange(dirty=frozenset(NodeId(day) for day in days)))
 
-        done = Rollup(reader=toc, writer=toc, drafter=draft, summarizer=final, clock=Noon()).run(
+        done = Rollup(reader=toc, writer=toc, drafter=draft, summarizer=final, clock=NOON).run(
             lambda _: None
         )
 

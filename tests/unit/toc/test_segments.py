@@ -1,4 +1,4 @@
-"""Where a session is cut, and what of the segment before goes along."""
+"""Where a session is cut, and which events of the segment before are its context."""
 
 import pytest
 
@@ -52,7 +52,7 @@ class TestTokens:
         assert len(segments.read_text(long, RULES)) == 2_000
         assert cut(long)[0].tokens == 500
 
-    def test_what_people_and_assistants_say_is_never_cut(self) -> None:
+    def test_messages_of_people_and_assistants_are_never_cut(self) -> None:
         for kind in (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE):
             assert cut(event(0, tokens=5_000, kind=kind))[0].tokens == 5_000
 
@@ -73,7 +73,7 @@ class TestPauses:
 
 
 class TestSize:
-    def test_the_example_of_001(self) -> None:
+    def test_the_worked_example(self) -> None:
         """100 + 200 tokens, then 3,800 that no longer fit, then 150."""
         found = cut(
             event(0, tokens=100),
@@ -90,7 +90,7 @@ class TestSize:
         assert sizes(event(0), event(1, tokens=4_097), event(2)) == [1, 1, 1]
         assert sizes(event(0, tokens=9_000), event(1, tokens=9_000)) == [1, 1]
 
-    def test_texts_of_nothing_fill_nothing(self) -> None:
+    def test_empty_texts_take_no_room(self) -> None:
         assert sizes(event(0, tokens=4_096), event(1, tokens=0), event(2, tokens=0)) == [3]
 
 
@@ -120,7 +120,7 @@ class TestOverlap:
         assert self.names(*before, event(2, tokens=200, name="c")) == ["b", "c"]
 
     def test_it_leaves_no_hole(self) -> None:
-        """What does not fit ends it: a shorter one before is not taken instead."""
+        """An event that does not fit ends the overlap: a shorter one before it is not taken."""
         before = [event(0, name="a"), event(1, tokens=400, name="b")]
         assert self.names(*before, event(2, tokens=101, name="c")) == ["c"]
 
@@ -131,18 +131,18 @@ class TestOverlap:
         long = event(0, tokens=5_000, kind=EventType.TOOL_RESULT, name="long")
         assert self.names(long) == ["long"]
 
-    def test_nothing_before_is_nothing(self) -> None:
+    def test_the_first_segment_has_no_overlap(self) -> None:
         assert self.names() == []
 
 
 class TestSegments:
-    def test_one_knows_its_first_and_last_event(self) -> None:
+    def test_a_segment_has_its_first_and_last_event(self) -> None:
         (found,) = cut(event(0, name="a"), event(1, name="b"), event(2, name="c"))
         assert (found.first.event_id, found.last.event_id) == ("a", "c")
         assert (found.first.at_ms, found.last.at_ms) == (START, START + 2 * MINUTE)
         assert found.session_id == "s"
 
-    def test_nothing_is_no_segment(self) -> None:
+    def test_no_events_give_no_segment(self) -> None:
         assert cut() == []
 
     def test_one_across_midnight_hangs_under_the_day_of_its_first_event(self) -> None:

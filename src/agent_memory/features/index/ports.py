@@ -1,4 +1,4 @@
-"""What search needs: an index of words, one of meanings, and what fills them."""
+"""Ports of search: the lexical index, the vector index, the embedder and its queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -12,110 +12,144 @@ from agent_memory.platform.ports import Ticket
 
 
 class PendingEmbedding(NamedTuple):
-    """Something in the embedding queue."""
+    """An entry of the embedding queue. `ticket` identifies it in `mark_done`."""
 
     ticket: Ticket
     entry: OutboxEntry
 
 
 class EmbeddingQueue(Protocol):
-    """What has yet to be embedded. Live entries come before all others, newest first."""
+    """The records that still have to be embedded: live ones first, then past ones."""
 
-    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None: ...
-
-    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
-        """The next ones; they stay until they are done."""
+    def add(self, entries: Sequence[OutboxEntry], /, *, live: bool) -> None:
+        """Queue records durably. `live` is for new ones, otherwise they are of the past."""
         ...
 
-    def mark_done(self, tickets: Sequence[Ticket], /) -> None: ...
+    def list_pending(self, *, limit: int) -> list[PendingEmbedding]:
+        """Return the next entries, newest first; they stay queued until `mark_done`."""
+        ...
 
-    def clear(self) -> None: ...
+    def mark_done(self, tickets: Sequence[Ticket], /) -> None:
+        """Remove entries from the queue."""
+        ...
 
-    def size(self) -> int: ...
+    def clear(self) -> None:
+        """Remove all entries."""
+        ...
+
+    def size(self) -> int:
+        """Return the number of entries."""
+        ...
 
 
 class Embedder(Protocol):
-    """Gives texts a direction: the nearer two are, the more alike is what they mean."""
+    """A model that embeds texts as unit vectors. Similar texts have near vectors."""
 
-    model: str  # vectors of different models cannot be compared
+    model: str  # only vectors of the same model are comparable
 
     def embed(self, texts: Sequence[str], /) -> list[Vector]:
-        """A vector of length one for each. Raises EmbedderFailed."""
+        """Return a unit vector for each text, in order.
+
+        Raises EmbedderFailed, or its subclass EmbedderRefused if a text is at fault.
+        """
         ...
 
 
 class LexicalIndex(Protocol):
-    """Finds documents by their words. It is derived, and can be filled again at any time."""
+    """An index of documents by their words. It is derived and can be filled again at any time.
+
+    Every method but `cursor` raises IndexFailed if the index cannot be read or written.
+    """
 
     def cursor(self) -> int | None:
-        """The outbox entry up to which everything is in it. None: it must be filled first."""
+        """Return the number of the last indexed outbox entry.
+
+        None means that the index is new or damaged and must be filled.
+        """
         ...
 
     def replace(
         self, owned: Mapping[Owner, Sequence[Document]], /, *, cursor: int | None = None
     ) -> None:
-        """Give these owners just these documents; durable and visible on return."""
+        """Replace all documents of these owners; durable and visible on return."""
         ...
 
     def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
-        """Documents in scope with any of the terms, best first."""
+        """Return the documents in scope with any of the terms, best first."""
         ...
 
     def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
-        """Documents in scope by time, and how many there are."""
+        """Return the newest documents in scope, newest first, and the number of all in scope."""
         ...
 
-    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics: ...
+    def get_statistics(self, terms: Sequence[str], /) -> TermStatistics:
+        """Return the statistics that weigh these terms; counts may include deleted documents."""
+        ...
 
     def begin(self, *, afresh: bool = False) -> None:
-        """From here on everything is replaced. Afresh: nothing of what was there before stays in
-        the files, not even of what was removed earlier."""
+        """Start filling the index: every document is replaced from here on.
+
+        If `afresh`, the files keep nothing of the old content, not even of removed documents.
+        """
         ...
 
     def finish(self, *, cursor: int) -> None:
-        """Remove what was not replaced since."""
+        """End the filling: remove every document that was not replaced since `begin`."""
         ...
 
-    def stats(self) -> IndexStats: ...
+    def stats(self) -> IndexStats:
+        """Return the number of documents and the size of the files."""
+        ...
 
 
 class VectorIndex(Protocol):
-    """Finds documents by what they mean. It is derived, and can be filled again at any time."""
+    """An index of documents by their meaning. It is derived and can be filled again at any time."""
 
     def list_damaged_files(self) -> list[str]:
-        """Those that differ from their checksums."""
+        """Return the names of files that do not match their checksums."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that there is has been queued for it. Not so where it is new."""
+        """Whether every record was queued for it. False for a new index."""
         ...
 
-    def mark_complete(self) -> None: ...
+    def mark_complete(self) -> None:
+        """Record durably that every record was queued."""
+        ...
 
     def replace(
         self, owned: Mapping[Owner, Sequence[tuple[Document, Sequence[Vector]]]], /
     ) -> None:
-        """Give these owners just these documents, each with the vectors of its parts; durable and
-        visible on return."""
+        """Replace all documents of these owners, each with the vectors of its parts.
+
+        The change is durable and visible on return. Raises IndexFailed if it cannot be written.
+        """
         ...
 
     def get_vectors(self, documents: Sequence[Document], /) -> list[list[Vector]]:
-        """The vectors of those that are there with this same text."""
+        """Return the vectors of each document; none if it is missing or has another text."""
         ...
 
     def find_nearest(self, query: Vector, scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
-        """Documents in scope, nearest first."""
+        """Return the documents in scope, nearest first.
+
+        Raises IndexFailed if the query has another dimension than the index.
+        """
         ...
 
     def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
-        """How near these are, where they are known."""
+        """Return the cosine of the query and each document, or None if it is not indexed."""
         ...
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Remove everything; the index is then not complete."""
+        ...
 
     def purge(self) -> None:
-        """Leave nothing of what was removed in the files. Raises IndexFailed."""
+        """Erase removed documents from the files too. Raises IndexFailed if that fails."""
         ...
 
-    def stats(self) -> IndexStats: ...
+    def stats(self) -> IndexStats:
+        """Return the number of documents and the size of the files."""
+        ...

@@ -1,4 +1,4 @@
-"""What the event log needs from storage."""
+"""Ports of the event log and its outbox."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -13,25 +13,36 @@ class EventLog(Protocol):
     """The conversation events, by time, by id and by session."""
 
     def append(self, events: Sequence[Event], /) -> "Future[list[bool]]":
-        """For each event, once durable: True if it is new, False if its id was there already."""
+        """Store events; each is durable once the future is done.
+
+        The future returns for each event True if it is new, and False if its id is already known.
+        An event with a known id is not stored, even if the old one was forgotten.
+        """
         ...
 
-    def get(self, event_id: EventId, /) -> Event | None: ...
+    def get(self, event_id: EventId, /) -> Event | None:
+        """Return the event with this id, or None if there is none."""
+        ...
 
     def add_aliases(self, names: Sequence[tuple[EventId, Millis]], /) -> "Future[None]":
-        """These ids, too, stand for events that are there, at about that time: `append` takes none
-        of them, also not when the events were forgotten."""
+        """Make further ids of stored events known, each with the approximate time of its event.
+
+        `append` then rejects events with these ids, even after the events were forgotten.
+        """
         ...
 
     def get_at(self, positions: Sequence[Position], /) -> list[Event]:
-        """The events at these places, in their order; those that are gone are left out."""
+        """Return the events at these positions, in their order, without those that are gone."""
         ...
 
     def list_between(
         self, start: Millis, end: Millis, /, *, after: Position | None, limit: int
     ) -> EventPage:
-        """Events of start <= time <= end. A page may hold fewer than `limit` where texts are long:
-        only `next` tells whether there are more."""
+        """Return the events with start <= time <= end that come after a position, in order.
+
+        If texts are long, a page may have fewer events than `limit`: only `next` shows whether
+        there are more.
+        """
         ...
 
     def list_session(
@@ -43,35 +54,41 @@ class EventLog(Protocol):
         limit: int,
         reverse: bool = False,
     ) -> EventPage:
-        """A session's events after this place; reversed, those before it, nearest first."""
+        """Return a session's events after a position; if `reverse`, those before, nearest first."""
         ...
 
     def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
     ) -> list[list[Position]]:
-        """For each place in a session: at most `reach` events before it, its own, `reach` after."""
+        """Return for each place at most `reach` events of its session before it and after it.
+
+        The event at the place itself is included, if it exists.
+        """
         ...
 
     def watermark(self) -> int:
-        """The outbox sequence up to which everything is durable."""
+        """Return the number of the last outbox entry; everything up to it is durable."""
         ...
 
 
 class Outbox(Protocol):
-    """What was changed, in the order of commit, for everything that is derived from it."""
+    """The changed records, in the order of commit, for everything that is derived from them."""
 
     def read(self, after: int, /, *, limit: int) -> list[tuple[int, OutboxEntry]]:
-        """The entries after this number, each with its own."""
+        """Return the numbered entries after this number, in order, at most `limit`."""
         ...
 
     def trim(self, up_to: int, /) -> None:
-        """Remove what every consumer has behind it."""
+        """Remove the entries up to this number, which every consumer has processed."""
         ...
 
 
 class EventRemover(Protocol):
-    """Removes events for good."""
+    """Removal of events for good."""
 
     def remove(self, places: Sequence[SessionPosition], /) -> None:
-        """Their ids stay known, and are never stored again. Those that are gone are passed by."""
+        """Remove events durably. Their ids stay known, so that they are never stored again.
+
+        Events that are already gone are skipped.
+        """
         ...

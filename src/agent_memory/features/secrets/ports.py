@@ -1,23 +1,34 @@
-"""What removes secrets."""
+"""The port of the secrets filter."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class SecretsFilter(Protocol):
-    """Removes secrets before anything is stored, indexed or logged."""
+    """A filter that removes secrets before anything is stored, indexed or logged.
+
+    Every method raises ContentBlocked if the filter itself fails: no text passes unchecked.
+    """
 
     def clean(self, text: str, /, *, where: str = "") -> str:
-        """The text without its secrets; `where` it stands is told to who keeps account. Raises
-        ContentBlocked where it may not be kept at all."""
+        """Return the text with its secrets redacted. To clean it again changes nothing.
+
+        `where` names the place of the text in reports. Raises ContentBlocked if the text must not
+        be stored at all.
+        """
         ...
 
     def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:
-        """Return a name without its secrets, in at most `limit` characters: the same for the same
-        name, another for another. A name never blocks what is named by it."""
+        """Return a name with its secrets redacted, in at most `limit` characters.
+
+        Equal names give equal results, different names different ones. A secret in a name never
+        blocks the record with that name.
+        """
         ...
 
     def is_clean(self, texts: Sequence[str], /) -> bool:
-        """Whether a glance at all of them together tells that `clean` finds nothing in any one.
-        Where it does not, only `clean` knows. Raises ContentBlocked as `clean` does."""
+        """Return True if a quick check of all texts together shows that none has a secret.
+
+        False means only that `clean` has to check each.
+        """
         ...

@@ -1,4 +1,4 @@
-"""What the table of contents needs from storage and from a summarizer."""
+"""Ports of the table of contents: its storage and the summarizer."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,68 +11,91 @@ from agent_memory.kernel.ids import Position, SessionId
 
 
 class TocReader(Protocol):
-    """The table of contents as it is, and as it was."""
+    """Read access to the table of contents and its history."""
 
-    def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]: ...
+    def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
+        """Return the present version of each node, in order, or None if it is not there."""
+        ...
 
     def list_ids(self, prefix: str, /, *, after: NodeId | None, limit: int) -> list[NodeId]:
-        """The ids of present nodes that start so, in order: years, or the segments of a day."""
+        """Return the ids of present nodes with a prefix, in order: years, or a day's segments."""
         ...
 
-    def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None: ...
+    def get_version(self, node_id: NodeId, version: int, /) -> TocNode | None:
+        """Return a kept version or the present one, or None if there is no such version."""
+        ...
 
     def list_versions(self, node_id: NodeId, /, *, limit: int) -> list[TocNode]:
-        """The kept versions, newest first."""
+        """Return the kept versions of a node, newest first."""
         ...
 
-    def get_grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]: ...
+    def get_grips(self, grip_ids: Sequence[str], /) -> list[Grip | None]:
+        """Return each grip, in order, or None if it is not there."""
+        ...
 
     def list_segments(
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
-        """Those that begin at `start` or later; reversed, at `start` or earlier."""
+        """Return a session's segments that begin at `start` or later, in order.
+
+        If `reverse`, return those that begin at `start` or earlier, nearest first.
+        """
         ...
 
 
 class TocWriter(Protocol):
-    """What building the table of contents needs to know and to store."""
+    """The state of building the table of contents, and its changes."""
 
     def cursor(self) -> int:
-        """The outbox entry up to which the segments are cut."""
+        """Return the number of the last outbox entry whose events are cut into segments."""
         ...
 
-    def list_open_segments(self, *, limit: int) -> list[Segment]: ...
+    def list_open_segments(self, *, limit: int) -> list[Segment]:
+        """Return the segments that may still grow."""
+        ...
 
     def list_unfinished_segments(self, *, limit: int) -> list[Segment]:
-        """Closed, but their summarizer failed and another has stepped in."""
+        """Return the closed segments that have only a fallback summary."""
         ...
 
     def list_dirty(self, level: Level, /, *, limit: int) -> list[NodeId]:
-        """Nodes whose children have changed."""
+        """Return the nodes of a level whose children have changed."""
         ...
 
-    def commit(self, change: TocChange, /) -> None: ...
+    def commit(self, change: TocChange, /) -> None:
+        """Apply a change atomically; it is durable when this returns."""
+        ...
 
     def remove_stale_grips(self) -> int:
-        """Remove the stale grips; call it when nothing is dirty. How many."""
+        """Remove the stale grips and return their number. Call it only when nothing is dirty."""
         ...
 
 
 class TocEraser(Protocol):
-    """Removes what the table of contents otherwise keeps."""
+    """Removal of kept versions and grips, for forgetting."""
 
     def find_grips(self, at: Position, /) -> list[Grip]:
-        """All that lead to this event, held by a node or not."""
+        """Return all grips of this event, whether or not a node has them."""
         ...
 
-    def erase(self, erasure: Erasure, /) -> None: ...
+    def erase(self, erasure: Erasure, /) -> None:
+        """Apply an erasure atomically; it is durable when this returns."""
+        ...
 
 
 class Summarizer(Protocol):
-    """Puts conversations and periods in short."""
+    """A summarizer of conversations and periods.
+
+    `name` is the `source` of summaries that it wrote itself. If a model fails, the summary of a
+    fallback takes its place. Both methods raise WorkerFailed if the worker process fails.
+    """
 
     name: str
 
-    def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]: ...
+    def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
+        """Summarize each conversation, in order."""
+        ...
 
-    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]: ...
+    def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
+        """Summarize each period, in order, from the summaries of its children."""
+        ...

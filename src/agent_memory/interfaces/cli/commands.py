@@ -223,7 +223,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def _help_option(command: click.Command, ctx: click.Context) -> click.Option | None:
-    """click's own help option prints to the process's stdout, which is the daemon's."""
+    """Click's own help option prints to the process's stdout, which is the daemon's."""
     names = command.get_help_option_names(ctx)
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -1,6 +1,6 @@
-"""Analysis: the words of a text as the lexical index and the ranking know them.
+"""Text analysis for the lexical index and for ranking.
 
-Both use this one function, so that what matches in one matches in the other.
+Both use `extract_terms`, so that a match in one is a match in the other.
 """
 
 import re
@@ -17,25 +17,25 @@ _FOLDINGS = 1 << 14  # characters
 
 
 class _Stems(dict[str, tuple[str, ...]]):
-    """What each word seen so far comes to; bounded, because there is no end of words."""
+    """A bounded cache of the stems of each word."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         if len(self) >= _REMEMBERED:
             self.clear()
-        self[word] = found = _stems(word)
-        return found
+        self[word] = stems = _stems(word)
+        return stems
 
 
 class _Foldings(dict[int, str]):
-    """Each character folded to exactly one; bounded like the stems."""
+    """A bounded cache of characters folded to exactly one character."""
 
     def __missing__(self, code: int) -> str:
         if len(self) >= _FOLDINGS:
             self.clear()
         character = chr(code)
         short = fold(character)
-        self[code] = found = short if len(short) == 1 else character
-        return found
+        self[code] = folded = short if len(short) == 1 else character
+        return folded
 
 
 _known = _Stems()
@@ -43,26 +43,29 @@ _foldings = _Foldings()
 
 
 def extract_terms(text: str) -> list[str]:
-    """The terms of a text in order: stems in lower case, without accents. An identifier is there
-    whole and in its parts; text without blanks between words by each two of its characters."""
+    """Return the terms of a text in order: stems in lower case, without accents.
+
+    An identifier gives itself and its parts. Text in scripts without blanks gives pairs of
+    characters.
+    """
     known = _known
     return [term for word in _WORD.findall(text) for term in known[word]]
 
 
 def fold(text: str) -> str:
-    """In lower case and without accents: so it holds the beginning of each of its terms."""
+    """Return the text in lower case without accents, so that it contains each term's beginning."""
     if text.isascii():
         return text.lower()
     return _plain(text).lower()
 
 
 def fold_in_place(text: str) -> str:
-    """Fold a text without moving a character: those that fold to none or several stay."""
+    """Fold a text without moving a character: one that folds to none or several stays."""
     return text.lower() if text.isascii() else text.translate(_foldings)
 
 
 def estimate_length(text: str) -> int:
-    """About how many words a text has; cheaper than to count them."""
+    """Estimate the number of words in a text; cheaper than counting."""
     return text.count(" ") + text.count("\n") + 1
 
 

@@ -1,4 +1,4 @@
-"""Globs: names and paths by pattern, in time that no pattern can blow up."""
+"""Glob patterns for names and paths. No pattern can make matching exponential."""
 
 import re
 from collections.abc import Sequence
@@ -12,26 +12,31 @@ _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """`*.py` is a name at any depth, `src/*.py` and `src/**/test_*` are paths from the folder;
-    `{a,b}` is either."""
+    """A parsed pattern.
+
+    `*.py` matches a name at any depth, `src/*.py` and `src/**/test_*` match paths from the folder,
+    `{a,b}` matches either.
+    """
 
     alternatives: tuple[tuple[str, ...], ...]
 
     @classmethod
     def parse(cls, pattern: str) -> "Glob":
-        """Raises ValueError, with what is wrong."""
+        """Parse a pattern. Raises ValueError with the reason."""
         if len(pattern) > MAX_CHARS:
             raise ValueError(f"the pattern has more than {MAX_CHARS:,} characters")
-        return cls(tuple(_segments(each) for each in _expand_braces(pattern)))
+        return cls(tuple(_segments(alternative) for alternative in _expand_braces(pattern)))
 
     def matches(self, path: str) -> bool:
         parts = path.split("/")
-        return any(is_match(each, parts) for each in self.alternatives)
+        return any(is_match(segments, parts) for segments in self.alternatives)
 
 
 def is_match(segments: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether a path is as a pattern says, part by part. After a part that does not fit only the
-    last `**` is tried anew: to try all of them could take for ever."""
+    """Return whether the parts of a path match the segments of a pattern.
+
+    After a mismatch only the last `**` is extended: trying all of them is exponential.
+    """
     at = part = 0
     star, taken = -1, 0
     while part < len(parts):
@@ -46,11 +51,11 @@ def is_match(segments: Sequence[str], parts: Sequence[str]) -> bool:
             at, part = star + 1, taken
         else:
             return False
-    return all(each == "**" for each in segments[at:])
+    return all(segment == "**" for segment in segments[at:])
 
 
 def _segments(pattern: str) -> tuple[str, ...]:
-    parts = [each for each in pattern.split("/") if each not in ("", ".")]
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
     return ("**", *parts) if "/" not in pattern else tuple(parts)
 
 
@@ -58,14 +63,14 @@ def _expand_braces(pattern: str) -> list[str]:
     done: list[str] = []
     waiting = [pattern]
     while waiting:
-        each = waiting.pop()
-        found = _BRACES.search(each)
-        if found is None:
-            done.append(each)
+        text = waiting.pop()
+        braces = _BRACES.search(text)
+        if braces is None:
+            done.append(text)
         else:
             waiting += [
-                each[: found.start()] + choice + each[found.end() :]
-                for choice in found[1].split(",")
+                text[: braces.start()] + choice + text[braces.end() :]
+                for choice in braces[1].split(",")
             ]
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
             raise ValueError(f"the pattern has more than {MAX_ALTERNATIVES} alternatives")

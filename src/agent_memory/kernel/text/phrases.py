@@ -1,4 +1,4 @@
-"""Key phrases: the runs of telling words that stand for a conversation."""
+"""Key phrases: runs of distinctive words that characterize a conversation."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from agent_memory.kernel.text import terms
 
 LONGEST = 3  # words of a phrase
-TELLING = 0.8  # weight of a word that is no stop word, no common word and no number
-_LENGTH = 0.45  # how much a phrase pays for its words
-_AGAIN = 0.15  # what each repetition adds
+TELLING = 0.8  # least weight of a word that is no stop word, no common word and no number
+_LENGTH = 0.45  # penalty exponent for the number of words
+_AGAIN = 0.15  # gain for each repetition
 _VERB = 0.5
 
-# No parser: the word before a run tells a noun from a verb well enough, and so does the one after.
+# No parser: the words before and after a run tell nouns from verbs well enough.
 _NOUNS_FOLLOW = """
 the a an my your our his her its their this that these those some any no another each every of in
 for with at from on about by into new own
@@ -31,21 +31,22 @@ _STOPS = frozenset(".!?:")
 _PLAIN = re.compile(r"[a-z]+")
 
 
-Word = tuple[str, str, bool]  # as shown, its stem, and whether a capital is due there
+Word = tuple[str, str, bool]  # the word as shown, its stem, whether it opens a sentence
 
 
 @dataclass(slots=True)
 class SentenceWords:
-    """A sentence taken apart."""
+    """The words of a sentence."""
 
-    runs: list[tuple[float, list[Word]]]  # telling words side by side, and how nominal they look
+    runs: list[tuple[float, list[Word]]]  # how nominal a run looks, and its adjacent words
     stems: dict[str, float]
-    named: set[str]  # stems written like a name where no capital is due
+    named: set[str]  # stems written like a name inside a sentence
     size: int
-    plain: list[str]  # all of them in lower case, letters only
+    plain: list[str]  # all words in lower case, letters only
 
 
 def split_words(text: str) -> SentenceWords:
+    """Split a sentence into words, weighted stems and runs of distinctive words."""
     runs: list[tuple[float, list[Word]]] = []
     run: list[Word] = []
     stems: dict[str, float] = {}
@@ -54,8 +55,8 @@ def split_words(text: str) -> SentenceWords:
     opening = True
     before, nominal = "", 1.0
     for token in terms.tokenize(text):
-        found = terms.to_terms(token if len(token) <= terms.MAX_WORD else terms.shorten_path(token))
-        for stem, weight, name in found:
+        words = terms.to_terms(token if len(token) <= terms.MAX_WORD else terms.shorten_path(token))
+        for stem, weight, name in words:
             if weight >= TELLING:
                 if not run:
                     nominal = _nominal(before)
@@ -64,8 +65,8 @@ def split_words(text: str) -> SentenceWords:
                     if not opening or weight > 1:
                         named.add(stem)
                 else:
-                    shown = token if len(found) == 1 else stem
-                if len(found) > 1 and run:  # pairs of characters overlap: each stands for itself
+                    shown = token if len(words) == 1 else stem
+                if len(words) > 1 and run:  # pairs of characters overlap: each is its own run
                     runs.append((nominal, run))
                     run = []
                 run.append((shown, stem, opening))
@@ -77,8 +78,8 @@ def split_words(text: str) -> SentenceWords:
             if weight:
                 stems[stem] = weight
             opening = False
-        size += len(found)
-        if len(found) != 1:
+        size += len(words)
+        if len(words) != 1:
             if run:
                 runs.append((nominal, run))
                 run = []
@@ -105,53 +106,53 @@ class _PhraseCount:
 
 
 def extract_key_phrases(
-    said: Sequence[SentenceWords], worth: Mapping[str, float], limit: int
+    sentences: Sequence[SentenceWords], worth: Mapping[str, float], limit: int
 ) -> list[str]:
-    """The phrases worth most, best first; none says again what those before it say."""
-    named = {stem for one in said for stem in one.named}
-    found = _count_phrases(said)
+    """Return the most valuable phrases, best first, without those that mostly repeat others."""
+    named = {stem for sentence in sentences for stem in sentence.named}
+    phrases = _count_phrases(sentences)
     scored: list[tuple[float, int, tuple[str, ...]]] = []
-    for stems, phrase in found.items():
-        total = sum([worth.get(one, 0.0) for one in stems])
+    for stems, phrase in phrases.items():
+        total = sum([worth.get(stem, 0.0) for stem in stems])
         if len(stems) == 1 and phrase.words[0][0].endswith("ed"):
-            total *= _VERB  # as a rule
+            total *= _VERB  # usually a verb
         total *= phrase.nominal / phrase.count
         gain = total / len(stems) ** _LENGTH * (1.0 + _AGAIN * min(phrase.count - 1, 4))
         scored.append((-gain, phrase.order, stems))
     scored.sort()
-    chosen: list[str] = []
+    best: list[str] = []
     seen: set[str] = set()
     for _, _, stems in scored:
-        fresh = [one for one in stems if one not in seen]
+        fresh = [stem for stem in stems if stem not in seen]
         if 2 * len(fresh) > len(stems):
             seen.update(stems)
-            chosen.append(_render_phrase(found[stems].words, named))
-            if len(chosen) == limit:
+            best.append(_render_phrase(phrases[stems].words, named))
+            if len(best) == limit:
                 break
-    return chosen
+    return best
 
 
-def _count_phrases(said: Sequence[SentenceWords]) -> dict[tuple[str, ...], _PhraseCount]:
-    found: dict[tuple[str, ...], _PhraseCount] = {}
-    for one in said:
-        for looks, whole in one.runs:
+def _count_phrases(sentences: Sequence[SentenceWords]) -> dict[tuple[str, ...], _PhraseCount]:
+    phrases: dict[tuple[str, ...], _PhraseCount] = {}
+    for sentence in sentences:
+        for looks, whole in sentence.runs:
             nominal, run = looks, whole
-            if looks < 1 and len(run) > 1 and run[0][1] not in one.named:
+            if looks < 1 and len(run) > 1 and run[0][1] not in sentence.named:
                 nominal, run = 1.0, run[1:]  # without its verb
             size = len(run)
             all_stems = tuple([stem for _, stem, _ in run])
             for length in range(1, min(size, LONGEST) + 1):
                 for at in range(size - length + 1):
                     stems = all_stems[at : at + length]
-                    known = found.get(stems)
+                    known = phrases.get(stems)
                     if known is None:
-                        known = _PhraseCount(0, 0.0, 0, run[at : at + length], len(found))
-                        found[stems] = known
+                        known = _PhraseCount(0, 0.0, 0, run[at : at + length], len(phrases))
+                        phrases[stems] = known
                     known.count += 1
                     known.nominal += nominal
                     known.whole += length == size or (length == LONGEST and at == size - length)
     # Part of a run that never repeats is a fragment: "studio open" of "dance studio open house".
-    return {stems: phrase for stems, phrase in found.items() if phrase.whole or phrase.count > 1}
+    return {stems: phrase for stems, phrase in phrases.items() if phrase.whole or phrase.count > 1}
 
 
 def _render_phrase(part: Sequence[Word], named: set[str]) -> str:

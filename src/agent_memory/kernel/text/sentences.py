@@ -1,6 +1,6 @@
-"""Sentences: where prose stands in a message. Code, listings, logs, tables and tags are left out.
+"""Finding the sentences of a message. Code, listings, logs, tables and tags are skipped.
 
-Every pattern here runs in time linear in the text: what a message holds is up to anyone.
+Messages are untrusted input: every pattern here runs in time linear in the text.
 """
 
 import re
@@ -9,23 +9,23 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 MAX_CHARS = 200  # of a sentence; a longer one is cut where a clause ends
-MAX_READ = 20_000  # characters of a text that are looked at: its head and its tail
+MAX_READ = 20_000  # characters of a text that are read: its head and its tail
 _TAIL = 6_000
 
 
 class SentenceKind(Enum):
     PROSE = auto()
     HEADING = auto()
-    FAULT = auto()  # a line a program prints when something went wrong
+    FAULT = auto()  # a line that a program prints when it fails
 
 
 class TextSpan(NamedTuple):
-    """A slice of the text, without its list marker and without blanks around it."""
+    """A slice of the text, without list marker and surrounding blanks."""
 
     start: int
     end: int
     kind: SentenceKind
-    whole: bool  # False where a longer sentence was cut
+    whole: bool  # False if a longer sentence was cut
 
 
 _LINE = re.compile(r"[^\n\r]+")
@@ -63,36 +63,36 @@ _END = re.compile(
 _CLAUSE = re.compile(r";\s|\s[—\u2013]\s|\s-\s|[\uff1b\uff0c、]")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|[MD]rs?|Ms|St|No|approx|[A-Z])$")
 _CODE = re.compile(r"[(){}\[\]=;_]")
-_INDENT = 4  # columns from which a line with such a sign is code
+_INDENT = 4  # from this column on, a line with such a character is code
 _EDGE = " \t\r\n\f\v*"
-_GLUED = 60  # a line this long without an end goes on in the next one
+_GLUED = 60  # a line this long without a full stop continues in the next one
 
 
 def find_sentences(text: str) -> list[TextSpan]:
-    """The sentences of a message, in order."""
-    found: list[TextSpan] = []
+    """Return the sentences of a message, in order."""
+    spans: list[TextSpan] = []
     for first, last in _read(text):
-        _add_prose(found, text, first, last)
-    return found
+        _add_prose(spans, text, first, last)
+    return spans
 
 
 def find_faults(text: str, limit: int) -> list[TextSpan]:
-    """The lines of a program's output that say what went wrong."""
-    found: list[TextSpan] = []
+    """Return the lines of a program's output that report an error, at most `limit`."""
+    spans: list[TextSpan] = []
     for first, last in _read(text):
         for line in _LINE.finditer(text, first, last):
-            if len(found) < limit and _FAULT.match(text, line.start(), line.end()):
-                _add(found, text, line.start(), line.end(), SentenceKind.FAULT)
-    return found
+            if len(spans) < limit and _FAULT.match(text, line.start(), line.end()):
+                _add(spans, text, line.start(), line.end(), SentenceKind.FAULT)
+    return spans
 
 
 def find_first_line(text: str) -> TextSpan | None:
-    """Something to show where nothing else is."""
+    """Return the first line with text, to show if a message has no sentence."""
     for line in _LINE.finditer(text, 0, MAX_READ):
-        found: list[TextSpan] = []
-        _add(found, text, line.start(), line.end(), SentenceKind.PROSE)
-        if found:
-            return found[0]
+        spans: list[TextSpan] = []
+        _add(spans, text, line.start(), line.end(), SentenceKind.PROSE)
+        if spans:
+            return spans[0]
     return None
 
 
@@ -104,9 +104,9 @@ def _read(text: str) -> Iterator[tuple[int, int]]:
         yield len(text) - _TAIL, len(text)
 
 
-def _add_prose(found: list[TextSpan], text: str, first: int, last: int) -> None:
+def _add_prose(spans: list[TextSpan], text: str, first: int, last: int) -> None:
     fenced = False
-    start = end = first  # the paragraph that is still open; none where both are the same
+    start = end = first  # the open paragraph; none if both are equal
     for line in _LINE.finditer(text, first, last):
         at, stop = line.span()
         if _FENCE.match(text, at, stop):
@@ -118,17 +118,17 @@ def _add_prose(found: list[TextSpan], text: str, first: int, last: int) -> None:
         if prose and begin == at and _goes_on(text, start, end, at):
             end = stop
             continue
-        _add_sentences(found, text, start, end)
+        _add_sentences(spans, text, start, end)
         start = end = stop
         if prose and heading:
-            _add(found, text, begin, stop, SentenceKind.HEADING)
+            _add(spans, text, begin, stop, SentenceKind.HEADING)
         elif prose:
             start = begin
-    _add_sentences(found, text, start, end)
+    _add_sentences(spans, text, start, end)
 
 
 def _begin(text: str, at: int, stop: int) -> tuple[int, bool]:
-    """Where the words of a line begin, and whether they are a heading."""
+    """Return where the words of a line begin, and whether they are a heading."""
     if heading := _HEADING.match(text, at, stop):
         return heading.end(), True
     marker = _MARKER.match(text, at, stop)
@@ -136,7 +136,7 @@ def _begin(text: str, at: int, stop: int) -> tuple[int, bool]:
 
 
 def _goes_on(text: str, start: int, end: int, at: int) -> bool:
-    """Whether the line at `at` continues the paragraph: prose is wrapped by hand at times."""
+    """Return whether the line at `at` continues the paragraph, as in hard-wrapped prose."""
     return (
         end - start >= _GLUED
         and text[end - 1] not in ".!?:;…"
@@ -160,7 +160,7 @@ def _noisy(text: str, at: int, start: int, end: int) -> bool:
     return len(_SYMBOLS.findall(line)) * 8 > end - start
 
 
-def _add_sentences(found: list[TextSpan], text: str, start: int, end: int) -> None:
+def _add_sentences(spans: list[TextSpan], text: str, start: int, end: int) -> None:
     at = start
     for ending in _END.finditer(text, start, end):
         mark, stop = ending.span()
@@ -169,31 +169,31 @@ def _add_sentences(found: list[TextSpan], text: str, start: int, end: int) -> No
                 continue
             if _ABBREVIATION.search(text, max(at, mark - 8), mark):
                 continue
-        _add_clauses(found, text, at, stop)
+        _add_clauses(spans, text, at, stop)
         at = stop
     if at < end:
-        _add_clauses(found, text, at, end)
+        _add_clauses(spans, text, at, end)
 
 
-def _add_clauses(found: list[TextSpan], text: str, start: int, end: int) -> None:
-    """The sentence, or its clauses where it is too long for a bullet."""
+def _add_clauses(spans: list[TextSpan], text: str, start: int, end: int) -> None:
+    """Add the sentence, or its clauses if it is too long for a bullet."""
     at = start
     if end - start > MAX_CHARS:
         for clause in _CLAUSE.finditer(text, start, end):
             if clause.start() - at >= _GLUED and end - clause.end() >= _GLUED:
-                _add_pieces(found, text, at, clause.start())
+                _add_pieces(spans, text, at, clause.start())
                 at = clause.end()
-    _add_pieces(found, text, at, end)
+    _add_pieces(spans, text, at, end)
 
 
-def _add_pieces(found: list[TextSpan], text: str, start: int, end: int) -> None:
-    """The clause, in pieces where even that is too long: people write without a full stop."""
-    while start < end and _add(found, text, start, end, SentenceKind.PROSE):
-        start = found[-1].end
+def _add_pieces(spans: list[TextSpan], text: str, start: int, end: int) -> None:
+    """Add the clause, in pieces if it is too long: some people write without full stops."""
+    while start < end and _add(spans, text, start, end, SentenceKind.PROSE):
+        start = spans[-1].end
 
 
-def _add(found: list[TextSpan], text: str, start: int, end: int, kind: SentenceKind) -> bool:
-    """Without blanks and stars before it, cut where it is too long; False if nothing is left."""
+def _add(spans: list[TextSpan], text: str, start: int, end: int, kind: SentenceKind) -> bool:
+    """Add a span without surrounding blanks, cut if too long; return False if it is empty."""
     while start < end and text[start] in _EDGE:
         start += 1
     while start < end and text[end - 1].isspace():
@@ -203,12 +203,12 @@ def _add(found: list[TextSpan], text: str, start: int, end: int, kind: SentenceK
         end = start + _cut(text[start : start + MAX_CHARS])
     if start >= end or text[start:end].isspace():
         return False
-    found.append(TextSpan(start, end, kind, whole))
+    spans.append(TextSpan(start, end, kind, whole))
     return True
 
 
 def _cut(text: str) -> int:
-    """Where to end a text that goes on: after a clause, else after a word."""
+    """Return where to cut a text: after a clause, else after a word."""
     for mark in (". ", "; ", ", ", "\uff0c", "、", " "):
         at = text.rfind(mark, len(text) // 2)
         if at > 0:

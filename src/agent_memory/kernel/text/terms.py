@@ -1,4 +1,4 @@
-"""Terms: what the words of a sentence weigh, and what they are called when they are compared."""
+"""Terms: the stem and the weight of each word, for comparing sentences."""
 
 import re
 from functools import lru_cache
@@ -16,23 +16,23 @@ _PLURAL_ES = ("sses", "shes", "ches", "xes", "zes")
 
 
 class Term(NamedTuple):
-    """A word as it is compared, and how telling it is: 0 for words of the grammar."""
+    """The stem of a word, and how distinctive it is: 0 for grammatical words."""
 
     stem: str
     weight: float
-    named: bool  # written like a name: a capital first, or an identifier
+    named: bool  # written like a name: capitalized, or an identifier
 
 
 NOTHING = Term("", 0.0, False)
 
 
 def tokenize(text: str) -> list[str]:
-    """Words, numbers, identifiers, file names and URLs, and each punctuation mark for itself."""
+    """Split text into words, numbers, identifiers, file names, URLs and punctuation marks."""
     return _TOKEN.findall(text)
 
 
 def shorten_path(token: str) -> str:
-    """The file of a path; what is too long to be one is nothing."""
+    """Return the file name of a path, or an empty string if it is too long to be one."""
     last = token.rpartition("/")[2]
     shown = last if "." in last or "_" in last or len(token) > MAX_WORD else token
     return shown if len(shown) <= MAX_WORD else ""
@@ -40,7 +40,7 @@ def shorten_path(token: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def to_terms(token: str) -> tuple[Term, ...]:
-    """One term a word; text without blanks between its words gives one for each two characters."""
+    """Return one term per word; text in scripts without blanks gives one per character pair."""
     if not token or not (token[0].isalnum() or token[0] == "_"):
         return ()
     if not token.isascii() and _CJK.search(token):
@@ -51,8 +51,8 @@ def to_terms(token: str) -> tuple[Term, ...]:
 
 def _term(token: str) -> Term:
     if _IDENTIFIER.match(token) and token.lower() not in GRAMMAR:
-        known = shorten_path(token).lower()
-        return Term(known, 1.3 if len(known) > 3 else 0.9, True)
+        name = shorten_path(token).lower()
+        return Term(name, 1.3 if len(name) > 3 else 0.9, True)
     word = token.lower().replace("\u2019", "'").partition("'")[0]
     if word in GRAMMAR or token.startswith(("http://", "https://")):
         return NOTHING
@@ -66,7 +66,7 @@ def _term(token: str) -> Term:
 
 
 def stem(word: str) -> str:
-    """A word without its commonest endings: enough to bring its forms together."""
+    """Strip the most common English endings, so that the forms of a word compare equal."""
     size = len(word)
     if size > 4 and word.endswith("ies"):
         word = word[:-3] + "y"

@@ -1,7 +1,7 @@
-"""Time expressions: which stretches of time a query names. English, in UTC, weeks from Monday.
+"""Time expressions in a query, in English. Times are UTC, weeks start on Monday.
 
-What may be something else (a verb, a version, a number, a company) is no time: a missed expression
-costs a little of the ranking, an invented one hides what was asked for.
+Words that may mean something else (a verb, a version, a number, a company) are not read as a time:
+a missed expression costs a little in the ranking, a false one hides the right answers.
 """
 
 import re
@@ -14,7 +14,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
 MAX_LOOKED_AT = 1_000  # characters of a query
-YEARS_BACK = 20  # how many a month or day without a year may mean: conversations may be old
+YEARS_BACK = 20  # a month or day without a year may mean any of the last 20
 MAX_REACH = 4  # words between "before" and its date, as in "before the release on 3 June"
 
 _MILLIS_DIGITS = 13
@@ -25,7 +25,7 @@ _MOMENT = re.compile(
 _EPOCH = date(1970, 1, 1)
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
-_MONTH_MS = 2_629_800_000  # the twelfth of 365.25 days
+_MONTH_MS = 2_629_800_000  # a twelfth of 365.25 days
 _LENGTHS = {
     "minute": 60_000, "hour": _HOUR_MS, "day": _DAY_MS, "week": 7 * _DAY_MS,
     "month": _MONTH_MS, "quarter": 3 * _MONTH_MS, "year": 12 * _MONTH_MS,
@@ -50,9 +50,9 @@ Read = Callable[[TimeMatch, int], list[TimeRange]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindow:
-    """Some stretches of time that a query names."""
+    """A time expression of a query and the ranges of time it means."""
 
-    words: str  # as they stand in the query
+    words: str  # as written in the query
     ranges: tuple[tuple[Millis, Millis], ...]  # inclusive, ascending, not overlapping
 
     def covers(self, at_ms: Millis) -> bool:
@@ -60,47 +60,46 @@ class TimeWindow:
 
 
 def find(query: str, now: Millis) -> tuple[TimeWindow, ...]:
-    """The times that the query names, as they stand in it from left to right."""
-    meant = ((phrase, _tidy(_meaning(phrase, now))) for phrase in _phrases(query))
+    """Return the times that the query names, from left to right."""
     return tuple(
         TimeWindow(words=query[phrase.start : phrase.end], ranges=ranges)
-        for phrase, ranges in meant
-        if ranges
+        for phrase in _phrases(query)
+        if (ranges := _tidy(_meaning(phrase, now)))
     )
 
 
 def parse_moments(words: str, now: Millis) -> tuple[Millis, Millis]:
-    """The first and the last moment of a time given by itself: a date, a moment, or words; without
-    a year the latest is meant. Raises InvalidInput."""
-    given = words.strip()
-    if given.isdecimal() and len(given) == _MILLIS_DIGITS:
-        return Millis(int(given)), Millis(int(given))
-    if written := _MOMENT.fullmatch(given):
-        return _parse_iso(
-            given, 1 if written["fraction"] else 1_000 if written["second"] else 60_000
-        )
-    for tried in (given, f"on {given}", f"in {given}"):
-        if found := find(tried, now):
-            return found[0].ranges[-1]
+    """Parse a date, a moment or words, and return the first and last millisecond it means.
+
+    Without a year, the latest match is meant. Raises InvalidInput.
+    """
+    text = words.strip()
+    if text.isdecimal() and len(text) == _MILLIS_DIGITS:
+        return Millis(int(text)), Millis(int(text))
+    if match := _MOMENT.fullmatch(text):
+        return _parse_iso(text, 1 if match["fraction"] else 1_000 if match["second"] else 60_000)
+    for query in (text, f"on {text}", f"in {text}"):
+        if windows := find(query, now):
+            return windows[0].ranges[-1]
     raise InvalidInput(
-        f"{words!r} is no time that is understood here: write a date as 2026-03-31, a moment as"
+        f"{words!r} is not a time: write a date as 2026-03-31, a moment as"
         " 2026-03-31T10:00 or in Unix milliseconds, or words as in 'last week'"
     )
 
 
 def _parse_iso(moment: str, size: int) -> tuple[Millis, Millis]:
-    """A moment as ISO 8601 has it, as long as the last of its parts; without an offset in UTC."""
+    """Parse an ISO 8601 moment that lasts `size` milliseconds; without an offset it is UTC."""
     try:
         at = datetime.fromisoformat(moment)
         start = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise InvalidInput(f"there is no moment {moment!r}") from None
+        raise InvalidInput(f"{moment!r} is not a valid date and time") from None
     first = min(max(0, round(start * 1000)), MAX_MILLIS)
     return Millis(first), Millis(min(first + size - 1, MAX_MILLIS))
 
 
 def remove_windows(query: str, windows: Sequence[TimeWindow]) -> str:
-    """The query without the words of its windows."""
+    """Return the query without the words of its windows."""
     left = [window.words for window in windows]
     rest, done = "", 0
     for phrase in _phrases(query):
@@ -127,13 +126,13 @@ def _days(first: date, count: int = 1) -> TimeRange:
 
 
 def _months(first: int, count: int) -> TimeRange:
-    """Whole months; the first is counted from January of the year 0."""
-    bounds = (date(max(each // 12, 1), each % 12 + 1, 1) for each in (first, first + count))
+    """Return the range of whole months; `first` counts from January of the year 0."""
+    bounds = (date(max(month // 12, 1), month % 12 + 1, 1) for month in (first, first + count))
     return _span(*bounds)
 
 
 def _calendar(unit: str, now: int, back: int) -> TimeRange:
-    """The day, week, month, quarter or year that is so many before the present one."""
+    """Return the day, week, month, quarter or year that is `back` before the present one."""
     today = _day_of(now)
     if unit == "day":
         return _days(today - timedelta(days=back))
@@ -144,7 +143,7 @@ def _calendar(unit: str, now: int, back: int) -> TimeRange:
 
 
 def _tidy(spans: Iterable[TimeRange]) -> tuple[tuple[Millis, Millis], ...]:
-    """What lies in the time that events can have, in order, with overlaps made one."""
+    """Clip the ranges to the times that events can have, sort them and merge overlaps."""
     tidied: list[tuple[Millis, Millis]] = []
     for start, end in sorted((max(start, 0), min(end, MAX_MILLIS)) for start, end in spans):
         if tidied and start <= tidied[-1][1]:
@@ -154,31 +153,31 @@ def _tidy(spans: Iterable[TimeRange]) -> tuple[tuple[Millis, Millis], ...]:
     return tuple(tidied)
 
 
-# --- what the words of one expression mean ---
+# --- the meaning of one expression ---
 
 
-def _get_group(found: TimeMatch, group: str) -> str:
-    return (found.groupdict().get(group) or "").lower()
+def _get_group(match: TimeMatch, group: str) -> str:
+    return (match.groupdict().get(group) or "").lower()
 
 
-def _month_number(found: TimeMatch) -> int:
-    return int(_get_group(found, "number") or _MONTHS.index(_get_group(found, "month")[:3]) + 1)
+def _month_number(match: TimeMatch) -> int:
+    return int(_get_group(match, "number") or _MONTHS.index(_get_group(match, "month")[:3]) + 1)
 
 
 def _yearly(
-    found: TimeMatch, now: int, spans_in: Callable[[int], Iterable[TimeRange]]
+    match: TimeMatch, now: int, spans_in: Callable[[int], Iterable[TimeRange]]
 ) -> list[TimeRange]:
-    """What it is in the year that is named; in each of the last years if none is."""
+    """Return the ranges in the year that is named, or in each of the last years."""
     this = _day_of(now).year
-    year, which = _get_group(found, "year"), _get_group(found, "which")
+    year, which = _get_group(match, "year"), _get_group(match, "which")
     if year.isdigit():
         return [*spans_in(int(year))]
     if year[1:].isdigit():  # '23
         return [*spans_in(int(year[1:]) + (2000 if year[1:] < "70" else 1900))]
     if year or which == "this":
         return [*spans_in(this - 1 if year.startswith("last") else this)]
-    each = {span for number in range(this - YEARS_BACK, this + 1) for span in spans_in(number)}
-    begun = sorted(span for span in each if span[0] <= now)
+    spans = {span for number in range(this - YEARS_BACK, this + 1) for span in spans_in(number)}
+    begun = sorted(span for span in spans if span[0] <= now)
     if which == "last":
         return [span for span in begun if span[1] < now][-1:]
     return begun[-YEARS_BACK:]
@@ -191,87 +190,87 @@ def _date(year: int, month: int, day: int) -> list[TimeRange]:
         return []
 
 
-def _on_day(found: TimeMatch, now: int) -> list[TimeRange]:
-    month, day = _month_number(found), int(found["day"])
-    if _get_group(found, "slash"):  # 03/06/2026 is either
-        return _yearly(found, now, lambda year: _date(year, month, day) + _date(year, day, month))
-    return _yearly(found, now, lambda year: _date(year, month, day))
+def _on_day(match: TimeMatch, now: int) -> list[TimeRange]:
+    month, day = _month_number(match), int(match["day"])
+    if _get_group(match, "slash"):  # 03/06/2026 is either
+        return _yearly(match, now, lambda year: _date(year, month, day) + _date(year, day, month))
+    return _yearly(match, now, lambda year: _date(year, month, day))
 
 
-def _days_of_month(found: TimeMatch, now: int) -> list[TimeRange]:
+def _days_of_month(match: TimeMatch, now: int) -> list[TimeRange]:
     def spans_in(year: int) -> list[TimeRange]:
-        first, last = (_date(year, _month_number(found), int(found[of])) for of in ("day", "last"))
+        first, last = (_date(year, _month_number(match), int(match[of])) for of in ("day", "last"))
         return [(first[0][0], last[0][1])] if first and last and first <= last else []
 
-    return _yearly(found, now, spans_in)
+    return _yearly(match, now, spans_in)
 
 
-def _part_of_year(found: TimeMatch, now: int) -> list[TimeRange]:
-    """A month, a quarter or a season."""
-    if season := _get_group(found, "season"):
+def _part_of_year(match: TimeMatch, now: int) -> list[TimeRange]:
+    """Return a month, a quarter or a season."""
+    if season := _get_group(match, "season"):
         first, count = _SEASONS[season], 3
-    elif quarter := _get_group(found, "quarter"):
+    elif quarter := _get_group(match, "quarter"):
         first, count = 3 * int(quarter) - 2, 3
     else:
-        first, count = _month_number(found), 1
+        first, count = _month_number(match), 1
     firsts = (0, 12) if season == "winter" else (first,)  # a winter belongs to two years
-    return _yearly(found, now, lambda year: [_months(year * 12 + at - 1, count) for at in firsts])
+    return _yearly(match, now, lambda year: [_months(year * 12 + at - 1, count) for at in firsts])
 
 
-def _years(found: TimeMatch, now: int) -> list[TimeRange]:
-    first = int(found["year"])
-    last = int(_get_group(found, "last") or first)
-    begun = first <= _day_of(now).year  # nothing was said in 2048: it is a size
+def _years(match: TimeMatch, now: int) -> list[TimeRange]:
+    first = int(match["year"])
+    last = int(_get_group(match, "last") or first)
+    begun = first <= _day_of(now).year  # 2048 is a size: no event has a later year than now
     return [_months(first * 12, (last - first + 1) * 12)] if begun and first <= last else []
 
 
-def _near_day(found: TimeMatch, now: int) -> list[TimeRange]:
-    """A day named by its weekday or from today, or a part of it."""
-    word, week = _get_group(found, "word"), _get_group(found, "week")
+def _near_day(match: TimeMatch, now: int) -> list[TimeRange]:
+    """Return a day named by its weekday or relative to today, or a part of that day."""
+    word, week = _get_group(match, "word"), _get_group(match, "week")
     back = {"yesterday": 1, "last night": 1, "the day before yesterday": 2}.get(word, 0)
-    if weekday := _get_group(found, "weekday"):
+    if weekday := _get_group(match, "weekday"):
         back = _day_of(now).weekday() - _WEEKDAYS.index(weekday[:3])
         if week:
             back += 7 * (week == "last")
         else:
-            back = back % 7 or 7 * (_get_group(found, "which") == "last")
+            back = back % 7 or 7 * (_get_group(match, "which") == "last")
     start, end = _calendar("day", now, back)
-    part = "night" if "night" in word else _get_group(found, "part")
+    part = "night" if "night" in word else _get_group(match, "part")
     if not part:
         return [(start, end)]
     first, after = _PARTS[part]
     return [(start + first * _HOUR_MS, start + after * _HOUR_MS - 1)]
 
 
-def _amount(found: TimeMatch) -> tuple[str, int, int]:
-    """A unit, how many at least, and at most."""
-    unit, words = _get_group(found, "unit"), _get_group(found, "count").split()
+def _amount(match: TimeMatch) -> tuple[str, int, int]:
+    """Return the unit, the least number of units and the greatest."""
+    unit, words = _get_group(match, "unit"), _get_group(match, "count").split()
     if words and words[0].isdigit():
         low = high = int(words[0])
-    else:  # the last to say a number is meant: of "a couple of", the couple
+    else:  # the last number word counts: "couple" in "a couple of"
         low, high = ([_COUNTS[word] for word in words if word in _COUNTS] or [(1, 1)])[-1]
     return _ABBREVIATED.get(unit, unit), low, high
 
 
-def _ago(found: TimeMatch, now: int) -> list[TimeRange]:
-    unit, low, high = _amount(found)
+def _ago(match: TimeMatch, now: int) -> list[TimeRange]:
+    unit, low, high = _amount(match)
     if unit in ("minute", "hour"):
         size = _LENGTHS[unit]
-        slack = max(size // 2, high * size // 5)  # "20 minutes ago" is not meant to the minute
+        slack = max(size // 2, high * size // 5)  # "20 minutes ago" is not exact to the minute
         return [(now - high * size - slack, min(now, now - low * size + slack))]
     return [(_calendar(unit, now, high)[0], _calendar(unit, now, low)[1])]
 
 
-def _up_to_now(found: TimeMatch, now: int) -> list[TimeRange]:
-    unit, _, high = _amount(found)
+def _up_to_now(match: TimeMatch, now: int) -> list[TimeRange]:
+    unit, _, high = _amount(match)
     return [(now - high * _LENGTHS[unit], now)]
 
 
-def _whole(found: TimeMatch, now: int) -> list[TimeRange]:
-    return [_calendar(_get_group(found, "unit"), now, int(_get_group(found, "which") == "last"))]
+def _whole(match: TimeMatch, now: int) -> list[TimeRange]:
+    return [_calendar(_get_group(match, "unit"), now, int(_get_group(match, "which") == "last"))]
 
 
-# --- how expressions are written: a blank stands for one to three of any kind ---
+# --- the forms of expressions: a blank in a pattern matches one to three of any kind ---
 
 _LEAD = (
     "(?P<lead>before|after|since|until|till|by|in|of|on|from|during|throughout|within|over|for|"
@@ -319,20 +318,20 @@ _NO_AMOUNT = (  # in 2000 rows, after 2000 ms
 class _Form(NamedTuple):
     """One way to write a time."""
 
-    pattern: str  # compiled and kept by `re` at the first query: all take 30 ms
+    pattern: str  # compiled and cached by `re` at the first query: all take 30 ms
     read: Read
-    alone: bool  # is a time without a preposition, too
+    alone: bool  # a time even without a preposition
 
 
 def _form(body: str, read: Read, lead: str = _ANY_LEAD) -> _Form:
     written = f"{lead}(?P<body>{body})".replace(" ", r"\s{1,3}")
-    # ASCII, else a long s or a dotless i would do; but any letter counts at the ends
+    # ASCII, else a long s or a dotless i would match; but any letter counts at the ends.
     pattern = rf"(?<![\w.,:/@#$&=+-])(?ai:{written})(?:['\u2019]s)?(?![\w/@=(-]|[.:,]\w)"
     return _Form(pattern, read, lead == _ANY_LEAD)
 
 
 # fmt: off
-_FORMS = (  # of two that fit the same words, the first is meant
+_FORMS = (  # if two match the same words, the first wins
     _form(rf"{_Y}(?P<sep>[-/])(?P<number>\d\d?)(?P=sep){_DAY}(?:T\d\d:\d\d[\d:.]*Z?)?", _on_day),
     _form(rf"{_DAY}\.(?P<number>\d\d?)\.{_Y}", _on_day),
     _form(rf"{_DAY}(?P<slash>/)(?P<number>\d\d?)/{_Y}", _on_day),
@@ -378,11 +377,11 @@ _REACHING = _DIRECTIONS - {"by", "next"}
 _BACKWARD = frozenset(("all", "that", "then", "this"))  # after all, since then
 _RANGE_LEADS = frozenset(("", "between", "from", "on", "in", "since"))
 _RANGE_LINKS = frozenset(("to", "through", "until", "till", "-", "\u2013"))
-_LINKS = _RANGE_LINKS - _DIRECTIONS | {"between", "and"}  # say nothing of one time alone
+_LINKS = _RANGE_LINKS - _DIRECTIONS | {"between", "and"}  # without meaning for a single time
 
 
 class _TimePhrase(NamedTuple):
-    """One time, or two that are the ends of one."""
+    """One time, or the two ends of a range."""
 
     start: int
     end: int
@@ -391,41 +390,44 @@ class _TimePhrase(NamedTuple):
 
 
 def _hits(text: str) -> list[tuple[_Form, TimeMatch]]:
-    """What is written like a time; where they overlap the first, and of those the longest."""
-    every = [(form, found) for form in _FORMS for found in re.finditer(form.pattern, text)]
+    """Return the matches of all forms; of overlapping ones the first, then the longest."""
+    every = [(form, match) for form in _FORMS for match in re.finditer(form.pattern, text)]
     every.sort(key=lambda hit: (hit[1].start(), -hit[1].end()))
-    kept: list[tuple[_Form, TimeMatch]] = []
-    for form, found in every:
-        if not kept or found.start() >= kept[-1][1].end():
-            kept.append((form, found))
-    return kept
+    hits: list[tuple[_Form, TimeMatch]] = []
+    for form, match in every:
+        if not hits or match.start() >= hits[-1][1].end():
+            hits.append((form, match))
+    return hits
 
 
 def _phrases(query: str) -> list[_TimePhrase]:
-    """Where times stand in the query, whatever the present is: so `without` finds them again."""
+    """Return the time phrases of a query.
+
+    They do not depend on the present, so that `remove_windows` finds the same ones.
+    """
     text = query[:MAX_LOOKED_AT]
     phrases: list[_TimePhrase] = []
     hits = iter(_hits(text))
     hit = next(hits, None)
     while hit is not None:
-        (form, found), hit = hit, next(hits, None)
-        start, end = found.span()
-        if hit is not None and _is_range(found, hit[1]):
-            times = ((form.read, found), (hit[0].read, hit[1]))
+        (form, match), hit = hit, next(hits, None)
+        start, end = match.span()
+        if hit is not None and _is_range(match, hit[1]):
+            times = ((form.read, match), (hit[0].read, hit[1]))
             phrases.append(_TimePhrase(start, hit[1].end(), "", times))
             hit = next(hits, None)
             continue
-        lead = _get_group(found, "lead")
+        lead = _get_group(match, "lead")
         if lead in _LINKS:
-            start = found.start("body")
+            start = match.start("body")
         if lead not in _DIRECTIONS:
             reach = text[phrases[-1].end if phrases else 0 : start]
             direction = _reaching(reach.split()[-MAX_REACH - 1 :])
         else:
             direction = lead
         if lead not in _LINKS or form.alone:
-            phrases.append(_TimePhrase(start, end, direction, ((form.read, found),)))
-    # the last may be cut in two
+            phrases.append(_TimePhrase(start, end, direction, ((form.read, match),)))
+    # The last phrase may be cut in two.
     return [phrase for phrase in phrases if not phrase.end == MAX_LOOKED_AT < len(query)]
 
 
@@ -438,7 +440,7 @@ def _is_range(first: TimeMatch, last: TimeMatch) -> bool:
 
 
 def _reaching(words: Sequence[str]) -> str:
-    """The preposition that reaches over the words behind it to what follows them, if one does."""
+    """Return the preposition that applies across these words to the time after them, if any."""
     behind = ""
     for word in reversed(words):
         if not word[-1].isalnum():
@@ -450,16 +452,16 @@ def _reaching(words: Sequence[str]) -> str:
 
 
 def _meaning(phrase: _TimePhrase, now: int) -> list[TimeRange]:
-    (read, found), (read_last, found_last) = phrase.times[0], phrase.times[-1]
-    spans = sorted(read_last(found_last, now))
+    (read, match), (read_last, match_last) = phrase.times[0], phrase.times[-1]
+    spans = sorted(read_last(match_last, now))
     if len(phrase.times) == 1 or not spans:
         return _apply_direction(phrase.direction, spans, now)
-    # "from Monday to Friday", "between May and July 1990": the first is one before the last
-    return _between(read(found, now), spans) or _between(read(found, spans[-1][1]), spans)
+    # "from Monday to Friday", "between May and July 1990": the first time precedes the last.
+    return _between(read(match, now), spans) or _between(read(match, spans[-1][1]), spans)
 
 
 def _between(firsts: list[TimeRange], lasts: list[TimeRange]) -> list[TimeRange]:
-    """From each first to the next last."""
+    """Return the ranges from each first to the next last."""
     ends: dict[int, int] = {}
     for last, end in lasts:
         if starts := [start for start, _ in firsts if start <= last]:
@@ -468,7 +470,7 @@ def _between(firsts: list[TimeRange], lasts: list[TimeRange]) -> list[TimeRange]
 
 
 def _apply_direction(direction: str, spans: list[TimeRange], now: int) -> list[TimeRange]:
-    """What lies before, after, since or until the latest of the spans."""
+    """Return the time before, after, since or until the latest of the spans."""
     begun, over = ([span for span in spans if span[end] <= now][-1:] for end in (0, 1))
     match direction:
         case "":

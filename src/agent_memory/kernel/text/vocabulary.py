@@ -1,4 +1,4 @@
-"""Words that say little: those of the grammar, and those anyone says about anything."""
+"""Words that carry little meaning: grammatical words and very common ones."""
 
 _GRAMMAR = """
 a a.m about above across after again against ago ah ain al all almost along already also although
@@ -79,7 +79,7 @@ weren what when where whether which who whom whose why will with won would would
 yourself
 """
 
-# Contractions stand here without their ending: "don" is of "don't".
+# Contractions are listed without their ending: "don" for "don't".
 GRAMMAR = frozenset(_GRAMMAR.split())
 COMMON = frozenset(_COMMON.split())
-ASKING = frozenset(_ASKING.split())  # of a question: what it is about is in the others
+ASKING = frozenset(_ASKING.split())  # words of a question that do not name its subject

@@ -1,4 +1,4 @@
-"""Text for XML elements and attributes."""
+"""Escaping of text for XML, and wrapping of lines in an element."""
 
 import re
 from collections.abc import Sequence
@@ -7,18 +7,21 @@ from html import escape
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def escape_text(value: str) -> str:
-    return escape(remove_control_characters(" ".join(value.split())), quote=False)
-
-
-def quote_attribute(value: str) -> str:
-    return f'"{escape(value)}"'
-
-
-def remove_control_characters(value: str) -> str:
-    """Without characters that XML cannot hold."""
+def replace_control_characters(value: str) -> str:
+    """Replace the characters that XML cannot contain with U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
+def escape_text(value: str) -> str:
+    """Escape text for an element, with every run of white space as one blank."""
+    return escape(replace_control_characters(" ".join(value.split())), quote=False)
+
+
+def quote_attribute(value: str) -> str:
+    """Escape and quote the value of an attribute."""
+    return f'"{escape(value)}"'
+
+
 def wrap_element(name: str, lines: Sequence[str]) -> str:
+    """Wrap lines in an element; return an empty string if there are none."""
     return "\n".join((f"<{name}>", *lines, f"</{name}>")) if lines else ""

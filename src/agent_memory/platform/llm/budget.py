@@ -1,4 +1,4 @@
-"""How many tokens a model may be sent in a day."""
+"""Daily token budgets of language models."""
 
 import threading
 from collections import Counter
@@ -6,15 +6,22 @@ from typing import Protocol
 
 
 class TokenBudget(Protocol):
-    """Tokens spent, by UTC day (YYYY-MM-DD)."""
+    """The number of tokens spent on each UTC day (YYYY-MM-DD).
 
-    def get_spent(self, day: str, /) -> int: ...
+    Both methods raise StorageFailed if the number cannot be read or stored.
+    """
 
-    def add(self, day: str, tokens: int, /) -> None: ...
+    def get_spent(self, day: str, /) -> int:
+        """Return the number of tokens spent on a day."""
+        ...
+
+    def add(self, day: str, tokens: int, /) -> None:
+        """Add tokens to those spent on a day. Safe to call from several threads."""
+        ...
 
 
 class InMemoryTokenBudget:
-    """Counts until the process ends."""
+    """A token budget that is forgotten when the process ends."""
 
     def __init__(self) -> None:
         self._spent: Counter[str] = Counter()

@@ -1,10 +1,10 @@
-"""What a store is asked to write: operations and expectations, atomic together."""
+"""Batches: operations and expectations that a store applies atomically."""
 
 from typing import NamedTuple
 
 
 class Put(NamedTuple):
-    """Set a key, whatever it held."""
+    """Set the value of a key, whether or not it exists."""
 
     family: str
     key: bytes
@@ -12,7 +12,7 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Remove a key, if it is there."""
+    """Remove a key, if it exists."""
 
     family: str
     key: bytes
@@ -27,10 +27,10 @@ class DeleteRange(NamedTuple):
 
 
 class Append(NamedTuple):
-    """Put under `prefix` + the next sequence number, 20 digits.
+    """Put a value under `prefix` and the next sequence number, in 20 digits.
 
-    The store assigns the number when it commits, so numbers become visible in order and a reader
-    that has seen n will never be shown a smaller one later. They start at 1 and are never reused.
+    The store assigns the number when it commits, so numbers become visible in order: a reader that
+    has seen n never sees a smaller one later. They start at 1 and are never reused.
     """
 
     family: str
@@ -39,14 +39,14 @@ class Append(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """Expect that a key is not there."""
+    """Expect that a key does not exist."""
 
     family: str
     key: bytes
 
 
 class Equals(NamedTuple):
-    """Expect that a key holds exactly this value."""
+    """Expect that a key has exactly this value."""
 
     family: str
     key: bytes
@@ -58,14 +58,14 @@ Expectation = Absent | Equals
 
 
 class Batch(NamedTuple):
-    """All of `operations`, if every one of `expectations` holds; else nothing."""
+    """Operations that are all applied if every expectation holds; otherwise none is."""
 
     operations: tuple[Operation, ...]
     expectations: tuple[Expectation, ...] = ()
 
 
 class Committed(NamedTuple):
-    """The batch is durable. `sequences` are those of its appends, in order."""
+    """The batch is durable. `sequences` are the numbers of its appends, in order."""
 
     sequences: tuple[int, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Value layout: one byte of schema version, then MessagePack. What the key says is not repeated."""
+"""Value layout: one byte of schema version, then MessagePack. Values do not repeat their key."""
 
 from typing import TypeVar
 
@@ -9,8 +9,7 @@ from agent_memory.kernel.ids import Millis
 
 VERSION = 1
 _HEAD = bytes([VERSION])
-EMPTY = _HEAD  # an index entry whose key says it all
-
+EMPTY = _HEAD  # an index entry, whose key is all its content
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -20,28 +19,30 @@ def encode_millis(at_ms: Millis) -> bytes:
 
 
 def decode_millis(value: bytes) -> Millis:
-    found = body(value)
-    if len(found) != 6:
-        raise StorageFailed(f"a stored time has {len(found)} bytes, not 6")
-    return Millis(int.from_bytes(found, "big"))
+    content = body(value)
+    if len(content) != 6:
+        raise StorageFailed(f"a stored time has {len(content)} bytes, not 6")
+    return Millis(int.from_bytes(content, "big"))
 
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
 def pack(record: msgspec.Struct) -> bytes:
+    """Encode a record as a value."""
     return _HEAD + _encode(record)
 
 
 def unpack(value: bytes, kind: type[S]) -> S:
+    """Decode a value as a record. Raises StorageFailed if it is not one."""
     try:
         return msgspec.msgpack.decode(body(value), type=kind)
     except msgspec.MsgspecError as exc:
-        raise StorageFailed(f"a stored record is no {kind.__name__.lstrip('_')}") from exc
+        raise StorageFailed(f"a stored record is not a {kind.__name__.lstrip('_')}") from exc
 
 
 def encode_key(key: bytes) -> bytes:
-    """A value that is the key of another record."""
+    """Encode the key of another record as a value."""
     return _HEAD + key
 
 
@@ -50,7 +51,7 @@ def decode_key(value: bytes) -> bytes:
 
 
 def body(value: bytes) -> memoryview:
-    """What follows the version, which must be ours."""
+    """Return a value without its version. Raises StorageFailed if that is not ours."""
     if not value or value[0] != VERSION:
         raise StorageFailed(f"a stored value has schema {value[:1].hex() or 'none'}, not {VERSION}")
     return memoryview(value)[1:]

@@ -1,13 +1,13 @@
 """The ordered store over an engine: group commit, expectations, sequences, durable reads.
 
-One thread writes. It takes every batch that waits, checks each against the store and the batches
-before it, writes them as one, flushes once, and answers all. Readers are held back between write
-and flush, so that nobody sees what a crash could still take away.
+One thread writes. It takes every waiting batch, checks each against the store and the batches
+before it, writes them as one, flushes once, and answers all. Readers wait between write and flush,
+so that no reader sees data that a crash could still take away.
 
-A write or flush that fails leaves the engine in a state that only opening its files anew clears up:
-what is in the log is then read back, and written to disk again. The store does so by itself, again
-and again with growing pauses, until a write goes through. Meanwhile it refuses writes and, as far
-as the files can be read, serves reads.
+A failed write or flush leaves the engine in a state that only reopening its files clears: the log
+is then read back and written to disk again. The store reopens them by itself, with growing pauses,
+until a write succeeds. Meanwhile it refuses writes, and serves reads as far as the files can be
+read.
 """
 
 import threading
@@ -40,25 +40,25 @@ from agent_memory.platform.store.batches import (
 
 log = structlog.get_logger()
 
-SEQUENCES = families.META  # where the last number of each sequence is kept
+SEQUENCES = families.META  # has the last number of each sequence
 GROUP_BATCHES = 1024
 GROUP_BYTES = 8 << 20
 PENDING_BYTES = 256 << 20
-# Callers come in crowds, each waiting for its answer: after a group of several the next is given a
-# moment to gather, while it grows. A single caller never waits.
+# Callers often come in crowds, each waiting for its answer. After a group of several, the next one
+# waits a moment while it grows. A single caller never waits.
 CROWD = 4
 GATHER_PAUSE = 0.002
 GATHER_SECONDS = 0.015
 STALL_PAUSE = 0.002
 STALL_LIMIT = 60.0
-# Between two attempts to open the files anew after a failed write, in seconds.
+# Seconds between two attempts to reopen the files after a failed write.
 REOPEN_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 LONGEST_REOPEN_PAUSE = 10.0
-PROBE = Put(families.META, b"probe", b"")  # written to find out whether writing works again
+PROBE = Put(families.META, b"probe", b"")  # written to check whether writes succeed again
 
 
 class Stalled(Exception):
-    """The engine cannot take a write now and has taken nothing; try again."""
+    """The engine cannot write now and has written nothing; try again."""
 
 
 class UnknownFamily(StorageFailed):
@@ -66,26 +66,30 @@ class UnknownFamily(StorageFailed):
 
 
 class Engine(Protocol):
-    """A key-value engine with one writer. It need not be safe for concurrent `write`s."""
+    """A key-value engine with one writer. It need not support concurrent `write`s."""
 
-    def get(self, family: str, key: bytes, /) -> bytes | None: ...
+    def get(self, family: str, key: bytes, /) -> bytes | None:
+        """Return the value of a key, or None if there is none."""
+        ...
 
-    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]: ...
+    def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
+        """Return the values of the keys, in order, with None for each missing one."""
+        ...
 
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
     ) -> Iterator[Row]:
-        """A stable view as of this call, read as the iterator advances."""
+        """Iterate over a stable view as of this call, read as the iterator advances."""
         ...
 
     def get_neighbors(
         self, family: str, keys: Sequence[bytes], /, *, reach: int
     ) -> list[list[Row]]:
-        """The rows next to each key, from one stable view."""
+        """Return the rows next to each key, from one stable view."""
         ...
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
-        """Apply all atomically, not yet durable. Raises Stalled instead of blocking."""
+        """Apply all operations atomically, not yet durable. Raises Stalled instead of blocking."""
         ...
 
     def flush(self) -> None:
@@ -93,27 +97,32 @@ class Engine(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Give up long work of other threads, which `close` would wait for. No write follows."""
+        """Cancel long work of other threads, which `close` would wait for. No write follows."""
         ...
 
     def reopen(self, *, read_only: bool) -> None:
-        """Close the files and open them anew; what is read back from the log becomes durable,
-        unless only reads are wanted. No other call is under way. Raises StorageFailed."""
+        """Close the files and open them again.
+
+        Unless `read_only`, the data read back from the log becomes durable. No other call may be
+        in progress. Raises StorageFailed.
+        """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the files. A second call does nothing."""
+        ...
 
 
 class CommittedStore:
-    """OrderedStore over any engine."""
+    """An OrderedStore over any engine."""
 
     def __init__(self, engine: Engine, watch: Callable[[StoreHealth], None]) -> None:
-        """Report each change of health to `watch`, on the committer's thread."""
+        """Call `watch` with each change of health, on the committer's thread."""
         self._engine = engine
         self._on_health_change = watch
         self._health = StoreHealth()
         self._gate = _Gate()
-        self._users = _Gate()  # closed only by close(): an unfinished scan would keep the lock
+        self._users = _Gate()  # closed only to close or reopen: a scan would keep the file lock
         self._sequences: dict[tuple[str, bytes], int] = {}
         self._wake = threading.Condition()
         self._waiting: deque[_Submission] = deque()
@@ -137,7 +146,7 @@ class CommittedStore:
         with self._users.reading():
             with self._reading():
                 rows = self._engine.scan(family, start, end, limit=limit, reverse=reverse)
-            return list(rows)  # outside the gate: a long read holds up no writer
+            return list(rows)  # outside the gate: a long read must not delay the writer
 
     def get_neighbors(
         self, family: str, keys: Sequence[bytes], /, *, reach: int
@@ -163,7 +172,7 @@ class CommittedStore:
 
     def get_sequence(self, family: str, prefix: bytes, /) -> int:
         with self._reading():
-            return _last(self._engine, family, prefix)
+            return _read_counter(self._engine, family, prefix)
 
     @property
     def health(self) -> StoreHealth:
@@ -184,7 +193,7 @@ class CommittedStore:
 
     @contextmanager
     def maintaining(self) -> Iterator[None]:
-        """For work on the engine itself, beside the store: `close` waits for its end."""
+        """Keep the engine open for work on it inside the block: `close` waits for its end."""
         with self._users.reading():
             yield
 
@@ -207,14 +216,14 @@ class CommittedStore:
                 self._recover()
 
     def _recover(self) -> None:
-        """Open the files anew until a write goes through, or the store is closed."""
+        """Reopen the files until a write succeeds or the store is closed."""
         self._refuse_waiting()
         for pause in chain(REOPEN_PAUSES, repeat(LONGEST_REOPEN_PAUSE)):
             with suppress(Exception):
-                self._engine.interrupt()  # a compaction would hold us up
+                self._engine.interrupt()  # a compaction would delay the reopening
             with self._users.writing(), self._gate.writing():
                 before, self._health = self._health, self._reopen()
-                self._sequences = {}  # what was written last may be there or not: read them again
+                self._sequences = {}  # the last write may be lost: read the counters again
             self._report_change(before)
             if self._health.writable:
                 return
@@ -242,7 +251,7 @@ class CommittedStore:
             return
         try:
             self._on_health_change(now)
-        except Exception:  # this thread must live: all writes wait for it
+        except Exception:  # this thread must not end: all writes wait for it
             log.exception("store.watcher_failed")
 
     def _refuse_waiting(self) -> None:
@@ -254,7 +263,7 @@ class CommittedStore:
             submission.fail(_unwritable_error(self._health))
 
     def _next_group(self) -> "list[_Submission]":
-        """What waits, up to the size of a group; empty when the store closes."""
+        """Wait for submissions and take up to one group; an empty list means that we close."""
         with self._wake:
             while not self._waiting and not self._closing:
                 self._wake.wait()
@@ -273,7 +282,7 @@ class CommittedStore:
             return group
 
     def _gather(self) -> None:
-        """Wait while more arrive: a flush, and two changes of thread, are shared by all of them."""
+        """Wait while more arrive: all of them share one flush and two thread switches."""
         seen, until = 0, time.monotonic() + GATHER_SECONDS
         while seen < len(self._waiting) and time.monotonic() < until:
             seen = len(self._waiting)
@@ -291,8 +300,10 @@ class CommittedStore:
     def _plan(
         self, submissions: "list[_Submission]"
     ) -> "tuple[_Plan, list[tuple[_Submission, list[CommitOutcome]]]]":
-        """A row that cannot be read fails only the submission that asked for it, as a whole: the
-        others are planned again without it."""
+        """Plan a group. An unreadable row fails only the submission that reads it, as a whole.
+
+        The others are planned again without it.
+        """
         plan = _Plan(self._engine, self._sequences)
         planned: list[tuple[_Submission, list[CommitOutcome]]] = []
         for submission in submissions:
@@ -300,21 +311,21 @@ class CommittedStore:
                 planned.append((submission, [plan.add(batch) for batch in submission.batches]))
             except StorageFailed as exc:
                 submission.fail(exc)
-                return self._plan([each for each in submissions if each is not submission])
+                return self._plan([other for other in submissions if other is not submission])
         return plan, planned
 
     def _write(self, operations: Sequence[Put | Delete | DeleteRange]) -> None:
         deadline = time.monotonic() + STALL_LIMIT
         while True:
             try:
-                with self._gate.writing():  # open again during a stall: nothing is written then
+                with self._gate.writing():  # open during a stall: nothing is written then
                     try:
                         self._engine.write(operations)
                         self._engine.flush()
                     except (Stalled, UnknownFamily):
                         raise
                     except Exception as exc:
-                        # Before the gate opens: what is written and not flushed is not shown.
+                        # Before the gate opens: unflushed data must stay invisible.
                         self._health = StoreHealth(writable=False, readable=False, reason=str(exc))
                         raise
                 return
@@ -336,9 +347,9 @@ class _Submission:
     def __init__(self, batches: tuple[Batch, ...]) -> None:
         self.batches = batches
         self.future: Future[list[CommitOutcome]] = Future()
-        # Running on from the start: a waiter that gives up cannot cancel a write half done.
+        # Running from the start: a waiter that gives up cannot cancel a write in progress.
         self.future.set_running_or_notify_cancel()
-        # Keys and values; of a range or a deletion, its keys.
+        # Keys and values; a range or a deletion counts its keys.
         self.size = sum(
             len(operation[1]) + len(operation[-1])
             for batch in batches
@@ -354,13 +365,13 @@ _Pending = dict[bytes, bytes | None]
 
 
 class _Plan:
-    """A group being put together: what it will write, and what its later batches may see."""
+    """A group under construction: its operations, and the state that later batches see."""
 
     def __init__(self, engine: Engine, sequences: dict[tuple[str, bytes], int]) -> None:
         self.sequences = dict(sequences)
         self._engine = engine
         self._operations: list[Put | Delete | DeleteRange] = []
-        self._pending: dict[str, _Pending] = {}  # of families that were asked for
+        self._pending: dict[str, _Pending] = {}  # only of families that were read
         self._cleared: list[DeleteRange] = []
         self._advanced: set[tuple[str, bytes]] = set()
 
@@ -368,7 +379,7 @@ class _Plan:
         for expectation in batch.expectations:
             if not self._holds(expectation):
                 return Conflict(expectation)
-        # Numbers first: reading a counter may fail, and half a batch must not be written.
+        # Numbers first: reading a counter may fail, and a batch must not be written in part.
         numbers = [
             self._advance(operation.family, operation.prefix)
             for operation in batch.operations
@@ -384,7 +395,7 @@ class _Plan:
         return Committed(tuple(numbers))
 
     def operations(self) -> list[Put | Delete | DeleteRange]:
-        counters = [counter(*name, self.sequences[name]) for name in sorted(self._advanced)]
+        counters = [put_counter(*name, self.sequences[name]) for name in sorted(self._advanced)]
         return [*self._operations, *counters]
 
     def _apply(self, operation: Put | Delete | DeleteRange) -> None:
@@ -394,7 +405,7 @@ class _Plan:
             self._note(operation, pending)
 
     def _note(self, operation: Put | Delete | DeleteRange, pending: _Pending) -> None:
-        """Keep what a later batch may ask for."""
+        """Record an operation for the expectations of later batches."""
         if isinstance(operation, Put):
             pending[operation.key] = operation.value
         elif isinstance(operation, Delete):
@@ -406,10 +417,10 @@ class _Plan:
             self._cleared.append(operation)
 
     def _holds(self, expectation: Expectation) -> bool:
-        found = self._read(expectation.family, expectation.key)
+        value = self._read(expectation.family, expectation.key)
         if isinstance(expectation, Absent):
-            return found is None
-        return found == expectation.value
+            return value is None
+        return value == expectation.value
 
     def _read(self, family: str, key: bytes) -> bytes | None:
         pending = self._pending.get(family)
@@ -428,17 +439,17 @@ class _Plan:
         name = family, prefix
         last = self.sequences.get(name)
         if last is None:
-            last = _last(self._engine, *name)
+            last = _read_counter(self._engine, *name)
         self.sequences[name] = last + 1
         self._advanced.add(name)
         return last + 1
 
 
 class _Gate:
-    """Keeps readers out while a group is written but not yet durable.
+    """A lock that blocks readers while a group is written but not yet durable.
 
-    Readers pass freely while it is open. The writer closes it only when those whom it held back
-    last time have passed, so neither side can starve the other.
+    Readers pass freely while it is open. The writer closes it only after all readers that waited
+    the last time have passed, so that neither side can starve the other.
     """
 
     def __init__(self) -> None:
@@ -477,12 +488,12 @@ class _Gate:
                 self._changed.notify_all()
 
 
-def counter(family: str, prefix: bytes, number: int) -> Put:
-    """The row that keeps the last number of a sequence."""
+def put_counter(family: str, prefix: bytes, number: int) -> Put:
+    """Return the operation that stores the last number of a sequence."""
     return Put(SEQUENCES, _counter_key(family, prefix), b"%020d" % number)
 
 
-def _last(engine: Engine, family: str, prefix: bytes) -> int:
+def _read_counter(engine: Engine, family: str, prefix: bytes) -> int:
     stored = engine.get(SEQUENCES, _counter_key(family, prefix))
     return int(stored) if stored else 0
 

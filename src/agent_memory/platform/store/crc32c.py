@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli), of many byte strings at once: numpy steps through all of them side by side.
+"""CRC-32C (Castagnoli) of many byte strings at once, computed in parallel by numpy.
 
 The standard library has only the other CRC-32; plain Python needs a minute for a log of 128 MiB.
 """
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _POLYNOMIAL = 0x82F63B78
-_MASK_DELTA = 0xA282EAD8  # with which RocksDB masks the checksums that it stores
-_GROUP = 1_024  # strings that are stepped through together
+_MASK_DELTA = 0xA282EAD8  # RocksDB masks the checksums that it stores with this
+_GROUP = 1_024  # strings that are processed together
 
 
 def _table() -> NDArray[np.uint32]:
@@ -24,12 +24,13 @@ _TABLE = _table()
 
 
 def compute(texts: Sequence[bytes]) -> list[int]:
-    """Compute the checksum of each."""
+    """Compute the checksum of each text."""
     sums = [0] * len(texts)
     order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
     for first in range(0, len(order), _GROUP):
         group = order[first : first + _GROUP]
-        for number, value in zip(group, _step([texts[each] for each in group]), strict=True):
+        values = _compute_group([texts[number] for number in group])
+        for number, value in zip(group, values, strict=True):
             sums[number] = value
     return sums
 
@@ -39,8 +40,8 @@ def mask(checksum: int) -> int:
     return (((checksum >> 15) | (checksum << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
-def _step(texts: Sequence[bytes]) -> list[int]:
-    """The checksums of texts that come longest first."""
+def _compute_group(texts: Sequence[bytes]) -> list[int]:
+    """Compute the checksums of texts that are sorted longest first."""
     lengths = np.array([len(text) for text in texts])
     matrix = np.zeros((int(lengths[0]) if len(texts) else 0, len(texts)), dtype=np.uint8)
     for column, text in enumerate(texts):

@@ -1,6 +1,6 @@
-"""Damaged files of a store: put aside before anything is mended, with a report beside them.
+"""Repair of damaged logs. The damaged files are first copied to a folder, with a report.
 
-A report stands until the folder in which it lies is removed: `status` and `doctor` read it there.
+`status` and `doctor` show a report until you remove its folder.
 """
 
 import json
@@ -26,14 +26,17 @@ _MAX_REPORT = 64 << 10
 _MAX_REPORTS = 100
 _EVENT = re.compile(rb"evt:(\d{13}):[!-~]")
 _KEY = re.compile(rb"evt:\d{13}:[!-~]{1,128}")
-_SEARCHED = 200  # records before and behind a hole, for an event whose time bounds it
+_SEARCHED = 200  # records before and after a hole, searched for an event whose time bounds it
 
 Get = Callable[[str, Sequence[bytes]], Sequence[bytes | None]]
 
 
 def mend_logs(db: Path, now: Millis) -> Callable[[Get], Damage] | None:
-    """Take damaged records out of the logs of a closed store, and keep the logs as they were. What
-    this gives is to be called with the opened store: it finds out which events are missing."""
+    """Remove the damaged records from the logs of a closed store, and keep copies of the logs.
+
+    Call the returned function with the `get_many` of the opened store: it determines which events
+    are missing. Return None if no log is damaged.
+    """
     mended: dict[Path, bytes] = {}
     losses: list[_Loss] = []
     for path in sorted(db.glob("*.log")):
@@ -41,21 +44,23 @@ def mend_logs(db: Path, now: Millis) -> Callable[[Get], Damage] | None:
         reading = write_ahead_log.read(content)
         if reading.damaged:
             mended[path] = write_ahead_log.write(reading.records)
-            losses += [_examine(content, reading, each) for each in reading.damaged]
+            losses += [_examine(content, reading, place) for place in reading.damaged]
     if not mended:
         return None
     names = ", ".join(path.name for path in mended)
     what = f"damaged records in the write-ahead log ({names})"
-    found = put_aside(db, mended, Damage(what=what, noticed_ms=now))
+    report = put_aside(db, mended, Damage(what=what, noticed_ms=now))
     for path, content in mended.items():
         durable.write_atomic(path, content)
-    return partial(_complete_report, found, losses)
+    return partial(_complete_report, report, losses)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """A damaged range: the events it names and, where a part of it is a hole that may have held
-    others, the times around it."""
+    """A damaged range: the events it names and, if it has a hole, the times around the hole.
+
+    A hole may have held more events than those it names.
+    """
 
     events: frozenset[bytes]
     between: tuple[Millis, ...]
@@ -67,15 +72,15 @@ def _examine(content: bytes, reading: write_ahead_log.LogContents, place: tuple[
     between: tuple[Millis, ...] = ()
     if write_ahead_log.HOLE in lost:
         at = bisect_right(reading.ends, start)
-        before = (_times(each) for each in reversed(reading.records[max(0, at - _SEARCHED) : at]))
-        behind = (_times(each) for each in reading.records[at : at + _SEARCHED])
-        ends = (next(filter(None, before), []), next(filter(None, behind), []))
+        before = map(_times, reversed(reading.records[max(0, at - _SEARCHED) : at]))
+        after = map(_times, reading.records[at : at + _SEARCHED])
+        ends = (next(filter(None, before), []), next(filter(None, after), []))
         between = tuple(pick(times) for times, pick in zip(ends, (max, min), strict=True) if times)
     return _Loss(frozenset(_event_keys(lost)), between)
 
 
 def _event_keys(data: bytes) -> Iterator[bytes]:
-    """The keys of events in the bytes of batches, by the lengths that stand before them."""
+    """Yield the event keys in the bytes of batches, by the length before each key."""
     for match in _EVENT.finditer(data):
         at = match.start()
         length = data[at - 1] if at else 0
@@ -90,40 +95,40 @@ def _times(record: bytes) -> list[Millis]:
     return [Millis(int(match[1])) for match in _EVENT.finditer(record)]
 
 
-def _complete_report(found: Damage, losses: Sequence[_Loss], get: Get) -> Damage:
-    """Complete a report with the events that are not in the store."""
+def _complete_report(report: Damage, losses: Sequence[_Loss], get: Get) -> Damage:
+    """Complete a report with the events that the store lacks."""
     keys = sorted({key for loss in losses for key in loss.events})
     rows = get(families.EVENTS, keys) if keys else []
     missing = [key for key, row in zip(keys, rows, strict=True) if row is None]
     times = [int(key[4:17]) for key in missing]
     between = [time for loss in losses for time in loss.between]
-    settled = replace(
-        found,
+    complete = replace(
+        report,
         events=None if between else len(missing),
         first_ms=Millis(min([*times, *between])) if times or between else None,
         last_ms=Millis(max([*times, *between])) if times or between else None,
     )
-    write_report(Path(found.kept), settled)
-    return settled
+    write_report(Path(report.kept), complete)
+    return complete
 
 
 def put_aside(db: Path, files: Iterable[Path], damage: Damage) -> Damage:
-    """Copy files into a new folder beside the store, with a report of why."""
+    """Copy files into a new folder beside the store, with a report; return that report."""
     folder = _new_folder(db, damage.noticed_ms or Millis(0))
-    kept = replace(damage, kept=str(folder))
+    report = replace(damage, kept=str(folder))
     try:
         for path in files:
             copy(path, folder / path.name)
-        write_report(folder, kept)
+        write_report(folder, report)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     durable.sync_folder(folder.parent)
-    return kept
+    return report
 
 
 def copy(path: Path, target: Path) -> None:
-    """Copy a file of a store; tables, which never change, are linked where the disk has links."""
+    """Copy a file of a store; tables never change, so they are linked if the disk allows it."""
     if path.suffix == ".sst":
         with suppress(OSError):
             os.link(path, target)
@@ -134,26 +139,26 @@ def copy(path: Path, target: Path) -> None:
 
 
 def write_report(folder: Path, damage: Damage) -> None:
-    """Write what `reports` reads."""
+    """Write a report for `read_reports`."""
     durable.write_atomic(folder / REPORT, json.dumps(asdict(damage), indent=2).encode())
 
 
-def folders(db: Path) -> list[Path]:
-    """The folders in which damaged files are kept, oldest first."""
+def list_folders(db: Path) -> list[Path]:
+    """Return the folders with damaged files, oldest first."""
     return sorted(db.parent.glob(f"{db.name}.damaged-*"))
 
 
-def reports(db: Path) -> list[Damage]:
-    """Read what was found damaged before, oldest first."""
-    found: list[Damage] = []
-    for path in [each / REPORT for each in folders(db)][:_MAX_REPORTS]:
+def read_reports(db: Path) -> list[Damage]:
+    """Read the reports of earlier damage, oldest first."""
+    reports: list[Damage] = []
+    for path in [folder / REPORT for folder in list_folders(db)][:_MAX_REPORTS]:
         try:
             with path.open("rb") as file:
                 report = Damage(**json.loads(file.read(_MAX_REPORT)))
         except (OSError, ValueError, TypeError):
             report = Damage(what="earlier damage, whose report cannot be read")
-        found.append(replace(report, kept=str(path.parent)))
-    return found
+        reports.append(replace(report, kept=str(path.parent)))
+    return reports
 
 
 def _new_folder(db: Path, now: Millis) -> Path:

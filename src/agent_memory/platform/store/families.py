@@ -1,10 +1,10 @@
-"""The named families of the store. A new one is added here, and opened stores gain it."""
+"""The named families of the store. Add a new one here: stores gain it when they are opened."""
 
 EVENTS = "events"  # evt:{ms:013}:{event id} -> event
 EVENT_IDS = "event_ids"  # eid:{event id} -> ms
 SESSION_EVENTS = "session_events"  # ses:{session}:{ms:013}:{event id}
 TOC_NODES = "toc_nodes"  # toc:{level}:{period}, and with :v{n:06} the kept versions -> node
-TOC_LATEST = "toc_latest"  # toc:{level}:{period} -> which version is the present one
+TOC_LATEST = "toc_latest"  # toc:{level}:{period} -> number of the present version
 TOC_STATE = "toc_state"  # open segments, dirty nodes, stale and pinned grips
 SEGMENTS = "segments"  # ses:{session}:{ms:013}:{event id} of the first event -> segment
 GRIPS = "grips"  # grip:{ms:013}:{ulid}
@@ -13,11 +13,11 @@ EMBEDDING_QUEUE = "embedding_queue"  # live:{sequence:020}, past:{sequence:020} 
 CHECKPOINTS = "checkpoints"  # checkpoint:{job}
 ACCESS_KEYS = "access_keys"  # key:{name} -> hash, created
 MEMORIES = "memories"  # mem:{domain}:{namespace}:{digest} -> memory
-MEMORY_USES = "memory_uses"  # the same key -> how often it was recalled, and when last
+MEMORY_USES = "memory_uses"  # the same key -> how often and when it was last recalled
 NOTE_QUEUE = "note_queue"  # note:{home}:{sequence:020} -> the key of the memory that changed
 PROJECTS = "projects"  # project:{id} -> project, home:{home} -> id, seen:{home} -> state of notes
-JOURNAL = "journal"  # run:{sequence:020} -> what a consolidation changes; looked:{domain} -> when
-FACTS = "facts"  # fact:{id}, former:{id}, and rows of their order
+JOURNAL = "journal"  # run:{sequence:020} -> changes of a consolidation; looked:{domain} -> when
+FACTS = "facts"  # fact:{id}, former:{id}, and index rows of their order
 KNOWLEDGE = "knowledge"  # episode, procedure, chain, user and session, likewise
 GRAPH_CHECKPOINTS = "graph_checkpoints"  # states of graphs: graph_layout.py has the layout
 META = "meta"  # schema version, sequence counters

@@ -1,4 +1,4 @@
-"""An engine that keeps everything in memory: for tests, and for tools that need no disk."""
+"""A store engine in memory, for tests and for tools that need no disk."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from agent_memory.platform.store.committer import UnknownFamily
 
 
 class MemoryEngine:
-    """Sorted keys beside a dict, per family."""
+    """An engine that keeps sorted keys and a dict for each family."""
 
     def __init__(self, names: Iterable[str] = families.ALL) -> None:
         self._families: dict[str, _Family] | None = {name: _Family() for name in names}
@@ -27,16 +27,16 @@ class MemoryEngine:
     def scan(
         self, family: str, start: bytes, end: bytes, /, *, limit: int, reverse: bool
     ) -> Iterator[Row]:
-        found = self._family(family)
-        keys = found.between(start, end)
-        chosen = keys[::-1][:limit] if reverse else keys[:limit]
-        return iter([(key, found.values[key]) for key in chosen])
+        rows = self._family(family)
+        keys = rows.between(start, end)
+        page = keys[::-1][:limit] if reverse else keys[:limit]
+        return iter([(key, rows.values[key]) for key in page])
 
     def get_neighbors(
         self, family: str, keys: Sequence[bytes], /, *, reach: int
     ) -> list[list[Row]]:
-        found = self._family(family)
-        return [[(k, found.values[k]) for k in found.get_neighbors(key, reach)] for key in keys]
+        rows = self._family(family)
+        return [[(k, rows.values[k]) for k in rows.get_neighbors(key, reach)] for key in keys]
 
     def write(self, operations: Sequence[Put | Delete | DeleteRange], /) -> None:
         targets = [self._family(operation.family) for operation in operations]  # all, or fail
@@ -44,13 +44,13 @@ class MemoryEngine:
             family.apply(operation)
 
     def flush(self) -> None:
-        """Memory is as durable as it gets."""
+        """Do nothing: memory needs no flush."""
 
     def interrupt(self) -> None:
-        """Nothing here takes long."""
+        """Do nothing: no operation takes long."""
 
     def reopen(self, *, read_only: bool) -> None:
-        """There are no files: what was written is still there."""
+        """Do nothing: there are no files."""
 
     def stats(self) -> StoreStats:
         if self._families is None:
@@ -65,18 +65,18 @@ class MemoryEngine:
         ]
         return StoreStats(
             path="",
-            size_bytes=sum(each.size_bytes for each in sizes),
+            size_bytes=sum(family.size_bytes for family in sizes),
             families=tuple(sizes),
             pending_compactions=0,
             wal_bytes=0,
         )
 
     def compact(self, family: str, /) -> None:
-        """What is removed is gone at once."""
+        """Check the family; deleted rows take no space."""
         self._family(family)
 
     def checkpoint(self, path: Path, /) -> None:
-        raise FeatureUnavailable(f"a store in memory has no files to copy to {path}")
+        raise FeatureUnavailable(f"cannot copy the store to {path}: it is in memory only")
 
     def close(self) -> None:
         self._families = None
@@ -99,9 +99,9 @@ class _Family:
         return self._keys[bisect_left(self._keys, start) : bisect_left(self._keys, end)]
 
     def get_neighbors(self, key: bytes, reach: int) -> list[bytes]:
-        place = bisect_left(self._keys, key)
-        after = place + reach + (key in self.values)
-        return self._keys[max(0, place - reach) : after]
+        index = bisect_left(self._keys, key)
+        after = index + reach + (key in self.values)
+        return self._keys[max(0, index - reach) : after]
 
     def apply(self, operation: Put | Delete | DeleteRange) -> None:
         match operation:

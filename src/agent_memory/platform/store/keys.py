@@ -1,4 +1,4 @@
-"""Key layout. Times are zero-padded to 13 digits, so byte order is time order."""
+"""Key layout. Times are zero-padded to 13 digits, so that byte order is time order."""
 
 from agent_memory.kernel.ids import Digest, Domain, EventId, MemoryKey, Millis, Position, SessionId
 
@@ -6,6 +6,7 @@ OUTBOX_PREFIX = b"outbox:"
 SESSION_PREFIX = b"ses:"
 MEMORY_PREFIX = b"mem:"
 FACT_PREFIX = b"fact:"
+LAST = b"\xff" * 512  # greater than every key
 
 
 def event(at_ms: Millis, event_id: EventId) -> bytes:
@@ -13,7 +14,7 @@ def event(at_ms: Millis, event_id: EventId) -> bytes:
 
 
 def event_prefix(at_ms: Millis) -> bytes:
-    """What the keys of all events of one millisecond start with."""
+    """Return the prefix of the events of one millisecond."""
     return b"evt:%013d:" % at_ms
 
 
@@ -26,24 +27,24 @@ def session_event(session_id: SessionId, at_ms: Millis, event_id: EventId) -> by
 
 
 def session(session_id: SessionId) -> bytes:
-    """The prefix of one session's events. The id is escaped: a colon ends it."""
+    """Return the prefix of one session's events."""
     return b"%s%s:" % (SESSION_PREFIX, escape(session_id))
 
 
 def parse_session(key: bytes) -> SessionId:
-    """The session that a session key is of."""
+    """Return the session of a session key."""
     return SessionId(unescape(key.split(b":", 2)[1]))
 
 
 def parse_position(key: bytes) -> Position:
-    """The time and id that end an event key or a session key."""
+    """Return the time and id at the end of an event key or a session key."""
     fields_before = 1 if key.startswith(b"evt:") else 2
     *_, at_ms, name = key.split(b":", fields_before + 1)
     return Position(at_ms=Millis(int(at_ms)), event_id=EventId(name.decode()))
 
 
 def domain(name: Domain) -> bytes:
-    """The prefix of one domain's memories."""
+    """Return the prefix of one domain's memories."""
     return b"%s%s:" % (MEMORY_PREFIX, escape(name))
 
 
@@ -57,7 +58,7 @@ def parse_memory(key: bytes) -> MemoryKey:
 
 
 def escape(name: str) -> bytes:
-    """A colon ends a part of a key: none is left in it."""
+    """Escape the colons in a name, because a colon ends a part of a key."""
     return name.replace("%", "%25").replace(":", "%3A").encode("utf-8", "surrogateescape")
 
 
@@ -66,10 +67,10 @@ def unescape(part: bytes) -> str:
 
 
 def after(key: bytes) -> bytes:
-    """The smallest key greater than this one."""
+    """Return the smallest key greater than this one."""
     return key + b"\0"
 
 
 def end_of(prefix: bytes) -> bytes:
-    """The smallest key greater than every key that starts with `prefix`."""
+    """Return the smallest key greater than every key that starts with `prefix`."""
     return prefix[:-1] + bytes([prefix[-1] + 1])

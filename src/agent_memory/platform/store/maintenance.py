@@ -1,4 +1,4 @@
-"""Maintenance of a store in use: done on its engine, while the store keeps it open."""
+"""Maintenance of a store in use, on its engine."""
 
 from pathlib import Path
 

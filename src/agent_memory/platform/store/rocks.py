@@ -1,15 +1,18 @@
-"""The RocksDB engine. The only module that knows the binding, and where its traps are kept shut:
+"""The RocksDB engine, the only module that uses the binding.
+
+It avoids these traps:
 
 - `set_iterate_lower_bound` sets the upper bound: ranges use a start key and an upper bound;
 - iterating a snapshot sees later writes: a view is a plain iterator, which is stable;
-- a write stall would block inside `write` with the GIL held: `no_slowdown`, retried outside;
-- `write` holds the GIL even while it syncs, `flush_wal` does not: hence no sync in `write`;
+- a write stall would block inside `write` with the GIL held: we set `no_slowdown` and retry;
+- `write` holds the GIL even while it syncs, `flush_wal` does not: `write` does not sync;
 - the LOCK is held while any handle or iterator lives: `close` drops them all;
-- `cancel_all_background` makes `compact_range` return as if done, and `close` complain: both told;
-- `items()` ends at a damaged block without an error: rows come from `iter()`, asked for its status;
-- `create_checkpoint` holds the GIL, `flush` does not: families are flushed before a checkpoint;
-- by default a log is read up to its first damaged record, and the rest is dropped without a word:
-  a log that is not perfect is refused, and mended by `damage`, which keeps all the rest.
+- `cancel_all_background` makes `compact_range` return as if it had finished, and makes `close`
+  fail: we check for both;
+- `items()` ends at a damaged block without an error: we use `iter()` and check its status;
+- `create_checkpoint` holds the GIL, `flush` does not: we flush the families first;
+- by default a log is read up to its first damaged record, and the rest is silently dropped: we
+  refuse a log with any damage, and `damage` removes only the damaged records.
 """
 
 import gc
@@ -26,7 +29,7 @@ import rocksdict
 from agent_memory.kernel.errors import StorageClosed, StorageDamaged, StorageFailed, StorageLocked
 from agent_memory.kernel.status import FamilyStats, StoreStats
 from agent_memory.platform import durable
-from agent_memory.platform.store import families
+from agent_memory.platform.store import families, keys
 from agent_memory.platform.store.batches import Delete, DeleteRange, Put, Row
 from agent_memory.platform.store.committer import Stalled, UnknownFamily
 
@@ -36,11 +39,10 @@ MEMTABLE_BYTES = 64 * MIB
 WAL_BYTES = 128 * MIB
 DICTIONARY_BYTES = 32 << 10
 MAX_GAPS = 1_000
-_LAST_KEY = b"\xff" * 512
 _ALL_ROWS = 1 << 60
-# "lock" alone would also be found in "block checksum mismatch", and in a path.
+# "lock" alone would also match "block checksum mismatch", or a path.
 _LOCKED = ("While lock file:", "lock hold by current process")
-# How a message begins: any of these words may also be found in a path.
+# The beginning of a message: a path may contain any of these words.
 _STALLED = "Result incomplete:"
 _CANCELLED = "Shutdown in progress:"
 _CORRUPTED = "Corruption:"
@@ -52,7 +54,7 @@ Mend = Callable[[Path], Callable[[Get], object] | None]
 
 
 class Gap(NamedTuple):
-    """A range of keys, ends included, that a damaged table hides."""
+    """A range of keys, both ends included, that cannot be read because a table is damaged."""
 
     family: str
     low: bytes
@@ -69,8 +71,12 @@ class RocksEngine:
         *,
         read_only: bool = False,
     ) -> None:
-        """`mend` takes damaged records out of the logs of the closed store, and may give what is to
-        be called once it is open. One that is only read shows what was there when it was opened."""
+        """Open the database at `path`, and create it unless `read_only`.
+
+        `mend` removes damaged records from the logs of the closed database; the function that it
+        may return is called once the database is open. A read-only engine shows the state at the
+        time it was opened.
+        """
         self._path = path
         self._mend = mend
         self._interrupting = threading.Lock()
@@ -82,7 +88,7 @@ class RocksEngine:
         self._cache = rocksdict.Cache(CACHE_BYTES)
         if not read_only:
             try:
-                durable.make_folder(path)  # RocksDB syncs what is in it, not its own name
+                durable.make_folder(path)  # RocksDB syncs the files in it, not its own name
             except OSError as exc:
                 raise StorageFailed(f"cannot open the store at {path}: {exc}") from exc
         self._open(read_only=read_only)
@@ -119,12 +125,12 @@ class RocksEngine:
         try:
             mended = self._mend(self._path)
         except OSError as exc:
-            raise StorageFailed(f"cannot mend the log of {self._path}: {exc}") from exc
-        # What is left is a last write that was cut off, and never acknowledged.
+            raise StorageFailed(f"cannot repair the log of {self._path}: {exc}") from exc
+        # Only an incomplete last write can be left, which was never acknowledged.
         return self._database(names, modes.skip_any_corrupted_record()), mended
 
     def _open_for_reading(self, names: AbstractSet[str]) -> rocksdict.Rdict:
-        """Beside files that cannot be written: as far as the log can be read."""
+        """Open files that cannot be written, as far as the log can be read."""
         return self._database(
             names,
             rocksdict.DBRecoveryMode.point_in_time(),
@@ -149,9 +155,9 @@ class RocksEngine:
             raise _to_open_error(self._path, exc) from exc
 
     def reopen(self, *, read_only: bool) -> None:
-        with suppress(StorageFailed):  # it may complain again of what it failed in
+        with suppress(StorageFailed):  # closing may report the same failure again
             self.close()
-        gc.collect()  # what an error of the past still refers to keeps the lock
+        gc.collect()  # handles in the traceback of an earlier error would keep the lock
         self._open(read_only=read_only)
 
     def get(self, family: str, key: bytes, /) -> bytes | None:
@@ -162,8 +168,8 @@ class RocksEngine:
 
     def get_many(self, family: str, keys: Sequence[bytes], /) -> list[bytes | None]:
         try:
-            found: Any = self._family(family).get(list(keys))
-            return list(found)
+            values: Any = self._family(family).get(list(keys))
+            return list(values)
         except Exception as exc:
             if not _is_corruption(exc) or len(keys) == 1:
                 raise self._to_storage_error("read", exc) from exc
@@ -208,7 +214,7 @@ class RocksEngine:
         limit: int,
         reverse: bool,
     ) -> Iterator[Row]:
-        """Go on behind blocks that are damaged, and note what could not be read."""
+        """Yield rows, skip damaged blocks, and record the ranges that could not be read."""
         advance = rows.prev if reverse else rows.next
         edge, left = end if reverse else start, limit
         while left > 0:
@@ -218,7 +224,7 @@ class RocksEngine:
                     yield edge, rows.value()
                     left -= 1
                     advance()
-                rows.status()  # a damaged block ends an iteration as if no more data came
+                rows.status()  # a damaged block ends an iteration as if there were no more rows
                 return
             except Exception as exc:
                 if not _is_corruption(exc):
@@ -229,20 +235,20 @@ class RocksEngine:
     def _skip_damage(
         self, family: str, rows: rocksdict.RdictIter, low: bytes, high: bytes, *, reverse: bool
     ) -> Gap:
-        """Move to the nearest row that can be read behind a damaged block."""
+        """Move to the nearest readable row after a damaged block."""
 
         def can_seek(key: bytes) -> bool:
-            # A new one each time: near a damaged block an iterator repeats its last error.
+            # A new iterator each time: near a damaged block it repeats its last error.
             probe = self._family(family).iter(rocksdict.ReadOptions())
             return _can_seek(probe, key, reverse=reverse)
 
         near, far = (high, low) if reverse else (low, high)
-        edge = _nearest(near, far, can_seek)
-        if not _can_seek(rows, edge, reverse=reverse):  # nothing behind it can be read either
+        edge = _find_nearest(near, far, can_seek)
+        if not _can_seek(rows, edge, reverse=reverse):  # nothing after it is readable either
             edge = far
             _can_seek(rows, edge, reverse=reverse)
         if rows.valid():
-            edge = rows.key()  # a row says more than the key by which it was found
+            edge = rows.key()  # the key of a real row instead of the one we searched for
         return Gap(family, edge, high) if reverse else Gap(family, low, edge)
 
     def get_neighbors(
@@ -258,9 +264,9 @@ class RocksEngine:
         self, family: str, rows: rocksdict.RdictIter, key: bytes, reach: int
     ) -> list[Row]:
         try:
-            found = _seek_neighbors(rows, key, reach)
+            neighbors = _seek_neighbors(rows, key, reach)
             rows.status()
-            return found
+            return neighbors
         except Exception as exc:
             if not _is_corruption(exc):
                 raise
@@ -268,21 +274,27 @@ class RocksEngine:
             return []
 
     def count(self, family: str, /) -> int:
-        """Read every row, and so the checksum of every block. Raises StorageFailed where one is
-        damaged."""
-        rows = sum(1 for _ in self.scan(family, b"", _LAST_KEY, limit=_ALL_ROWS, reverse=False))
+        """Count the rows of a family by reading all of them, and so check every block.
+
+        Raises StorageFailed if one is damaged.
+        """
+        rows = sum(1 for _ in self.scan_all(family))
         if any(gap.family == family for gap in self._gaps):
             raise StorageFailed(f"a table of {family} in the store at {self._path} is damaged")
         return rows
 
+    def scan_all(self, family: str, /) -> Iterator[Row]:
+        """Iterate over every row of a family, from a stable view."""
+        return self.scan(family, b"", keys.LAST, limit=_ALL_ROWS, reverse=False)
+
     @property
-    def names(self) -> frozenset[str]:
-        """The families there are: an older store may lack some, while it is only read."""
-        return frozenset(self._families)
+    def families(self) -> list[str]:
+        """The families that exist: an older store may lack some if it is opened read-only."""
+        return [name for name in families.ALL if name in self._families]
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """The ranges of keys that could not be read so far, because their tables are damaged."""
+        """The ranges of keys that could not be read so far because their tables are damaged."""
         return tuple(self._gaps)
 
     def _note_gap(self, gap: Gap) -> None:
@@ -298,8 +310,11 @@ class RocksEngine:
             raise self._to_storage_error("write", exc) from exc
 
     def _batch(self, operations: Sequence[Put | Delete | DeleteRange]) -> rocksdict.WriteBatch:
-        """A frame of its own: the traceback of a failed write would keep the handles in this one,
-        and with them the lock, so that the store could not be opened anew."""
+        """Build the batch in a frame of its own.
+
+        The traceback of a failed write would keep the handles of the caller's frame, and with them
+        the lock, so that the store could not be reopened.
+        """
         batch = rocksdict.WriteBatch(raw_mode=True)
         handles = self._handles
         for operation in operations:
@@ -335,21 +350,22 @@ class RocksEngine:
             )
             for name in families.ALL
         ]
-        # A compaction may remove a file between listing and looking.
+        # A compaction may remove a file after it is listed.
         files = [(path, _file_size(path)) for path in self._path.iterdir() if _is_data(path)]
         return StoreStats(
             path=str(self._path),
             size_bytes=sum(size for _, size in files),
             families=tuple(sizes),
             pending_compactions=sum(
-                _property(each, "rocksdb.compaction-pending") for each in self._families.values()
+                _property(family, "rocksdb.compaction-pending")
+                for family in self._families.values()
             )
             + _property(database, "rocksdb.num-running-compactions"),
             wal_bytes=sum(size for path, size in files if path.suffix == ".log"),
         )
 
     def compact(self, family: str, /) -> None:
-        """Raises StorageClosed where it was interrupted."""
+        """Compact a family. Raises StorageClosed if it is interrupted."""
         with self._interrupting:
             self._compactions += 1
         try:
@@ -363,9 +379,9 @@ class RocksEngine:
             self._check_interrupted()
             self._family(family).flush(True)
             options = rocksdict.CompactOptions()
-            # Files that are at the bottom already are rewritten too: deletions must leave them.
+            # Rewrite also the files at the bottom: deleted rows must leave them.
             options.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-            # No variable for the family: the traceback of an error would keep it, and the lock.
+            # No variable for the family: the traceback of an error would keep it and the lock.
             self._family(family).compact_range(None, None, options)
         except Exception as exc:
             self._check_interrupted()
@@ -373,8 +389,10 @@ class RocksEngine:
         self._check_interrupted()
 
     def checkpoint(self, path: Path, /) -> None:
-        """Make a copy of the database as it is now at a path that does not exist. Its tables are
-        hard links where the file system has them."""
+        """Copy the database to a path that does not exist.
+
+        Tables are hard links if the file system supports them.
+        """
         try:
             for name in families.ALL:
                 self._family(name).flush(True)
@@ -385,7 +403,7 @@ class RocksEngine:
 
     def _check_interrupted(self) -> None:
         if self._interrupted:
-            raise StorageClosed("the store is closing: the compaction was given up")
+            raise StorageClosed("the store is closing: the compaction was cancelled")
 
     def interrupt(self) -> None:
         with self._interrupting:
@@ -407,7 +425,7 @@ class RocksEngine:
             self._handles.clear()
             database.close()
         except Exception as exc:
-            # Closed it is; only its tables could not be written, which are in the log.
+            # It is closed; only its tables could not be written, and the log has their rows.
             if not (self._interrupted and str(exc).startswith(_CANCELLED)):
                 raise self._to_storage_error("close", exc) from exc
 
@@ -432,7 +450,7 @@ class RocksEngine:
         table = rocksdict.BlockBasedOptions()
         table.set_block_cache(self._cache)
         table.set_block_size(16 << 10)
-        # Quick on the way down, small at the bottom, where data stays.
+        # Fast compression in upper levels, strong compression at the bottom, where data stays.
         options.set_compression_type(rocksdict.DBCompressionType.lz4())
         options.set_bottommost_compression_type(rocksdict.DBCompressionType.zstd())
         options.set_write_buffer_size(MEMTABLE_BYTES // 4)
@@ -443,39 +461,41 @@ class RocksEngine:
                 options.set_bottommost_compression_options(-14, 3, 0, DICTIONARY_BYTES, True)
                 options.set_bottommost_zstd_max_train_bytes(100 * DICTIONARY_BYTES, True)
             case families.EVENT_IDS | families.GRAPH_CHECKPOINTS:
-                # Every ingest asks for an id that is not there, and every checkpoint for its head:
-                # the filter answers from memory.
+                # Every ingest looks for an id that does not exist, and every checkpoint for its
+                # head: the filter answers from memory.
                 table.set_bloom_filter(10, False)
         options.set_block_based_table_factory(table)
         return options
 
 
 def _seek_neighbors(rows: rocksdict.RdictIter, key: bytes, reach: int) -> list[Row]:
-    """One seek, then steps to either side: many keys share one iterator."""
-    found: list[Row] = []
+    """Read the rows around a key with two seeks: many keys share one iterator."""
+    neighbors: list[Row] = []
     rows.seek_for_prev(key)
     own = rows.valid() and rows.key() == key
     for _ in range(reach + own):
         if not rows.valid():
             break
-        found.append((rows.key(), rows.value()))
+        neighbors.append((rows.key(), rows.value()))
         rows.prev()
-    found.reverse()
+    neighbors.reverse()
     rows.seek(key)
     if own:
         rows.next()
     for _ in range(reach):
         if not rows.valid():
             break
-        found.append((rows.key(), rows.value()))
+        neighbors.append((rows.key(), rows.value()))
         rows.next()
-    return found
+    return neighbors
 
 
-def _nearest(near: bytes, far: bytes, can_seek: Callable[[bytes], bool]) -> bytes:
-    """The key nearest to `near`, on the way to `far`, that can be sought. It is looked for at
-    growing distances in the last number of the key, a time or a sequence, and then by halving the
-    last step; where the key has none, by halving the way in bytes."""
+def _find_nearest(near: bytes, far: bytes, can_seek: Callable[[bytes], bool]) -> bytes:
+    """Find the key nearest to `near`, in the direction of `far`, that can be sought.
+
+    If the key has a number, a time or a sequence, the last one grows in doubling steps, and the
+    last step is bisected. Otherwise the bytes are bisected.
+    """
     sign = 1 if near < far else -1
     match = _LAST_NUMBER.match(near)
     if match:
@@ -484,20 +504,20 @@ def _nearest(near: bytes, far: bytes, can_seek: Callable[[bytes], bool]) -> byte
         last = number
         while 0 <= (tried := number + sign * step) < 10**width:
             if can_seek(b"%s%0*d" % (head, width, tried)):
-                good = _halve(last, tried, lambda each: can_seek(b"%s%0*d" % (head, width, each)))
+                good = _bisect(last, tried, lambda n: can_seek(b"%s%0*d" % (head, width, n)))
                 return b"%s%0*d" % (head, width, good)
             last, step = tried, 2 * step
     width = max(len(near), len(far)) + 1
-    found = _halve(
+    nearest = _bisect(
         int.from_bytes(near.ljust(width, b"\0"), "big"),
         int.from_bytes(far.ljust(width, b"\0"), "big"),
-        lambda each: can_seek(each.to_bytes(width, "big")),
+        lambda n: can_seek(n.to_bytes(width, "big")),
     )
-    return found.to_bytes(width, "big")
+    return nearest.to_bytes(width, "big")
 
 
-def _halve(bad: int, good: int, is_good: Callable[[int], bool]) -> int:
-    """The end of the good side, next to the bad one."""
+def _bisect(bad: int, good: int, is_good: Callable[[int], bool]) -> int:
+    """Return the good number next to the bad ones."""
     while abs(good - bad) > 1:
         middle = (good + bad) // 2
         bad, good = (bad, middle) if is_good(middle) else (middle, good)
@@ -524,7 +544,7 @@ def _property(database: rocksdict.Rdict, name: str) -> int:
 
 
 def _is_data(path: Path) -> bool:
-    """RocksDB's own log and copies of its options are none."""
+    """Return whether a file has data: RocksDB's own log and its options have none."""
     return path.suffix in (".sst", ".log") or path.name.startswith("MANIFEST")
 
 
@@ -546,25 +566,29 @@ def _database_options() -> rocksdict.Options:
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(MIB)
     options.set_bytes_per_sync(MIB)
-    # A manifest tells the first and last key of every file there ever was since it was begun. With
-    # each change of files a new one is begun: a removed key is soon in none. Costs 1.5 ms a flush.
+    # A manifest has the first and last key of every file since it was started. A new one is
+    # started with each change of files, so that deleted keys soon disappear: 1.5 ms per flush.
     options.set_max_manifest_file_size(1)
     return options
 
 
 def rebuild_manifest(path: Path) -> None:
-    """Make a closed store that cannot be opened one that can, from the tables that are sound. What
-    is not, is left in a folder `lost` inside it."""
+    """Rebuild a closed store that cannot be opened from its sound tables.
+
+    Damaged tables are moved to a folder `lost` inside it.
+    """
     try:
         rocksdict.Rdict.repair(str(path), _database_options())
     except Exception as exc:
         raise StorageFailed(f"cannot repair the store at {path}: {exc}") from exc
 
 
-def family_numbers(path: Path) -> dict[int, str]:
-    """The families by the numbers that logs know them by: the order in which RocksDB made them, and
-    in which it lists their options."""
-    newest = max(path.glob("OPTIONS-*"), key=lambda each: each.name, default=None)
+def read_family_numbers(path: Path) -> dict[int, str]:
+    """Return the families by their numbers in the logs.
+
+    The number is the order in which RocksDB created them, and in which it lists their options.
+    """
+    newest = max(path.glob("OPTIONS-*"), key=lambda options: options.name, default=None)
     if newest is None:
         return {}
     return dict(
@@ -573,10 +597,10 @@ def family_numbers(path: Path) -> dict[int, str]:
 
 
 def _list_families(path: Path) -> list[str]:
-    """The families on disk; a newer version may have added some that we must open too."""
+    """Return the families on disk, including those of a newer version, which we must open too."""
     try:
         if not (path / "CURRENT").exists():
-            if any(path.glob("*.sst")):  # RocksDB would begin a new store beside them
+            if any(path.glob("*.sst")):  # RocksDB would start a new store beside them
                 raise StorageDamaged(f"{_CORRUPTED} the file CURRENT is missing")
             return []
         return [name for name in rocksdict.Rdict.list_cf(str(path)) if name != "default"]
@@ -588,6 +612,6 @@ def _to_open_error(path: Path, exc: Exception) -> StorageFailed:
     if not _is_corruption(exc):
         return StorageFailed(f"cannot open the store at {path}: {exc}")
     return StorageDamaged(
-        f"cannot open the store at {path}: {exc}; `memory-daemon stop`, then `memory-daemon admin"
-        " verify --repair`, saves what can be read"
+        f"cannot open the store at {path}: {exc}; run `memory-daemon stop`, then `memory-daemon"
+        " admin verify --repair`, which saves everything that can be read"
     )

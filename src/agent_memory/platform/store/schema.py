@@ -1,4 +1,4 @@
-"""The store's schema version: a new store gets ours, an older one is migrated, a newer refused."""
+"""The schema version of a store: new stores get ours, older ones are migrated, newer refused."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -13,8 +13,8 @@ _KEY = b"schema"
 _IDENTITY = b"identity"
 
 Migration = Callable[[OrderedStore], None]
-"""Brings a store from the version before to its own. It must be safe to run again: a crash may
-come between its last write and the record that it ran."""
+"""Migrates a store from the previous version. It must be safe to run again: a crash may come
+between its last write and the record that it ran."""
 
 MIGRATIONS: Mapping[int, Migration] = {}
 
@@ -26,30 +26,35 @@ def prepare(
     migrations: Mapping[int, Migration] = MIGRATIONS,
     before: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Make the store's schema ours, or raise StorageTooNew. Call `before` with the schema that is
-    there before anything is migrated; where it raises, nothing is."""
+    """Bring the store to our schema, or raise StorageTooNew.
+
+    `before` is called with the present schema before a migration; if it raises, nothing changes.
+    """
     version = VERSION if version is None else version
     raw = store.get(families.META, _KEY)
     if raw is None:
         _record(store, Absent(families.META, _KEY), version)
         return
-    found = _number(raw)
-    if found > version:
+    present = _number(raw)
+    if present > version:
         raise StorageTooNew(
-            f"the store has schema {found}, this version of Agent Memory knows {version}: upgrade"
+            f"the store has schema {present}, but this version of Agent Memory supports {version}:"
+            " upgrade it"
         )
-    if found < version:
-        before(found)
-    for step in range(found + 1, version + 1):
+    if present < version:
+        before(present)
+    for step in range(present + 1, version + 1):
         if step not in migrations:
-            raise StorageFailed(f"no migration leads to schema {step}")
+            raise StorageFailed(f"there is no migration to schema {step}")
         migrations[step](store)
         _record(store, Equals(families.META, _KEY, b"%d" % (step - 1)), step)
 
 
 def read_header(get: Callable[[str, bytes], bytes | None]) -> tuple[int, str]:
-    """The schema and the identity that a store has, read with its `get`; the identity may be
-    empty in one that was never used."""
+    """Read the schema and the identity of a store with its `get`.
+
+    The identity may be empty in a store that was never used.
+    """
     raw, name = get(families.META, _KEY), get(families.META, _IDENTITY)
     if raw is None:
         raise StorageFailed("the store has no schema version")
@@ -70,11 +75,14 @@ def _record(store: OrderedStore, expected: Absent | Equals, version: int) -> Non
 
 
 def ensure_identity(store: OrderedStore) -> str:
-    """A name that no other store has: what is derived from this one is known by it."""
-    made = secrets.token_hex(16).encode()
-    batch = Batch((Put(families.META, _IDENTITY, made),), (Absent(families.META, _IDENTITY),))
+    """Return the unique name of this store, and create it if it has none.
+
+    Files that are derived from a store, such as indexes, record its name.
+    """
+    fresh = secrets.token_hex(16).encode()
+    batch = Batch((Put(families.META, _IDENTITY, fresh),), (Absent(families.META, _IDENTITY),))
     store.submit([batch]).result()
-    found = store.get(families.META, _IDENTITY)
-    if found is None:
-        raise StorageFailed("the name of the store cannot be read")
-    return found.decode()
+    identity = store.get(families.META, _IDENTITY)
+    if identity is None:
+        raise StorageFailed("the identity of the store cannot be read")
+    return identity.decode()

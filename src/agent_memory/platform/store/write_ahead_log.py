@@ -1,8 +1,9 @@
-"""The format of RocksDB's write-ahead log, to tell sound records from damaged ones.
+"""A reader and writer of RocksDB's write-ahead log, to tell sound records from damaged ones.
 
-A log is a run of 32 KiB blocks. A block holds pieces, each with a checksum (of its kind and bytes,
-masked), a length and a kind: a record is one full piece, or a first, middle ones and a last. What
-is left of a block, if too short for a piece, is zeros. A record is one batch of the store.
+A log is a sequence of 32 KiB blocks. A block contains fragments, each with a masked checksum (of
+its kind and bytes), a length and a kind: a record is one full fragment, or a first, middle ones
+and a last. The rest of a block is zeros if it is too short for a fragment. A record is one batch
+of the store.
 """
 
 import struct
@@ -16,18 +17,20 @@ BLOCK = 32 << 10
 _HEAD = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _KINDS = (_FULL, _FIRST, _MIDDLE, _LAST)
-_BATCH_HEAD = 12  # of a record: the number of its first operation, and how many they are
+_BATCH_HEAD = 12  # of a record: the number of its first operation, and their count
 _DELETE, _PUT, _DELETE_RANGE = 0x0, 0x1, 0xF
-_OF_FAMILY = {0x4: _DELETE, 0x5: _PUT, 0xE: _DELETE_RANGE}  # with the number of a family
-HOLE = bytes(64)  # in a record of which some sectors never reached the disk
+_OF_FAMILY = {0x4: _DELETE, 0x5: _PUT, 0xE: _DELETE_RANGE}  # followed by a family number
+HOLE = bytes(64)  # a sign that some sectors of a record never reached the disk
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogContents:
-    """What a log holds: its sound records, where each ends, and the ranges of bytes in which it is
-    damaged. A last write that was cut off is no damage: it was never acknowledged."""
+    """The sound records of a log, where each ends, and the damaged ranges of bytes.
+
+    An incomplete last write is not damage: it was never acknowledged.
+    """
 
     records: tuple[bytes, ...]
     ends: tuple[int, ...]
@@ -44,61 +47,61 @@ class _Fragment:
 
 
 def read(log: bytes) -> LogContents:
-    """Read everything that is sound, also behind damage."""
-    pieces = _find_fragments(log)
-    gaps = _gaps(log, pieces)
+    """Read every sound record, also those after damage."""
+    fragments = _find_fragments(log)
+    gaps = _gaps(log, fragments)
     records: list[bytes] = []
     lost: list[Range] = []
     open_record: list[_Fragment] = []
     ends: list[int] = []
-    for piece in pieces:
-        starts = piece.kind in (_FULL, _FIRST)
-        if open_record and (starts or any(gap[1] == piece.start for gap in gaps)):
+    for fragment in fragments:
+        starts = fragment.kind in (_FULL, _FIRST)
+        if open_record and (starts or any(gap[1] == fragment.start for gap in gaps)):
             lost += [(part.start, part.end) for part in open_record]
             open_record = []
-        if not starts and not open_record:  # of a record whose beginning is damaged
-            lost.append((piece.start, piece.end))
+        if not starts and not open_record:  # the beginning of this record is damaged
+            lost.append((fragment.start, fragment.end))
             continue
-        open_record.append(piece)
-        if piece.kind in (_FULL, _LAST):
+        open_record.append(fragment)
+        if fragment.kind in (_FULL, _LAST):
             records.append(b"".join(part.body for part in open_record))
-            ends.append(piece.end)
+            ends.append(fragment.end)
             open_record = []
     lost += [(part.start, part.end) for part in open_record]
     damaged = _join([*gaps, *lost])
     last_end = ends[-1] if ends else 0
     if _is_cut_off(log, last_end):
-        damaged = tuple(each for each in damaged if each[0] < last_end)
+        damaged = tuple(span for span in damaged if span[0] < last_end)
     return LogContents(records=tuple(records), ends=tuple(ends), damaged=damaged)
 
 
 def write(records: Sequence[bytes]) -> bytes:
-    """Write a log of these records."""
-    pieces: list[tuple[int, bytes]] = []
+    """Return a log of these records."""
+    fragments: list[tuple[int, bytes]] = []
     written = 0
     for record in records:
         rest, first = record, True
         while first or rest:
             room = BLOCK - written % BLOCK
             if room < _HEAD.size:
-                pieces.append((0, bytes(room)))
+                fragments.append((0, bytes(room)))
                 written += room
                 room = BLOCK
             body, rest = rest[: room - _HEAD.size], rest[room - _HEAD.size :]
             kind = (_FIRST if first else _MIDDLE) if rest else (_FULL if first else _LAST)
-            pieces.append((kind, body))
+            fragments.append((kind, body))
             written += _HEAD.size + len(body)
             first = False
-    sums = iter(crc32c.compute([bytes([kind]) + body for kind, body in pieces if kind]))
+    sums = iter(crc32c.compute([bytes([kind]) + body for kind, body in fragments if kind]))
     return b"".join(
         _HEAD.pack(crc32c.mask(next(sums)), len(body), kind) + body if kind else body
-        for kind, body in pieces
+        for kind, body in fragments
     )
 
 
-def operations(record: bytes, names: Mapping[int, str]) -> list[Put | Delete | DeleteRange]:
-    """Read a record as what it writes. `names` are those of the families, by their numbers."""
-    found: list[Put | Delete | DeleteRange] = []
+def parse_operations(record: bytes, names: Mapping[int, str]) -> list[Put | Delete | DeleteRange]:
+    """Parse the operations of a record. `names` are the family names by their numbers."""
+    operations: list[Put | Delete | DeleteRange] = []
     at = _BATCH_HEAD
     while at < len(record):
         tag, at = record[at], at + 1
@@ -110,16 +113,16 @@ def operations(record: bytes, names: Mapping[int, str]) -> list[Put | Delete | D
         value, at = (b"", at) if kind == _DELETE else _read_slice(record, at)
         name = names.get(family, "")
         if kind == _PUT:
-            found.append(Put(name, key, value))
+            operations.append(Put(name, key, value))
         elif kind == _DELETE:
-            found.append(Delete(name, key))
+            operations.append(Delete(name, key))
         else:
-            found.append(DeleteRange(name, key, value))
-    return found
+            operations.append(DeleteRange(name, key, value))
+    return operations
 
 
 def _read_varint(record: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """Read a number of seven bits per byte; return it and where it ends."""
     number = shift = 0
     while True:
         byte, at = record[at], at + 1
@@ -132,47 +135,49 @@ def _read_varint(record: bytes, at: int) -> tuple[int, int]:
 def _read_slice(record: bytes, at: int) -> tuple[bytes, int]:
     length, at = _read_varint(record, at)
     if at + length > len(record):
-        raise ValueError("a batch ends in the middle of a text")
+        raise ValueError("a batch ends in the middle of a key or value")
     return record[at : at + length], at + length
 
 
 def _find_fragments(log: bytes) -> list[_Fragment]:
-    """All pieces with a right checksum, in order: where lengths lead to them, and in a block where
-    they lead astray, wherever one begins."""
+    """Return all fragments with a right checksum, in order.
+
+    The lengths lead from one to the next. In a block where they do not, every byte is tried.
+    """
     blocks = [list(_follow(log, start)) for start in range(0, len(log), BLOCK)]
-    sound = _check([piece for block in blocks for piece in block])
-    pieces: list[_Fragment] = []
+    sound = _check([fragment for block in blocks for fragment in block])
+    fragments: list[_Fragment] = []
     for number, block in enumerate(blocks):
         start = number * BLOCK
         end = min(start + BLOCK, len(log))
         at = block[-1].end if block else start
-        if all(piece in sound for piece in block) and not log[at:end].strip(b"\0"):
-            pieces += block
+        if all(fragment in sound for fragment in block) and not log[at:end].strip(b"\0"):
+            fragments += block
             continue
-        for piece in sorted(_check(list(_candidates(log, start, end))), key=lambda e: e.start):
-            if piece.start >= start:
-                pieces.append(piece)
-                start = piece.end
-    return pieces
+        for fragment in sorted(_check(list(_candidates(log, start, end))), key=lambda p: p.start):
+            if fragment.start >= start:
+                fragments.append(fragment)
+                start = fragment.end
+    return fragments
 
 
 def _follow(log: bytes, at: int) -> Iterator[_Fragment]:
-    """The pieces of a block as one length leads to the next."""
+    """Yield the fragments of a block, following their lengths."""
     end = min(at - at % BLOCK + BLOCK, len(log))
-    while (piece := _parse_fragment(log, at, end)) is not None:
-        yield piece
-        at = piece.end
+    while (fragment := _parse_fragment(log, at, end)) is not None:
+        yield fragment
+        at = fragment.end
 
 
 def _candidates(log: bytes, start: int, end: int) -> Iterator[_Fragment]:
-    """Whatever could be a piece, at every byte of a block."""
+    """Yield everything that could be a fragment, at every byte of a block."""
     for at in range(start, end - _HEAD.size + 1):
         if log[at + _HEAD.size - 1] not in _KINDS:
             continue
-        piece = _parse_fragment(log, at, end)
-        if piece is not None:
-            yield piece
-        elif end == len(log):  # the last one, if only its length is damaged
+        fragment = _parse_fragment(log, at, end)
+        if fragment is not None:
+            yield fragment
+        elif end == len(log):  # the last fragment, if only its length is damaged
             checksum, _, kind = _HEAD.unpack_from(log, at)
             yield _Fragment(at, end, kind, log[at + _HEAD.size : end], checksum)
 
@@ -187,36 +192,39 @@ def _parse_fragment(log: bytes, at: int, end: int) -> _Fragment | None:
     return _Fragment(at, body + length, kind, log[body : body + length], checksum)
 
 
-def _check(pieces: Sequence[_Fragment]) -> set[_Fragment]:
-    sums = crc32c.compute([bytes([piece.kind]) + piece.body for piece in pieces])
+def _check(fragments: Sequence[_Fragment]) -> set[_Fragment]:
+    sums = crc32c.compute([bytes([fragment.kind]) + fragment.body for fragment in fragments])
     return {
-        piece
-        for piece, value in zip(pieces, sums, strict=True)
-        if crc32c.mask(value) == piece.checksum
+        fragment
+        for fragment, value in zip(fragments, sums, strict=True)
+        if crc32c.mask(value) == fragment.checksum
     }
 
 
-def _gaps(log: bytes, pieces: Sequence[_Fragment]) -> list[Range]:
-    """The ranges between sound pieces that should have held some."""
-    found: list[Range] = []
+def _gaps(log: bytes, fragments: Sequence[_Fragment]) -> list[Range]:
+    """Return the ranges between sound fragments that are not padding."""
+    gaps: list[Range] = []
     at = 0
-    for piece in pieces:
-        if not _is_padding(log, at, piece.start):
-            found.append((at, piece.start))
-        at = piece.end
+    for fragment in fragments:
+        if not _is_padding(log, at, fragment.start):
+            gaps.append((at, fragment.start))
+        at = fragment.end
     if log[at:].strip(b"\0"):
-        found.append((at, len(log)))
-    return found
+        gaps.append((at, len(log)))
+    return gaps
 
 
 def _is_padding(log: bytes, start: int, end: int) -> bool:
-    """Whether this is the rest of a block that is too short for a piece."""
+    """Return whether this is the rest of a block, too short for a fragment."""
     return end - start < _HEAD.size and not log[start:end].strip(b"\0")
 
 
 def _is_cut_off(log: bytes, at: int) -> bool:
-    """Whether the log ends in a record that was not written whole: too short, or with a hole where
-    a part of it never reached the disk. Records of ours end in a digit."""
+    """Return whether the log ends in an incomplete record.
+
+    It is too short, or has a hole where a part of it never reached the disk. Our records end in a
+    digit.
+    """
     if log.endswith(b"\0") or HOLE in log[at:]:
         return True
     kind = _MIDDLE
@@ -224,18 +232,18 @@ def _is_cut_off(log: bytes, at: int) -> bool:
         end = at - at % BLOCK + BLOCK
         if at + _HEAD.size > len(log):
             return True
-        piece = _parse_fragment(log, at, end) if at + _HEAD.size <= end else None
-        if piece is None:
+        fragment = _parse_fragment(log, at, end) if at + _HEAD.size <= end else None
+        if fragment is None:
             return False
-        if piece.end > len(log):
+        if fragment.end > len(log):
             return True
-        at = piece.end if end - piece.end >= _HEAD.size else end
-        kind = piece.kind
+        at = fragment.end if end - fragment.end >= _HEAD.size else end
+        kind = fragment.kind
     return kind in (_FIRST, _MIDDLE)
 
 
 def _join(ranges: Sequence[Range]) -> tuple[Range, ...]:
-    """Ranges that touch, as one."""
+    """Merge ranges that touch."""
     joined: list[Range] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:

@@ -21,7 +21,6 @@ _CHUNK = 4 << 20
 # are then found by chance, so only long ones count there; rows are searched uncompressed anyway.
 _FEW = 1_000
 _LONG = 32
-_LAST = b"\xff" * 64
 # Everything else is derived from events and memories. Facts are asserted by their callers, and
 # graph states belong to their programs.
 _KEPT = (families.EVENTS, families.MEMORIES, families.FACTS, families.GRAPH_CHECKPOINTS)
@@ -100,7 +99,7 @@ class StoredTraces:
     def _rows(
         self, family: str, search: "ByteSearch", read: Callable[[bytes], bytes] = bytes
     ) -> Iterator[NeedleMatch]:
-        for first, end, page in self._spans.get(family, (KeySpan(b"", _LAST, _PAGE),)):
+        for first, end, page in self._spans.get(family, (KeySpan(b"", keys.LAST, _PAGE),)):
             start = first
             while rows := self._store.scan(family, start, end, limit=page):
                 for needle in search.find(read(_join_rows(rows))):

@@ -1,4 +1,4 @@
-"""What has yet to be embedded, on an ordered store: two lanes, and of each the newest first."""
+"""The embedding queue on an ordered store: a live and a past lane, each newest first."""
 
 import threading
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class StoredEmbeddingQueue:
             return
         lane = _LIVE if live else _PAST
         operations = [
-            Append(families.EMBEDDING_QUEUE, lane, encode_entry(each)) for each in entries
+            Append(families.EMBEDDING_QUEUE, lane, encode_entry(entry)) for entry in entries
         ]
         self._store.submit([Batch(tuple(operations))]).result()
         self._adjust_count(len(entries))
@@ -65,7 +65,7 @@ class StoredEmbeddingQueue:
             self._count = 0
 
     def size(self) -> int:
-        """Counted once, and kept from then on."""
+        """Return the number of entries, which is counted once and then adjusted."""
         with self._counting:
             if self._count is None:
                 self._count = sum(self._lane_size(lane) for lane in (_LIVE, _PAST))

@@ -1,12 +1,17 @@
 """The lexical index on tantivy.
 
-Texts arrive here as terms already (`domain.analysis`); tantivy splits them at blanks and does the
-rest. The outbox cursor is a document of its own in the same commit, so that index and cursor agree
-after any crash. What tantivy does badly is dealt with here: a commit that failed may not be tried
-again (the next would succeed without the batch), a writer may not be shared by threads, a document
-of a wrong type fails only later, damage is not noticed on opening, a panic is no Exception, and
-what is removed stays in its files until a merge that nobody can ask for: to be rid of it, the index
-is filled afresh in a folder beside this one, which then takes its place.
+`kernel.text.analysis` splits texts into terms; tantivy only splits those at blanks. The outbox
+cursor is a document of its own in the same commit, so that index and cursor agree after any crash.
+
+This module works around these traps of tantivy:
+
+- a failed commit must not be tried again: the next one would succeed without the batch;
+- threads must not share a writer;
+- a document of a wrong type fails only later;
+- damage is not noticed on opening;
+- a panic is not an Exception;
+- removed documents stay in the files until a merge, which cannot be requested: to erase them, the
+  index is filled afresh in a folder beside this one, which then takes its place.
 """
 
 import hashlib
@@ -39,22 +44,24 @@ from agent_memory.kernel.text import analysis
 
 log = structlog.get_logger()
 
-_ANALYZER = "terms-1"  # part of the stored schema: another name makes an index that is built anew
+_ANALYZER = "terms-1"  # part of the stored schema: with another name the index is rebuilt
 _TEXT = "text"
-_ABOUT = "about"  # when, where and with what
+_ABOUT = "about"  # tool, file, project and date
 _SPEAKER = "speaker"
 _WEIGHTS = {_TEXT: 1.0, _ABOUT: 0.3}
 _RAW = ("kind", "project", "session", "agent", "role", "namespace", "domain", "spec", "status")
-_BOOKKEEPING = "cursor"  # the kind of the one document that is none
+_BOOKKEEPING = "cursor"  # the kind of the document that stores the cursor
 _HEAP_BYTES = 16_000_000
-_LONGEST_TERM = 1_000  # characters of an exact term; what is longer is known by its hash
+_LONGEST_TERM = 1_000  # characters of an exact term; a longer one is replaced by its hash
 _NO_SCORE = 0.0
-_MOST_EQUALS = 1_000  # hits of one score that are looked at to tell which come first
+_MOST_EQUALS = 1_000  # hits of equal score that are read to order them
 
 T = TypeVar("T")
 
 
 class TantivyIndex:
+    """A LexicalIndex in a folder."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._writing = threading.RLock()
@@ -62,13 +69,13 @@ class TantivyIndex:
         self._damaged = False
         self._generation = 0
         self._average = 1.0
-        self._fresh: TantivyIndex | None = None  # that is being filled to take our place
+        self._fresh: TantivyIndex | None = None  # is being filled to replace this one
         for left in (self._beside("fresh"), self._beside("old")):
             shutil.rmtree(left, ignore_errors=True)
         self._index = self._open_index()
 
     def cursor(self) -> int | None:
-        """None: it is new or damaged, and has to be filled."""
+        """Return the cursor, or None if the index is new or damaged and must be filled."""
         if self._damaged:
             return None
         try:
@@ -85,14 +92,17 @@ class TantivyIndex:
             if self._fresh is not None and cursor is None:
                 self._fresh.replace(owned)
                 return
-            self._abandon_fresh()  # a filling has no cursor before its end: it was broken off
-            made = [(owner, [self._document(e) for e in held]) for owner, held in owned.items()]
-            self._commit(lambda writer: self._write(writer, made, cursor))
+            self._abandon_fresh()  # a filling has no cursor before its end: it was abandoned
+            written = [
+                (owner, [self._document(document) for document in held])
+                for owner, held in owned.items()
+            ]
+            self._commit(lambda writer: self._write(writer, written, cursor))
 
     def find(self, terms: Sequence[str], scope: SearchScope, /, *, limit: int) -> list[IndexHit]:
         if not terms or limit < 1:
             return []
-        wanted = Query.boolean_query(
+        matching = Query.boolean_query(
             [
                 (Occur.Should, self._boost_term(field, term, weight))
                 for term in dict.fromkeys(terms)
@@ -100,28 +110,28 @@ class TantivyIndex:
             ]
         )
         searcher = self._guard(self._index.searcher)
-        query = Query.boolean_query([(Occur.Must, wanted), *self._filters(scope)])
+        query = Query.boolean_query([(Occur.Must, matching), *self._filters(scope)])
         most = limit + 1
         while True:
             hits = self._search(searcher, query, most)
-            # Which of equals tantivy gives changes with its merges: take all of them, or enough.
+            # Tantivy returns any of equal hits, depending on its merges: read all, or enough.
             if len(hits) < most or hits[-1][0] < hits[limit - 1][0] or most > _MOST_EQUALS:
                 break
             most *= 2
-        found = [self._load_hit(searcher, address, score) for score, address in hits]
-        found.sort(key=lambda each: (-each.score, -each.at_ms, each.key))
-        return found[:limit]
+        results = [self._load_hit(searcher, address, score) for score, address in hits]
+        results.sort(key=lambda hit: (-hit.score, -hit.at_ms, hit.key))
+        return results[:limit]
 
     def _search(self, searcher: Any, query: Any, limit: int) -> list[tuple[float, Any]]:
-        found: list[tuple[float, Any]] = self._guard(
+        hits: list[tuple[float, Any]] = self._guard(
             lambda: searcher.search(query, limit, count=False).hits
         )
-        return found
+        return hits
 
     def find_newest(self, scope: SearchScope, /, *, limit: int) -> tuple[list[IndexHit], int]:
         searcher = self._guard(self._index.searcher)
         query = Query.boolean_query([(Occur.Must, Query.all_query()), *self._filters(scope)])
-        # tantivy makes room for as many as are asked for, and aborts where there is none.
+        # Tantivy allocates room for `limit` hits, and aborts if there is not enough memory.
         most = max(1, min(limit, searcher.num_docs))
         answer = self._guard(lambda: searcher.search(query, most, count=True, order_by_field="at"))
         hits = answer.hits if limit > 0 else []
@@ -171,7 +181,10 @@ class TantivyIndex:
         self._commit(sweep)
 
     def _swap_fresh(self, fresh: "TantivyIndex", cursor: int) -> None:
-        """A crash on the way leaves the one, the other, or none, which is filled again."""
+        """Put the fresh index in the place of this one.
+
+        A crash meanwhile leaves the one, the other or none; an index that is missing is filled.
+        """
         fresh.finish(cursor=cursor)
         fresh.close()
         self._fresh = None
@@ -197,11 +210,11 @@ class TantivyIndex:
     def stats(self) -> IndexStats:
         searcher = self._guard(self._index.searcher)
         return IndexStats(
-            documents=max(0, searcher.num_docs - 1), size_bytes=sizes.folder_bytes(self._path)
+            documents=max(0, searcher.num_docs - 1), size_bytes=sizes.measure_folder(self._path)
         )
 
     def list_damaged_files(self) -> list[str]:
-        """Compare every file of the last commit with its checksum."""
+        """Return the files of the last commit that do not match their checksums."""
         with self._writing:
             return _list_damaged_files(self._path)
 
@@ -211,8 +224,11 @@ class TantivyIndex:
             self._close_writer()
 
     def _open_index(self) -> Any:
-        """What is damaged is removed first: tantivy itself never compares its checksums, and some
-        damage ends the process. Should it do so here, the next start finds a file that says so."""
+        """Open the index; remove it first if it is damaged.
+
+        Tantivy never compares its checksums, and some damage ends the process. If that happens
+        here, the next start sees the file `opening` and removes the index.
+        """
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         opening = self._beside("opening")
         bad = [opening.name] if opening.exists() else _list_damaged_files(self._path)
@@ -235,7 +251,7 @@ class TantivyIndex:
 
     def _read(self) -> Any:
         index = tantivy.Index(_schema(), path=str(self._path))
-        # Neither is stored with the index.
+        # Neither setting is stored with the index.
         index.register_tokenizer(
             _ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
         )
@@ -245,7 +261,7 @@ class TantivyIndex:
         return index
 
     def _refresh(self) -> None:
-        """Let readers see the last commit."""
+        """Make the last commit visible to readers."""
         self._index.reload()
         searcher = self._index.searcher()
         documents = searcher.num_docs - 1
@@ -263,18 +279,18 @@ class TantivyIndex:
         return int(cursor)
 
     def _newest_generation(self) -> int:
-        """Of any document: a filling may have been broken off, or long ago."""
+        """Return the highest generation of any document: a filling may have been abandoned."""
         newest = {"newest": {"max": {"field": "generation"}}}
-        found = self._index.searcher().aggregate(Query.all_query(), newest)
-        return int(found["newest"]["value"] or 0)
+        result = self._index.searcher().aggregate(Query.all_query(), newest)
+        return int(result["newest"]["value"] or 0)
 
     def _write(
-        self, writer: Any, made: Sequence[tuple[Owner, list[Any]]], cursor: int | None
+        self, writer: Any, owned: Sequence[tuple[Owner, list[Any]]], cursor: int | None
     ) -> None:
-        for owner, held in made:
+        for owner, held in owned:
             writer.delete_documents_by_term("owner", _short(owner))
-            for each in held:
-                writer.add_document(each)
+            for document in held:
+                writer.add_document(document)
         if cursor is not None:
             writer.delete_documents_by_term("owner", _BOOKKEEPING)
             mark = tantivy.Document()
@@ -297,7 +313,7 @@ class TantivyIndex:
         try:
             self._guard(work)
         except BaseException:
-            # The next commit of this writer would succeed without what failed: take another.
+            # The next commit of this writer would succeed without the failed batch: use another.
             self._writer = None
             try:
                 self._guard(writer.rollback)
@@ -311,27 +327,29 @@ class TantivyIndex:
             self._guard(writer.wait_merging_threads)
 
     def _document(self, document: Document) -> Any:
-        made = tantivy.Document()
-        made.add_text("owner", _short(document.owner))
-        made.add_text("ref", _format_reference(document))
-        made.add_integer("at", document.at_ms)
-        made.add_integer("generation", self._generation)
-        said = documents.join_text(document)
-        made.add_integer("length", analysis.estimate_length(said))
-        made.add_text(_TEXT, " ".join(analysis.extract_terms(said)))
+        entry = tantivy.Document()
+        entry.add_text("owner", _short(document.owner))
+        entry.add_text("ref", _format_reference(document))
+        entry.add_integer("at", document.at_ms)
+        entry.add_integer("generation", self._generation)
+        text = documents.join_text(document)
+        entry.add_integer("length", analysis.estimate_length(text))
+        entry.add_text(_TEXT, " ".join(analysis.extract_terms(text)))
         who = document.speaker or document.role
-        made.add_text(_SPEAKER, " ".join(analysis.extract_terms(who)))
-        made.add_text(_ABOUT, " ".join(analysis.extract_terms(documents.describe_origin(document))))
+        entry.add_text(_SPEAKER, " ".join(analysis.extract_terms(who)))
+        entry.add_text(
+            _ABOUT, " ".join(analysis.extract_terms(documents.describe_origin(document)))
+        )
         for name in _RAW:
             value = getattr(document, name)
             if name == "domain":
-                for each in domain_names(value):
-                    made.add_text(name, _short(each))
+                for domain in domain_names(value):
+                    entry.add_text(name, _short(domain))
             else:
-                made.add_text(name, _short(value))
+                entry.add_text(name, _short(value))
         for tag in document.tags:
-            made.add_text("tags", _short(tag))
-        return made
+            entry.add_text("tags", _short(tag))
+        return entry
 
     def _boost_term(self, field: str, term: str, weight: float) -> Any:
         query = Query.term_query(self._index.schema, field, term, "freq")
@@ -361,18 +379,18 @@ class TantivyIndex:
         return Query.term_query(self._index.schema, name, _short(value), "basic")
 
     def _any(self, name: str, values: Sequence[str]) -> Any:
-        return Query.term_set_query(self._index.schema, name, [_short(each) for each in values])
+        return Query.term_set_query(self._index.schema, name, [_short(value) for value in values])
 
     @staticmethod
     def _silent(query: Any) -> Any:
-        """It decides whether, not how well."""
+        """Return the query as a filter without influence on the score."""
         return Query.const_score_query(query, _NO_SCORE)
 
     def _load_hit(self, searcher: Any, address: Any, score: float) -> IndexHit:
         return self._guard(lambda: _parse_reference(searcher.doc(address)["ref"][0], score))
 
     def _guard(self, work: Callable[[], T]) -> T:
-        """tantivy's failures as ours."""
+        """Run `work` and turn its failures, including panics, into IndexFailed."""
         try:
             return work()
         except Exception as exc:
@@ -398,7 +416,7 @@ def _schema() -> Any:
 
 
 def _format_reference(document: Document) -> str:
-    """All that is stored of a document. None of the parts before the last can hold a tab."""
+    """Return the stored part of a document. Only its last part, the id, may have a tab."""
     return f"{document.kind}\t{document.at_ms}\t{document.session}\t{document.id}"
 
 
@@ -414,7 +432,7 @@ def _short(value: str) -> str:
 
 
 def _list_damaged_files(path: Path) -> list[str]:
-    """Files of the last commit whose checksum, in their footer, is not that of their content."""
+    """Return the files of the last commit that do not match the checksum in their footer."""
     if not (path / "meta.json").exists():
         return []
     try:
@@ -423,13 +441,13 @@ def _list_damaged_files(path: Path) -> list[str]:
     except (ValueError, LookupError, TypeError, AttributeError):
         return ["meta.json"]
     return sorted(
-        each.name
-        for each in path.iterdir()
-        if each.name.split(".")[0] in live and not _intact(each.read_bytes())
+        file.name
+        for file in path.iterdir()
+        if file.name.split(".")[0] in live and not _is_intact(file.read_bytes())
     )
 
 
-def _intact(content: bytes) -> bool:
+def _is_intact(content: bytes) -> bool:
     try:
         size, _magic = struct.unpack("<II", content[-8:])
         checksum = json.loads(content[-8 - size : -8])["crc"]

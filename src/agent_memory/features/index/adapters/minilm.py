@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 from packages that hold its files: no network, and nothing of theirs is run."""
+"""all-MiniLM-L6-v2 from the files of two packages: no network, and none of their code runs."""
 
 import hashlib
 import threading
@@ -18,8 +18,8 @@ log = structlog.get_logger()
 
 NAME = "all-MiniLM-L6-v2"
 DIMENSION = 384
-MAX_TOKENS = 128  # twice as many cost 2.4 times as much
-_BATCH_TOKENS = 512  # with padding. Larger batches are no faster, and take memory
+MAX_TOKENS = 128  # twice as many take 2.4 times as long
+_BATCH_TOKENS = 512  # with padding; larger batches are not faster and take memory
 _BATCH_TEXTS = 16
 
 
@@ -42,7 +42,7 @@ _TOKENIZER = _File(
 
 
 class MiniLm:
-    """Loaded when it is first used: half a second, and some 170 MB."""
+    """An embedder that loads its model on first use: half a second, about 170 MB."""
 
     model = f"{NAME}/{MAX_TOKENS}"
 
@@ -58,24 +58,24 @@ class MiniLm:
                 self._loaded = _Loaded()
             loaded = self._loaded
         try:
-            found = loaded.embed(texts)
-        except Exception as exc:  # whatever the runtime raises, a caller can go on without vectors
+            rows = loaded.embed(texts)
+        except Exception as exc:  # callers can continue without vectors
             raise EmbedderFailed(f"{NAME}: {exc}") from exc
-        return [Vector(row.tobytes()) for row in found]
+        return [Vector(row.tobytes()) for row in rows]
 
 
 class _Loaded:
     def __init__(self) -> None:
         model, tokenizer = _locate_file(_MODEL), _locate_file(_TOKENIZER)
         try:
-            # Here, because together they take longer to import than the daemon takes to start.
+            # Imported here: together they take longer to import than the daemon takes to start.
             import onnxruntime  # noqa: PLC0415
             import tokenizers  # noqa: PLC0415
 
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = 1
             options.inter_op_num_threads = 1
-            options.enable_cpu_mem_arena = False  # memory goes back after each run
+            options.enable_cpu_mem_arena = False  # releases memory after each run
             options.enable_mem_pattern = False
             options.log_severity_level = 3
             self._session: Any = onnxruntime.InferenceSession(
@@ -84,25 +84,25 @@ class _Loaded:
             self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(tokenizer))
         except Exception as exc:
             raise EmbedderFailed(f"{NAME} cannot be loaded: {exc}") from exc
-        self._tokenizer.no_padding()  # the file asks for 128 tokens, always
+        self._tokenizer.no_padding()  # the file would pad to 128 tokens
         self._tokenizer.enable_truncation(MAX_TOKENS)
         log.info("embedder.loaded", model=NAME)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = np.zeros((len(texts), DIMENSION), "<f4")
-        # `encode_batch` lets other threads run meanwhile, `encode` does not.
-        tokens = [each.ids for each in self._tokenizer.encode_batch(list(texts))]
+        vectors = np.zeros((len(texts), DIMENSION), "<f4")
+        # `encode_batch` releases the GIL, `encode` does not.
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
         for batch in _batches(tokens):
-            found[batch] = self._run([tokens[number] for number in batch])
-        return found
+            vectors[batch] = self._run([tokens[number] for number in batch])
+        return vectors
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        width = max(len(each) for each in tokens)
+        width = max(len(text) for text in tokens)
         ids = np.zeros((len(tokens), width), np.int64)
         mask = np.zeros_like(ids)
-        for number, each in enumerate(tokens):
-            ids[number, : len(each)] = each
-            mask[number, : len(each)] = 1
+        for number, text in enumerate(tokens):
+            ids[number, : len(text)] = text
+            mask[number, : len(text)] = 1
         (hidden, *_) = self._session.run(
             None,
             {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)},
@@ -113,9 +113,9 @@ class _Loaded:
 
 
 def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Texts of like length together, so that little is padded."""
+    """Yield the numbers of texts in batches of similar length, so that little is padded."""
     batch: list[int] = []
-    for number in sorted(range(len(tokens)), key=lambda each: len(tokens[each])):
+    for number in sorted(range(len(tokens)), key=lambda number: len(tokens[number])):
         width = (len(batch) + 1) * len(tokens[number])
         if batch and (len(batch) >= _BATCH_TEXTS or width > _BATCH_TOKENS):
             yield batch
@@ -126,13 +126,13 @@ def _batches(tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 
 def _locate_file(file: _File) -> Path:
-    """Where a package has put it. Raises EmbedderFailed if it is missing or another."""
+    """Return the path of a package's file. Raises EmbedderFailed if it is missing or different."""
     try:
         path = Path(str(metadata.distribution(file.package).locate_file(file.path)))
         with path.open("rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
     except (metadata.PackageNotFoundError, OSError) as exc:
         raise EmbedderFailed(f"{file.path} of the package {file.package} is missing") from exc
-    if found != file.sha256:
-        raise EmbedderFailed(f"{path} is not the file that this version was made for")
+    if digest != file.sha256:
+        raise EmbedderFailed(f"{path} is not the file that this version needs: wrong checksum")
     return path

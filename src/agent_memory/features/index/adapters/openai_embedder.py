@@ -15,7 +15,7 @@ from agent_memory.platform.llm import chat
 DEFAULT_MODEL = "text-embedding-3-small"
 _BATCH = 64
 _SECONDS = 20.0
-_PAUSE_SECONDS = 30.0  # after a failure: nobody waits again for a server that is down
+_PAUSE_SECONDS = 30.0  # after a failure, so that callers do not wait for a server that is down
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class _EmbeddingsReply(msgspec.Struct, frozen=True):
 
 
 class OpenAiEmbedder:
-    """`/v1/embeddings` of OpenAI, llama-server and all that speak like them."""
+    """An embedder that calls `/v1/embeddings` of OpenAI, llama-server or a compatible server."""
 
     def __init__(self, *, base_url: str = "", model: str = "", api_key: str = "") -> None:
         url = chat.resolve_api(base_url)
@@ -42,10 +42,10 @@ class OpenAiEmbedder:
         with self._failing:
             if time.monotonic() < self._failed_until:
                 raise EmbedderFailed("the embedding server failed a moment ago")
-        found: list[Vector] = []
+        vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
-            found += self._batch(texts[start : start + _BATCH])
-        return found
+            vectors += self._batch(texts[start : start + _BATCH])
+        return vectors
 
     def close(self) -> None:
         self._server.close()
@@ -56,18 +56,18 @@ class OpenAiEmbedder:
             answer = msgspec.json.decode(body, type=_EmbeddingsReply)
             items = sorted(answer.data, key=lambda item: item.index)
             if [item.index for item in items] != list(range(len(texts))):
-                raise EmbedderFailed("the embedding server left some texts out")
+                raise EmbedderFailed("the embedding server did not return a vector for each text")
             return [_vector(item.embedding) for item in items]
         except (AgentMemoryError, ValueError, ArithmeticError, RecursionError, struct.error) as exc:
             if _is_refusal(exc):
-                raise EmbedderRefused(f"the embedding server takes no such text: {exc}") from exc
+                raise EmbedderRefused(f"the embedding server rejected a text: {exc}") from exc
             with self._failing:
                 self._failed_until = time.monotonic() + _PAUSE_SECONDS
             raise EmbedderFailed(f"the embedding server failed: {exc}") from exc
 
 
 def _is_refusal(exc: Exception) -> bool:
-    """Whether the text is the reason, and not the server, its address or the key."""
+    """Return whether the text is the reason, not the server, its address or the key."""
     if isinstance(exc, chat.ChatRefused):
         return not exc.is_permanent
     return isinstance(exc, EmbedderRefused)
@@ -76,5 +76,5 @@ def _is_refusal(exc: Exception) -> bool:
 def _vector(values: Sequence[float]) -> Vector:
     size = math.sqrt(sum(value * value for value in values))
     if not size or not math.isfinite(size):
-        raise EmbedderRefused("the embedding server gave a vector without direction")
+        raise EmbedderRefused("the embedding server returned a vector of zero or infinite length")
     return Vector(struct.pack(f"<{len(values)}f", *(value / size for value in values)))

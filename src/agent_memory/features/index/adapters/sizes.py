@@ -1,10 +1,10 @@
-"""How much room an index takes."""
+"""The size of an index on disk."""
 
 from pathlib import Path
 
 
-def folder_bytes(folder: Path) -> int:
-    """Of the files in it; those that vanish meanwhile do not count."""
+def measure_folder(folder: Path) -> int:
+    """Return the size of the files in a folder; a file that vanishes meanwhile counts as 0."""
     return sum(_file_bytes(path) for path in folder.iterdir())
 
 

@@ -1,14 +1,14 @@
-"""The vector index: sign bits scanned in memory, the nearest of them compared exactly.
+"""The vector index: a scan of sign bits in memory, then an exact comparison of the nearest.
 
-A row is a part of a document and its vector; of several parts, the nearest counts. Vectors lie in
-`vectors-N.f16`, a matrix on disk; `rows-N.log` says in frames what each row is and which rows are
-gone. A frame is written after the vectors it tells of, with their checksum, and both are synced:
-what a crash cuts off is simply not there. In memory are a bit for the sign of each dimension, and
-of each row what filters ask for, as numbers.
+A row is a part of a document and its vector; of several parts, the nearest counts. The vectors are
+in `vectors-N.f16`, a matrix on disk. The frames of `rows-N.log` describe the rows and list those
+that are gone. A frame is written after its vectors, with their checksum, and both are synced: an
+incomplete write is ignored after a crash. Memory has one sign bit for each dimension, and the
+filtered fields of each row as numbers.
 
-A search first restricts the rows to the scope. Where few are left, all are compared exactly;
-otherwise the nearest by sign bits are. So a filter never hides what it admits, a removed row is
-gone at once, and there is nothing to build or to train.
+A search first restricts the rows to the scope. If few are left, all are compared exactly;
+otherwise only the nearest by sign bits. So a filter never hides rows that it admits, a removed row
+is gone at once, and there is nothing to build or to train.
 """
 
 import os
@@ -45,20 +45,20 @@ from agent_memory.platform import durable
 log = structlog.get_logger()
 
 FORMAT = 1
-EXACT = 2_048  # rows up to which all are compared exactly
-SHORTLIST = 1_000  # rows that the sign bits choose, at least: .99 of the true best ten are in it
+EXACT = 2_048  # up to so many rows all are compared exactly
+SHORTLIST = 1_000  # least rows that the sign bits select: 99% of the true best ten are in it
 _OVERSAMPLE = 10
-_QUERY_BITS = 2  # of the size of each dimension; a third finds hardly more
-_LARGE = 0.98  # share of the dimensions that are told apart; larger ones count alike
+_QUERY_BITS = 2  # for the size of each dimension; a third bit finds hardly more
+_LARGE = 0.98  # quantile of the sizes; larger dimensions count the same
 _MARKER = "model.json"
 _COLUMNS = (
     *("kind", "session", "project", "agent", "role", "namespace", "domain", "spec", "status"),
     "tags",
 )
 _GROWTH = 1_024
-_SCAN = 1 << 17  # rows at a time. Few, large calls: after each one a thread waits for its turn
+_SCAN = 1 << 17  # rows per call; few large calls, because a thread waits for the GIL after each
 _FAR = np.iinfo(np.uint16).max
-_COMPACT = 2_000  # dead rows before it is worth a rewrite
+_COMPACT = 2_000  # least dead rows for a rewrite
 _HEAD = struct.Struct("<II")  # before a frame: its length, its checksum
 
 Floats = NDArray[np.float32]
@@ -67,7 +67,7 @@ Mask = NDArray[np.bool_]
 
 
 class _Row(msgspec.Struct, array_like=True, frozen=True):
-    """What is kept of a document, or of a part of it."""
+    """The stored fields of a part of a document."""
 
     kind: str
     id: str
@@ -97,7 +97,7 @@ class _Frame(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Marker(msgspec.Struct, frozen=True):
-    """What the folder holds."""
+    """The description of the folder's content."""
 
     format: int
     model: str
@@ -111,7 +111,7 @@ _decode = msgspec.msgpack.Decoder(_Frame).decode
 
 
 class _Column:
-    """One field of all rows, each distinct value as a number."""
+    """A field of all rows, with each distinct value as a number."""
 
     def __init__(self) -> None:
         self.numbers: NDArray[np.int32] = np.zeros(0, np.int32)
@@ -137,11 +137,11 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The rows as a reader sees them: what is appended later lies beyond `count`."""
+    """The rows of a reader; later rows are beyond `count`."""
 
     rows: "_Rows"
     count: int
-    signs: NDArray[np.uint64]  # word by word, so that a scan reads each in one go
+    signs: NDArray[np.uint64]  # word by word, so that a scan reads contiguous memory
     at: NDArray[np.int64]
     alive: Mask
     matrix: Halves
@@ -157,7 +157,7 @@ class _Rows:
         self.columns = {name: _Column() for name in _COLUMNS}
         self.by_key: dict[DocumentKey, tuple[int, ...]] = {}
         self.owners: dict[int, Owner] = {}  # of rows whose owner is another document
-        self.owned: dict[Owner, set[int]] = {}  # the same, the other way round
+        self.owned: dict[Owner, set[int]] = {}  # the inverse of `owners`
         self.signs: NDArray[np.uint64] = np.zeros((-(-dimension // 64), 0), np.uint64)
         self.at: NDArray[np.int64] = np.zeros(0, np.int64)
         self.digest: NDArray[np.uint64] = np.zeros(0, np.uint64)
@@ -188,7 +188,7 @@ class _Rows:
             self._delete(number)
 
     def row(self, number: int) -> _Row:
-        """As it was written."""
+        """Return the row as it was written."""
         fields = {name: column.value(number) for name, column in self.columns.items()}
         key = build_key(DocumentKind(fields["kind"]), self.ids[number])
         return _Row(
@@ -210,7 +210,7 @@ class _Rows:
         key = self.row(number).key
         self.alive[number] = False
         self.dead += 1
-        others = tuple(each for each in self.by_key[key] if each != number)
+        others = tuple(other for other in self.by_key[key] if other != number)
         if others:
             self.by_key[key] = others
         else:
@@ -236,8 +236,10 @@ class _Rows:
 
 
 class FlatVectors:
+    """A VectorIndex in a folder."""
+
     def __init__(self, folder: Path, model: str) -> None:
-        """What is of another model, or damaged, is removed; then it is not `complete`."""
+        """Open the index; one of another model or with damage is removed and not complete."""
         self._folder = folder
         self._model = model
         self._changing = threading.RLock()
@@ -245,7 +247,7 @@ class FlatVectors:
         try:
             self._read_marker()
             if self._load():
-                # Unfinished or damaged, who knows: what is missing now is to be queued again.
+                # The end may have been unfinished or damaged: missing rows must be queued again.
                 self._write_marker(complete=False)
         except (IndexFailed, FileNotFoundError, ValueError) as exc:
             if any(folder.iterdir()):
@@ -254,17 +256,19 @@ class FlatVectors:
 
     @staticmethod
     def outdate(folder: Path) -> None:
-        """Nothing is embedded from now on: should that change, what came meanwhile is missing."""
+        """Mark the index as incomplete, because embedding is off from now on."""
         marker = folder / _MARKER
         try:
             content = msgspec.json.decode(marker.read_bytes(), type=_Marker)
         except (OSError, ValueError):
-            return  # nothing there, or nothing that will be taken for complete
-        _write(marker, msgspec.json.encode(msgspec.structs.replace(content, complete=False)))
+            return  # there is no index, or none that counts as complete
+        durable.write_atomic(
+            marker, msgspec.json.encode(msgspec.structs.replace(content, complete=False))
+        )
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that there was has been queued for it."""
+        """Whether every record was queued for it."""
         return self._complete
 
     def mark_complete(self) -> None:
@@ -274,7 +278,7 @@ class FlatVectors:
     def reset(self) -> None:
         with self._changing:
             self._generation = 0
-            self._dimension = 0  # until the first vector tells
+            self._dimension = 0  # until the first vector
             self._write_marker(complete=False)
             self._sweep(keep=False)
             self._log_path.touch(0o600)
@@ -284,7 +288,7 @@ class FlatVectors:
     def purge(self) -> None:
         with self._changing:
             if self._rows.dead and not self._compact():
-                raise IndexFailed("vector index: what was removed is still in its files")
+                raise IndexFailed("vector index: removed rows are still in its files")
 
     def replace(
         self, owned: Mapping[Owner, Sequence[tuple[Document, Sequence[Vector]]]], /
@@ -322,43 +326,44 @@ class FlatVectors:
         count = int(np.count_nonzero(admitted))
         if not count or limit < 1:
             return []
-        wanted = self._direction(query)
+        target = self._direction(query)
         if count <= EXACT:
-            chosen = np.flatnonzero(admitted)
+            numbers = np.flatnonzero(admitted)
         else:
-            distances = _distances(view.signs[:, : view.count], wanted)
+            distances = _distances(view.signs[:, : view.count], target)
             distances[~admitted] = _FAR
             most = min(count, max(SHORTLIST, _OVERSAMPLE * limit))
-            chosen = np.sort(np.argpartition(distances, most - 1)[:most])
-        scores = view.matrix[chosen].astype(np.float32) @ wanted
-        found: dict[str, IndexHit] = {}
-        for each in np.lexsort((chosen, -scores)):
-            hit = _build_hit(view, int(chosen[each]), float(scores[each]))
-            found.setdefault(hit.key, hit)
-            if len(found) == limit:
+            numbers = np.sort(np.argpartition(distances, most - 1)[:most])
+        scores = view.matrix[numbers].astype(np.float32) @ target
+        hits: dict[str, IndexHit] = {}
+        for index in np.lexsort((numbers, -scores)):
+            hit = _build_hit(view, int(numbers[index]), float(scores[index]))
+            hits.setdefault(hit.key, hit)
+            if len(hits) == limit:
                 break
-        return list(found.values())
+        return list(hits.values())
 
     def compute_cosines(self, query: Vector, keys: Sequence[DocumentKey], /) -> list[float | None]:
         view = self._view
         numbers = [
-            [each for each in view.rows.by_key.get(key, ()) if each < view.count] for key in keys
+            [number for number in view.rows.by_key.get(key, ()) if number < view.count]
+            for key in keys
         ]
-        wanted = [each for parts in numbers for each in parts]
-        if not wanted or len(query) != 4 * view.matrix.shape[1]:  # none there, or none comparable
+        known = [number for parts in numbers for number in parts]
+        if not known or len(query) != 4 * view.matrix.shape[1]:  # none is known or comparable
             return [None] * len(keys)
-        scores = view.matrix[wanted].astype(np.float32) @ np.frombuffer(query, "<f4")
-        by_number = dict(zip(wanted, scores.tolist(), strict=True))
-        return [max((by_number[each] for each in parts), default=None) for parts in numbers]
+        scores = view.matrix[known].astype(np.float32) @ np.frombuffer(query, "<f4")
+        by_number = dict(zip(known, scores.tolist(), strict=True))
+        return [max((by_number[number] for number in parts), default=None) for parts in numbers]
 
     def stats(self) -> IndexStats:
         return IndexStats(
             documents=len(self._rows.by_key),
-            size_bytes=sizes.folder_bytes(self._folder),
+            size_bytes=sizes.measure_folder(self._folder),
         )
 
     def list_damaged_files(self) -> list[str]:
-        """Compare the files with the checksums in them."""
+        """Return the files that do not match their checksums."""
         with self._changing:
             width = self._dimension * 2
             try:
@@ -375,18 +380,18 @@ class FlatVectors:
     def _read_marker(self) -> None:
         marker = msgspec.json.decode((self._folder / _MARKER).read_bytes(), type=_Marker)
         if (marker.format, marker.model) != (FORMAT, self._model):
-            raise IndexFailed(f"it is of {marker.model}, format {marker.format}")
+            raise IndexFailed(f"the index has model {marker.model}, format {marker.format}")
         self._dimension = marker.dimension
         self._generation = marker.generation
         self._complete = marker.complete
 
     def _write_marker(self, *, complete: bool) -> None:
         marker = _Marker(FORMAT, self._model, self._dimension, self._generation, complete)
-        _write(self._folder / _MARKER, msgspec.json.encode(marker))
+        durable.write_atomic(self._folder / _MARKER, msgspec.json.encode(marker))
         self._complete = complete
 
     def _load(self) -> bool:
-        """Read what is on disk; what the last write did not finish is cut off. Whether any was."""
+        """Read the files, cut off an unfinished last write, and return whether there was one."""
         rows = _Rows(self._dimension)
         width = self._dimension * 2
         log_path, matrix_path = self._log_path, self._matrix_path
@@ -420,21 +425,22 @@ class FlatVectors:
             raise IndexFailed(f"vector index: {exc}") from exc
         self._rows.append(frame, matrix)
         self._show()
-        self._rows.delete(gone)  # after: a reader finds the one or the other, or both
+        self._rows.delete(gone)  # last: a reader sees the old rows, the new ones or both
 
     def _compact(self) -> bool:
-        """Write the living rows into new files, and take these from then on. Whether it could."""
+        """Write the live rows into new files and switch to these; return whether it succeeded."""
         live = self._rows.live()
         matrix = np.asarray(self._view.matrix[live])
         raw = matrix.tobytes()
         rows = tuple(self._rows.row(number) for number in live)
         self._generation += 1
         try:
-            _write(self._matrix_path, raw)
-            _write(self._log_path, _encode_frame(_Frame(rows, (), zlib.crc32(raw))))
+            durable.write_atomic(self._matrix_path, raw)
+            frame = _encode_frame(_Frame(rows, (), zlib.crc32(raw)))
+            durable.write_atomic(self._log_path, frame)
             self._write_marker(complete=self._complete)
         except OSError as exc:
-            self._generation -= 1  # the files in use are as good as before, only larger
+            self._generation -= 1  # the present files stay in use
             log.warning("vectors.not_compacted", error=str(exc))
             return False
         self._load()
@@ -442,11 +448,11 @@ class FlatVectors:
         return True
 
     def _sweep(self, *, keep: bool) -> None:
-        """Remove the files of other generations, or of all."""
-        kept = {_MARKER, *((self._log_path.name, self._matrix_path.name) if keep else ())}
-        for each in self._folder.iterdir():
-            if each.name not in kept:
-                each.unlink()
+        """Remove the files of other generations, or of all unless `keep`."""
+        needed = {_MARKER, *((self._log_path.name, self._matrix_path.name) if keep else ())}
+        for path in self._folder.iterdir():
+            if path.name not in needed:
+                path.unlink()
 
     @property
     def _log_path(self) -> Path:
@@ -457,7 +463,7 @@ class FlatVectors:
         return self._folder / f"vectors-{self._generation}.f16"
 
     def _show(self) -> None:
-        """Let readers see the rows there are now."""
+        """Make the present rows visible to readers."""
         rows = self._rows
         matrix: Halves = (
             np.memmap(self._matrix_path, "<f2", "r", shape=(rows.count, self._dimension))
@@ -468,24 +474,24 @@ class FlatVectors:
 
     def _load_vectors(self, document: Document) -> list[Vector]:
         rows = self._rows
-        numbers = sorted(rows.by_key.get(document.key, ()), key=lambda each: rows.part[each])
+        numbers = sorted(rows.by_key.get(document.key, ()), key=lambda number: rows.part[number])
         if not numbers or int(rows.digest[numbers[0]]) != _digest(document):
             return []
-        return [Vector(self._view.matrix[each].astype("<f4").tobytes()) for each in numbers]
+        return [Vector(self._view.matrix[number].astype("<f4").tobytes()) for number in numbers]
 
     def _direction(self, vector: Vector) -> Floats:
-        found = np.frombuffer(vector, "<f4")
-        if found.size != self._dimension:
-            raise IndexFailed(f"a vector has {found.size} dimensions, not {self._dimension}")
-        return found
+        values = np.frombuffer(vector, "<f4")
+        if values.size != self._dimension:
+            raise IndexFailed(f"a vector has {values.size} dimensions, not {self._dimension}")
+        return values
 
     def _learn_dimension(
         self, owned: Iterable[Sequence[tuple[Document, Sequence[Vector]]]]
     ) -> None:
         if self._dimension:
             return
-        sizes = (len(vector) // 4 for held in owned for _, found in held for vector in found)
-        self._dimension = next(sizes, 0)
+        dimensions = (len(vector) // 4 for held in owned for _, parts in held for vector in parts)
+        self._dimension = next(dimensions, 0)
         if self._dimension:
             self._write_marker(complete=self._complete)
             self._load()
@@ -522,32 +528,36 @@ def _digest(document: Document) -> int:
 
 
 def _signs(vectors: NDArray[Any]) -> NDArray[np.uint64]:
-    """The signs of some vectors, 64 of them a word, word by word."""
+    """Return the signs of vectors, 64 in a word, word by word."""
     bits = np.packbits(vectors > 0, axis=1)
     width = -(-bits.shape[1] // 8) * 8
     padded = np.ascontiguousarray(np.pad(bits, ((0, 0), (0, width - bits.shape[1]))))
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
-def _distances(signs: NDArray[np.uint64], wanted: Floats) -> NDArray[np.uint16]:
-    """In how many signs each row differs, each counted by how much of the query it is: signs that
-    count alike would lose one in eight of the true best ten."""
-    own = _signs(wanted[None, :])[:, 0]
-    planes = _planes(wanted)
-    found = np.zeros(signs.shape[1], np.uint16)
+def _distances(signs: NDArray[np.uint64], target: Floats) -> NDArray[np.uint16]:
+    """Return the distance of each row: the differing signs, weighted by their size in the query.
+
+    With equal weights, one in eight of the true best ten would be lost.
+    """
+    own = _signs(target[None, :])[:, 0]
+    planes = _planes(target)
+    distances = np.zeros(signs.shape[1], np.uint16)
     for start in range(0, signs.shape[1], _SCAN):
         differing = signs[:, start : start + _SCAN] ^ own[:, None]
         for weight, plane in planes:
             counts = np.bitwise_count(differing & plane[:, None])
             summed = np.add.reduce(counts, axis=0, dtype=np.uint16)
-            found[start : start + _SCAN] += summed * weight
-    return found
+            distances[start : start + _SCAN] += summed * weight
+    return distances
 
 
-def _planes(wanted: Floats) -> list[tuple[np.uint16, NDArray[np.uint64]]]:
-    """The sizes of a query's dimensions as numbers of two bits, bit by bit: what a bit is worth,
-    and which dimensions have it."""
-    sizes = np.abs(wanted)
+def _planes(target: Floats) -> list[tuple[np.uint16, NDArray[np.uint64]]]:
+    """Return the sizes of the query's dimensions as two-bit numbers, one plane for each bit.
+
+    A plane is the value of the bit and the dimensions that have it.
+    """
+    sizes = np.abs(target)
     most = (1 << _QUERY_BITS) - 1
     steps = np.clip(np.round(sizes / max(float(np.quantile(sizes, _LARGE)), 1e-12) * most), 0, most)
     levels = steps.astype(np.uint8)
@@ -558,21 +568,23 @@ def _planes(wanted: Floats) -> list[tuple[np.uint16, NDArray[np.uint64]]]:
 
 
 def _select_rows(view: _View, scope: SearchScope) -> Mask:
-    """Which rows are in scope."""
+    """Return which rows are in scope."""
     columns = view.rows.columns
-    wanted = [(columns[name], columns[name].equal(value)) for name, value in scope.exact().items()]
-    wanted.append((columns["status"], columns["status"].where(scope.admits_status)))
+    conditions = [
+        (columns[name], columns[name].equal(value)) for name, value in scope.exact().items()
+    ]
+    conditions.append((columns["status"], columns["status"].where(scope.admits_status)))
     if scope.kinds:
-        wanted.append((columns["kind"], columns["kind"].where(scope.kinds.__contains__)))
+        conditions.append((columns["kind"], columns["kind"].where(scope.kinds.__contains__)))
     if scope.domains:
         named = columns["domain"].where(
             lambda value: not scope.domains.isdisjoint(domain_names(value))
         )
-        wanted.append((columns["domain"], named))
+        conditions.append((columns["domain"], named))
     if scope.tags:
-        wanted.append((columns["tags"], columns["tags"].where(scope.tags.issubset)))
+        conditions.append((columns["tags"], columns["tags"].where(scope.tags.issubset)))
     admitted = view.alive[: view.count].copy()
-    for column, numbers in wanted:
+    for column, numbers in conditions:
         admitted &= _is_any(column.numbers[: view.count], numbers)
     if scope.since > 0 or scope.until < MAX_MILLIS:
         at = view.at[: view.count]
@@ -580,10 +592,10 @@ def _select_rows(view: _View, scope: SearchScope) -> Mask:
     return admitted
 
 
-def _is_any(numbers: NDArray[np.int32], wanted: Sequence[int]) -> Mask:
-    if len(wanted) == 1:
-        return np.equal(numbers, wanted[0])
-    return np.isin(numbers, np.asarray(wanted, np.int32))
+def _is_any(numbers: NDArray[np.int32], admitted: Sequence[int]) -> Mask:
+    if len(admitted) == 1:
+        return np.equal(numbers, admitted[0])
+    return np.isin(numbers, np.asarray(admitted, np.int32))
 
 
 def _build_hit(view: _View, number: int, score: float) -> IndexHit:
@@ -603,8 +615,10 @@ def _encode_frame(frame: _Frame) -> bytes:
 
 
 def _parse_frames(content: bytes) -> Iterator[tuple[_Frame, int]]:
-    """The frames, each with where it ends. An unfinished last one is left out; a damaged one that
-    is followed by others raises."""
+    """Yield the frames, each with its end. An unfinished last frame is skipped.
+
+    Raises IndexFailed if a damaged frame is followed by others.
+    """
     start = 0
     while start + _HEAD.size <= len(content):
         length, checksum = _HEAD.unpack_from(content, start)
@@ -623,8 +637,3 @@ def _extend(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A whole file at once, or not at all."""
-    durable.write_atomic(path, content)

@@ -1,4 +1,4 @@
-"""Documents: what recall searches, whatever it is a part of."""
+"""Documents: the units of search, made from events, segments, grips, memories and facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,23 +7,16 @@ from enum import StrEnum
 from typing import NewType
 
 from agent_memory.features.log.model.events import Event, EventRole, EventType
-from agent_memory.features.toc.model.periods import NodeId
+from agent_memory.features.toc.model.periods import MONTHS, WEEKDAYS, NodeId
 from agent_memory.features.toc.model.toc import Grip, TocNode
 from agent_memory.kernel.ids import KnowledgeId, MemoryKey, Millis
 
-CONTENTS = "memory://toc"  # before the id of a node, in its URI
+CONTENTS = "memory://toc"  # prefix of the URI of a node
 GRIPS = "memory://grips"
 DocumentKey = NewType("DocumentKey", str)
 Owner = NewType("Owner", str)
 
-
-# Written out: the names of a locale are not those of the words in a conversation.
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _ROLES = {role: role.name.lower() for role in EventRole}
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class DocumentKind(StrEnum):
@@ -36,8 +29,11 @@ class DocumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One thing that can be found. `owner` is the record it comes from: an event or memory is its
-    own, a segment owns its grips. The documents of an owner change together."""
+    """A unit of search.
+
+    `owner` is the record it comes from: an event or memory owns itself, a segment also owns its
+    grips. The documents of an owner change together.
+    """
 
     kind: DocumentKind
     id: str
@@ -65,11 +61,11 @@ class Document:
 
 
 def build_key(kind: DocumentKind, name: str) -> DocumentKey:
-    return DocumentKey(kind + ":" + name)  # to format an enum takes four times as long
+    return DocumentKey(kind + ":" + name)  # formatting an enum takes four times as long
 
 
 def build_uri(document: Document) -> str:
-    """The URI by which it can be read; empty where it has none."""
+    """Return the URI to read the document by, or an empty string if it has none."""
     match document.kind:
         case DocumentKind.MEMORY:
             return document.id
@@ -98,7 +94,7 @@ def fact_owner(name: KnowledgeId) -> Owner:
 
 
 def from_event(event: Event) -> list[Document]:
-    """One, or none where nothing was said."""
+    """Return the document of an event; an event without text has none."""
     if not event.text.strip():
         return []
     about = event.metadata
@@ -121,21 +117,21 @@ def from_event(event: Event) -> list[Document]:
 
 
 def from_segment(node: TocNode, session: str) -> Document:
-    """A segment as its summary tells it."""
-    said = (node.title, node.summary, *(bullet.text for bullet in node.bullets))
+    """Build the document of a segment from its summary."""
+    texts = (node.title, node.summary, *(bullet.text for bullet in node.bullets))
     return Document(
         kind=DocumentKind.SEGMENT,
         id=node.node_id,
         owner=segment_owner(node.node_id),
         at_ms=node.start_ms,
         title=node.title,
-        text="\n".join(filter(None, (*said, " ".join(node.keywords)))),
+        text="\n".join(filter(None, (*texts, " ".join(node.keywords)))),
         session=session,
     )
 
 
 def from_grip(grip: Grip, node: TocNode, session: str) -> Document:
-    """A grip with the bullet that rests on it."""
+    """Build the document of a grip, with its bullet as title."""
     bullets = (bullet.text for bullet in node.bullets if grip.grip_id in bullet.grip_ids)
     return Document(
         kind=DocumentKind.GRIP,
@@ -149,41 +145,34 @@ def from_grip(grip: Grip, node: TocNode, session: str) -> Document:
 
 
 def apply_metadata(document: Document, about: Mapping[str, str]) -> Document:
-    """With what the metadata of one of its events says about where it belongs."""
+    """Return the document with project and agent from the metadata of one of its events."""
     return replace(document, project=about.get("project", ""), agent=about.get("agent", ""))
 
 
 def join_text(document: Document) -> str:
-    """All its words: the title's, the text's, and the tags that it was given."""
+    """Return the title, text and tags of a document as one text."""
     words = f"{document.title}\n{document.text}" if document.title else document.text
     return f"{words}\n{' '.join(sorted(document.tags))}" if document.tags else words
 
 
 def describe_origin(document: Document) -> str:
-    """When, where and with what, in words."""
-    return " ".join(
-        (
-            document.tool,
-            document.file,
-            document.project,
-            format_date(document.at_ms),
-        )
-    )
+    """Return the tool, file, project and date of a document in words."""
+    return " ".join((document.tool, document.file, document.project, format_date(document.at_ms)))
 
 
 def format_date(at_ms: Millis) -> str:
-    """8 May 2023 Monday; nothing for years that no calendar here knows."""
+    """Return a date like "8 May 2023 Monday", or an empty string for years beyond 9999."""
     try:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
         return ""
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} {_DAYS[moment.weekday()]}"
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year} {WEEKDAYS[moment.weekday()]}"
 
 
 def format_iso(at_ms: Millis) -> str:
-    """A moment in UTC; years that no calendar here knows as milliseconds."""
+    """Return a moment in ISO 8601, in UTC, or as milliseconds for years beyond 9999."""
     try:
-        # Not by way of seconds as a float: far from now that is a millisecond off.
+        # Seconds as a float would be a millisecond off in the far future.
         at = datetime.fromtimestamp(at_ms // 1000, UTC).replace(microsecond=at_ms % 1000 * 1000)
         return at.isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Queries: what is asked of recall, and what it answers."""
+"""Queries and results of recall."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position
 
 MAX_QUERY_CHARS = 10_000
 DEFAULT_LIMIT = 10
-CANDIDATES = 40  # more find no more, and each costs time
+CANDIDATES = 40  # more do not improve results, and each costs time
 MAX_LIMIT = 100
 MAX_OFFSET = 10_000
 MAX_TAGS = 100
-HIDDEN = frozenset({"archived", "tombstone"})  # statuses that are found only when asked for
+HIDDEN = frozenset({"archived", "tombstone"})  # statuses that are found only on request
 
 _EARLIEST = Millis(0)
 _LATEST = Millis(MAX_MILLIS)
@@ -35,7 +35,7 @@ class SearchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchScope:
-    """What may be found. Empty means any; what is given must all hold."""
+    """The filters of a search. An empty filter admits everything; all others must hold."""
 
     kinds: frozenset[DocumentKind] = frozenset()
     project: str = ""
@@ -43,10 +43,10 @@ class SearchScope:
     agent: str = ""
     role: str = ""
     namespace: str = ""
-    domains: frozenset[str] = frozenset()  # any of; "project" and "org" stand for all of these
+    domains: frozenset[str] = frozenset()  # any of them; "project" and "org" mean all of these
     spec: str = ""
     statuses: frozenset[str] = frozenset()  # empty: all but the hidden ones
-    archived: bool = False  # then those that are archived are not hidden
+    archived: bool = False  # True: archived memories are not hidden
     tags: frozenset[str] = frozenset()
     since: Millis = _EARLIEST
     until: Millis = _LATEST
@@ -57,20 +57,17 @@ class SearchScope:
         if self.since > self.until:
             raise InvalidInput(f"the time range ends ({self.until}) before it begins: {self.since}")
         if len(self.tags) > MAX_TAGS:
-            raise InvalidInput(f"{len(self.tags)} tags were asked for; the limit is {MAX_TAGS}")
+            raise InvalidInput(f"the query has {len(self.tags)} tags; the limit is {MAX_TAGS}")
 
     def exact(self) -> Mapping[str, str]:
-        """What a field must equal, by the field's name."""
-        named = {
-            name: getattr(self, name)
-            for name in ("project", "session", "agent", "role", "namespace", "spec")
-        }
-        return {name: wanted for name, wanted in named.items() if wanted}
+        """Return the values that fields must equal, by field name."""
+        names = ("project", "session", "agent", "role", "namespace", "spec")
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def admits(self, document: Document) -> bool:
         return (
             (not self.kinds or document.kind in self.kinds)
-            # Written out: it is asked about each of many candidates.
+            # Written out for speed: it is called for each of many candidates.
             and (not self.project or document.project == self.project)
             and (not self.session or document.session == self.session)
             and (not self.agent or document.agent == self.agent)
@@ -92,7 +89,7 @@ class SearchScope:
 
 
 def domain_names(domain: str) -> tuple[str, ...]:
-    """The names under which a domain is found: `project:x` also as `project`."""
+    """Return the names under which a domain is found: `project:x` also as `project`."""
     family = domain.partition(":")[0]
     return (domain,) if family == domain else (domain, family)
 
@@ -105,7 +102,7 @@ class Query:
     limit: int = DEFAULT_LIMIT
     offset: int = 0
     min_score: float = 0.0
-    candidates: int = CANDIDATES  # of each index; fewer are found sooner
+    candidates: int = CANDIDATES  # of each index; fewer are faster
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_QUERY_CHARS:
@@ -119,22 +116,22 @@ class Query:
                 f"pages end after {MAX_OFFSET:,} results: narrow the time range to go further back"
             )
         if not 0.0 <= self.min_score <= 1.0:
-            raise InvalidInput(f"the least score is {self.min_score}; it must be from 0 to 1")
+            raise InvalidInput(f"the minimum score is {self.min_score}; it must be from 0 to 1")
 
     @property
     def is_listing(self) -> bool:
-        """Whether everything is asked for, not something."""
+        """Whether the query asks for everything in scope."""
         return self.text.strip().lower() in {"", "all"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermStatistics:
-    """What the weight of a word depends on."""
+    """The statistics that determine the weight of terms."""
 
     documents: int
     average_length: float
-    frequencies: Mapping[str, int]  # in how many documents each term stands
-    speakers: frozenset[str] = frozenset()  # those of the terms by which a speaker is known
+    frequencies: Mapping[str, int]  # the number of documents with each term
+    speakers: frozenset[str] = frozenset()  # the terms that are names of speakers
 
     def plus(self, other: "TermStatistics") -> "TermStatistics":
         documents = self.documents + other.documents
@@ -151,7 +148,7 @@ class TermStatistics:
 
 
 class IndexHit(NamedTuple):
-    """What an index knows of a document it found; `score` is the index's own."""
+    """A document that an index found. `score` is on the index's own scale."""
 
     kind: DocumentKind
     id: str
@@ -165,7 +162,7 @@ class IndexHit(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Of an event."""
+        """The position of an event."""
         return Position(at_ms=self.at_ms, event_id=EventId(self.id))
 
 
@@ -175,22 +172,22 @@ def to_index_hit(document: Document) -> IndexHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Something found, and why: the parts of its score, and where it stands."""
+    """A result with the parts of its score and its place."""
 
     document: Document
     score: float
     parts: Mapping[str, float]
     uri: str = ""
-    event_id: str = ""  # where it stands: this event, or the first of a range
+    event_id: str = ""  # its event, or the first of a range
     last_event_id: str = ""
     grip_id: str = ""
     node_id: str = ""
-    truncated: bool = False  # the document's text is longer than told here
+    truncated: bool = False  # the text of `document` is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
     hits: tuple[Hit, ...]
-    total: int  # how many there are to page through
-    next: int | None = None  # the offset of those that follow
+    total: int  # the number of results on all pages
+    next: int | None = None  # the offset of the next page
     warning: str | None = None

@@ -1,4 +1,4 @@
-"""Stored layout of an event. What its key holds is not repeated in the value."""
+"""The stored layout of an event. The value does not repeat the time and id of its key."""
 
 import msgspec
 
@@ -16,16 +16,18 @@ class _Event(msgspec.Struct, array_like=True, frozen=True):
     metadata: dict[str, str]
 
 
-_decode_event = msgspec.msgpack.Decoder(_Event).decode
+_decode_record = msgspec.msgpack.Decoder(_Event).decode
 
 
 def encode_event(event: Event) -> bytes:
+    """Encode an event as a value."""
     return pack(_Event(event.session_id, event.type, event.role, event.text, dict(event.metadata)))
 
 
 def decode_event(at: Position, value: bytes) -> Event:
+    """Decode the event at a position. Raises StorageFailed if the value is damaged."""
     try:
-        record = _decode_event(body(value))
+        record = _decode_record(body(value))
         return Event(
             event_id=at.event_id,
             session_id=SessionId(record.session_id),

@@ -1,4 +1,4 @@
-"""The event log on an ordered store: event, id, session entry and outbox entry in one batch."""
+"""The event log on an ordered store: event, id, session and outbox rows in one batch."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -20,11 +20,13 @@ from agent_memory.platform.store.batches import (
     Row,
 )
 
-PAGE_BYTES = 3 << 20  # a page fits a gRPC client's default limit of 4 MiB
+PAGE_BYTES = 3 << 20  # below the default limit of gRPC clients, 4 MiB
 _CHUNK = 64
 
 
 class StoredEventLog:
+    """An EventLog and EventRemover."""
+
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
 
@@ -34,10 +36,10 @@ class StoredEventLog:
         )
 
     def get(self, event_id: EventId, /) -> Event | None:
-        found = self._store.get(families.EVENT_IDS, keys.event_id(event_id))
-        if found is None:
+        at_ms = self._store.get(families.EVENT_IDS, keys.event_id(event_id))
+        if at_ms is None:
             return None
-        at = Position(at_ms=codec.decode_millis(found), event_id=event_id)
+        at = Position(at_ms=codec.decode_millis(at_ms), event_id=event_id)
         value = self._store.get(families.EVENTS, keys.event(at.at_ms, at.event_id))
         return None if value is None else event_codec.decode_event(at, value)
 
@@ -54,14 +56,7 @@ class StoredEventLog:
         return self._page(families.EVENTS, first, keys.end_of(keys.event_prefix(end)), limit)
 
     def get_at(self, positions: Sequence[Position], /) -> list[Event]:
-        found = self._store.get_many(
-            families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
-        )
-        return [
-            event_codec.decode_event(at, value)
-            for at, value in zip(positions, found, strict=True)
-            if value is not None
-        ]
+        return [event_codec.decode_event(at, value) for at, value in self._read(positions)]
 
     def list_session(
         self,
@@ -82,18 +77,17 @@ class StoredEventLog:
     def get_neighbors(
         self, places: Sequence[tuple[SessionId, Position]], /, *, reach: int
     ) -> list[list[Position]]:
-        wanted = [keys.session_event(session, at.at_ms, at.event_id) for session, at in places]
-        found = self._store.get_neighbors(families.SESSION_EVENTS, wanted, reach=reach)
+        names = [keys.session_event(session, at.at_ms, at.event_id) for session, at in places]
+        neighbors = self._store.get_neighbors(families.SESSION_EVENTS, names, reach=reach)
         prefixes = [keys.session(session) for session, _ in places]
         return [
             [keys.parse_position(key) for key, _ in rows if key.startswith(prefix)]
-            for prefix, rows in zip(prefixes, found, strict=True)
+            for prefix, rows in zip(prefixes, neighbors, strict=True)
         ]
 
     def remove(self, places: Sequence[SessionPosition], /) -> None:
-        """The entry of the id stays, as a tombstone: `append` finds it there."""
-        found = self.get_at([place.at for place in places])
-        present = {event.event_id: event for event in found}
+        """Remove events; the row of the id stays as a tombstone for `append`."""
+        present = {event.event_id for event in self.get_at([place.at for place in places])}
         batches = [_build_removal(place) for place in places if place.at.event_id in present]
         if batches:
             self._store.submit(batches).result()
@@ -104,34 +98,37 @@ class StoredEventLog:
     def _page(
         self, family: str, start: bytes, end: bytes, limit: int, *, reverse: bool = False
     ) -> EventPage:
-        """Read in chunks, so that a page of long texts stops early and not after the fact."""
+        """Read a page in chunks, so that a page of long texts stops early."""
         events: list[Event] = []
         size = 0
         while True:
-            # One row more than wanted tells whether there is a next page.
-            wanted = min(_CHUNK, limit - len(events)) + 1
-            rows = self._store.scan(family, start, end, limit=wanted, reverse=reverse)
-            for at, value in self._values(family, rows[: wanted - 1]):
+            # One row more shows whether there is a next page.
+            count = min(_CHUNK, limit - len(events)) + 1
+            rows = self._store.scan(family, start, end, limit=count, reverse=reverse)
+            for at, value in self._values(family, rows[: count - 1]):
                 event = event_codec.decode_event(at, value)
                 size += len(value) + _estimate_framing(event)
                 if events and size > PAGE_BYTES:
                     return _build_partial_page(events)
                 events.append(event)
-            if len(rows) < wanted:
+            if len(rows) < count:
                 return EventPage(events=tuple(events))
             if len(events) >= limit:
                 return _build_partial_page(events)
-            edge = rows[wanted - 2][0]
+            edge = rows[count - 2][0]
             start, end = (start, edge) if reverse else (keys.after(edge), end)
 
     def _values(self, family: str, rows: Sequence[Row]) -> list[tuple[Position, bytes]]:
         positions = [keys.parse_position(key) for key, _ in rows]
         if family == families.EVENTS:
             return [(at, value) for at, (_, value) in zip(positions, rows, strict=True)]
-        found = self._store.get_many(
+        return self._read(positions)
+
+    def _read(self, positions: Sequence[Position]) -> list[tuple[Position, bytes]]:
+        values = self._store.get_many(
             families.EVENTS, [keys.event(at.at_ms, at.event_id) for at in positions]
         )
-        return [(at, v) for at, v in zip(positions, found, strict=True) if v is not None]
+        return [(at, v) for at, v in zip(positions, values, strict=True) if v is not None]
 
 
 def _build_batch(event: Event) -> Batch:
@@ -178,10 +175,9 @@ def _to_created(outcomes: list[CommitOutcome]) -> list[bool]:
 
 
 def _estimate_framing(event: Event) -> int:
-    """What an event has on a wire beyond its stored value: its id, and a few bytes per field."""
+    """Estimate the bytes of an event on the wire beyond its value: its id and field headers."""
     return 4 * len(event.event_id) + 6 * len(event.metadata) + 32
 
 
 def _build_partial_page(events: Sequence[Event]) -> EventPage:
-    last = events[-1]
-    return EventPage(events=tuple(events), next=Position(at_ms=last.at_ms, event_id=last.event_id))
+    return EventPage(events=tuple(events), next=events[-1].position)

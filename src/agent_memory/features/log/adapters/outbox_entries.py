@@ -1,4 +1,4 @@
-"""Stored layout of outbox entries. Adapters that write a record add its entry in the same batch."""
+"""The stored layout of outbox entries. An adapter adds an entry in the batch of its record."""
 
 from agent_memory.features.log.model.outbox import (
     EventChanged,
@@ -12,7 +12,7 @@ from agent_memory.platform.store import codec, keys
 
 
 def encode_entry(entry: OutboxEntry) -> bytes:
-    """The key of the record that the entry is about, as a value."""
+    """Encode an entry as a value: the key of the changed record."""
     match entry:
         case EventChanged(at=at):
             return codec.encode_key(keys.event(at.at_ms, at.event_id))
@@ -25,6 +25,7 @@ def encode_entry(entry: OutboxEntry) -> bytes:
 
 
 def decode_entry(key: bytes) -> OutboxEntry:
+    """Return the entry for the key of a changed record."""
     if key.startswith(keys.SESSION_PREFIX):
         return SegmentChanged(session_id=keys.parse_session(key), first=keys.parse_position(key))
     if key.startswith(keys.MEMORY_PREFIX):

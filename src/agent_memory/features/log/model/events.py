@@ -1,4 +1,4 @@
-"""Events: what happened in a conversation, valid once built."""
+"""Conversation events and their limits. An `Event` is valid once built."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ MAX_METADATA_BYTES = 64 << 10
 
 
 class EventType(IntEnum):
-    """Numbers are those of the wire; they are stored, so they never change."""
+    """The numbers are stored and sent on the wire: never change them."""
 
     SESSION_START = 1
     USER_MESSAGE = 2
@@ -29,7 +29,7 @@ class EventType(IntEnum):
 
 
 class EventRole(IntEnum):
-    """Numbers are those of the wire; they are stored, so they never change."""
+    """The numbers are stored and sent on the wire: never change them."""
 
     USER = 1
     ASSISTANT = 2
@@ -69,10 +69,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Some events in order; `next` is set when there are more."""
+    """Some events in order. `next` is set if there are more: read on after it."""
 
     events: tuple[Event, ...]
     next: Position | None = None
+
+
+class SessionPosition(NamedTuple):
+    """The place of an event in its session; of a segment, the place of its first event."""
+
+    session_id: SessionId
+    at: Position
 
 
 def check_session_id(value: str) -> None:
@@ -92,7 +99,7 @@ def _check_name(name: str, value: str, limit: int) -> None:
     if len(value) > limit:
         raise InvalidInput(f"{name} has {len(value)} characters; the limit is {limit}")
     if not value.isprintable():
-        raise InvalidInput(f"{name} must hold printable characters only")
+        raise InvalidInput(f"{name} must contain only printable characters")
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:
@@ -103,7 +110,7 @@ def _check_metadata(metadata: Mapping[str, str]) -> None:
     size = _utf8_size("metadata", "".join((*metadata, *metadata.values())))
     if size > MAX_METADATA_BYTES:
         raise InvalidInput(
-            f"metadata holds {size:,} bytes; the limit is {MAX_METADATA_BYTES:,} (64 KiB)"
+            f"metadata has {size:,} bytes; the limit is {MAX_METADATA_BYTES:,} (64 KiB)"
         )
 
 
@@ -111,11 +118,4 @@ def _utf8_size(name: str, text: str) -> int:
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError as exc:
-        raise InvalidInput(f"{name} must be valid Unicode (it holds a lone surrogate)") from exc
-
-
-class SessionPosition(NamedTuple):
-    """Where an event stands in its session; of a segment, its first one."""
-
-    session_id: SessionId
-    at: Position
+        raise InvalidInput(f"{name} must be valid Unicode (it has a lone surrogate)") from exc

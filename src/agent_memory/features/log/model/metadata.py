@@ -1,22 +1,16 @@
-"""What events say about themselves in their metadata, read by more than one feature."""
+"""Metadata keys and values of events that several features read."""
 
 from enum import StrEnum
 
 from agent_memory.features.log.model.events import Event
 
-RUN = "run"  # the trigger of the first event of a run
+RUN = "run"  # in the first event of a run: what started it
 RUN_ID = "run_id"
 OUTCOME = "outcome"
 
 
-def get_run_id(event: Event) -> str:
-    """The run that has kept it, if one has. That others call something `run_id` is their own."""
-    run = event.metadata.get(RUN_ID, "")
-    return run if run and event.event_id.startswith(f"run-{run}-") else ""
-
-
 class Outcome(StrEnum):
-    """How a run or the use of a tool ended."""
+    """The end of a run or of a tool call."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -24,6 +18,15 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+def get_run_id(event: Event) -> str:
+    """Return the id of the run that recorded the event, or an empty string.
+
+    Other programs may use `run_id` for ids of their own; those do not count.
+    """
+    run = event.metadata.get(RUN_ID, "")
+    return run if run and event.event_id.startswith(f"run-{run}-") else ""
+
+
 def get_main_session(session: str) -> str:
-    """The session that a subagent's belongs to."""
+    """Return the session that a subagent's session belongs to."""
     return session.partition("/")[0]

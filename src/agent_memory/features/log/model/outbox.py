@@ -1,7 +1,7 @@
-"""Outbox entries: which record changed. Whoever reads one looks at what is there now, or no more.
+"""Outbox entries: which record changed. A consumer reads the record as it is now.
 
-So an entry says the same of a record that was written, rewritten or removed, and reading it twice
-does no harm.
+An entry is the same for a record that was written, rewritten or removed, so reading it twice does
+no harm.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class EventChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentChanged:
-    """The segment of this session that began, or begins, with this event."""
+    """A change of the segment that begins, or began, with this event."""
 
     session_id: SessionId
     first: Position

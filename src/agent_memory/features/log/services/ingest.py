@@ -1,4 +1,4 @@
-"""Ingest: events come in, are cleaned of secrets, and are acknowledged once durable."""
+"""Ingest: new events are cleaned of secrets, stored, and acknowledged once durable."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -10,22 +10,24 @@ from agent_memory.features.log.ports import EventLog
 from agent_memory.features.secrets.ports import SecretsFilter
 from agent_memory.kernel.ids import EventId, SessionId
 
-Clean = NewType("Clean", Event)
+Clean = NewType("Clean", Event)  # an event that has passed the secrets filter
 
-_MARKER = 64  # characters: what stands for a secret is no longer
+_MARKER = 64  # characters of the longest marker that replaces a secret
 
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
     log: EventLog
     secrets: SecretsFilter
-    on_record: Callable[[], None]  # told after each group of events is durable
+    on_record: Callable[[], None]  # called after each group of events is durable
 
     def clean(self, event: Event) -> Clean:
-        """The event without its secrets. Raises ContentBlocked. Long texts take their time: not
-        on an event loop."""
+        """Return the event without its secrets. Raises ContentBlocked.
+
+        Do not call this on an event loop: long texts take time.
+        """
         named = [f"{key}={value}" for key, value in event.metadata.items()]
-        # Most pass, and each part alone costs more.
+        # Most events pass this check, which costs less than one check for each part.
         if self.secrets.is_clean([event.text, event.event_id, event.session_id, *named]):
             return Clean(event)
         name = self.secrets.clean_name(event.event_id, limit=MAX_EVENT_ID_CHARS, where="event_id")
@@ -48,7 +50,7 @@ class Ingest:
         )
 
     def submit(self, events: Sequence[Clean]) -> "Future[list[bool]]":
-        """For each event, once durable: whether it is new. Never blocks."""
+        """Store events without blocking; the future returns for each whether it is new."""
         stored = self.log.append(events)
         stored.add_done_callback(lambda _: self.on_record())
         return stored
@@ -57,7 +59,7 @@ class Ingest:
         return self.secrets.clean_name(key, limit=len(key) + _MARKER, where=f"{event_id}/metadata")
 
     def _clean_value(self, key: str, value: str, where: str) -> str:
-        """Its key may be what tells that a value is a secret."""
+        """Clean a value together with its key, which may show that the value is a secret."""
         lead = f"{key}="
         whole = self.secrets.clean(lead + value, where=where)
         return whole[len(lead) :] if whole.startswith(lead) else self.secrets.clean(value)

@@ -1,4 +1,4 @@
-"""Timeline: reading back what was recorded, by time."""
+"""Timeline: reading recorded events by time, by id and by session."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,10 @@ class Timeline:
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
-        """Events of start <= time <= end, by time, then id. A limit of 0 is the default."""
+        """Return the events with start <= time <= end, by time, then id.
+
+        A limit of 0 means the default.
+        """
         check_millis("from_timestamp_ms", start)
         check_millis("to_timestamp_ms", end)
         if start > end:
@@ -30,15 +33,15 @@ class Timeline:
         )
 
     def event(self, event_id: str) -> Event:
-        found = self.log.get(EventId(event_id))
-        if found is None:
+        event = self.log.get(EventId(event_id))
+        if event is None:
             raise NotFound(f"there is no event {event_id!r}")
-        return found
+        return event
 
     def of_session(
         self, session_id: str, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
-        """A session's events by time; none where nobody knows it."""
+        """Return a session's events by time; an unknown session has none."""
         check_session_id(session_id)
         return self.log.list_session(SessionId(session_id), after=after, limit=page_size(limit))
 

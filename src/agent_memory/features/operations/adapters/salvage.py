@@ -38,8 +38,6 @@ from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import Gap, RocksEngine
 
 _PAGE = 1_000
-_ALL_ROWS = 1 << 60
-_LAST = b"\xff" * 512
 _TIME = re.compile(rb"(?:evt|ses:[^:]*|grip):(\d{13})")
 # The table of contents is derived from events: where some is lost, all of it is rebuilt.
 _CONTENTS = (
@@ -94,7 +92,7 @@ def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
     finish(path)
     if not any(path.glob("*.sst")) and not (path / "CURRENT").exists():
         raise FeatureUnavailable(f"there is no database at {path}")
-    before = damage.reports(path)
+    before = damage.read_reports(path)
     work, kept = path, ""
     try:
         rows, gaps = _read_all(path, done)
@@ -111,7 +109,7 @@ def _repair(path: Path, now: Millis, done: Done) -> StoreRepair:
         lost = _reconcile(fresh, contents_too=not gaps or _is_in_contents(gaps))
         _swap(path, fresh)
         damage.write_report(Path(kept), _report(kept, gaps, lost, now))
-    mended = tuple(each for each in damage.reports(path) if each not in before)
+    mended = tuple(each for each in damage.read_reports(path) if each not in before)
     return StoreRepair(rows=rows, damages=mended, kept=kept)
 
 
@@ -170,11 +168,11 @@ def _rebuild(path: Path) -> Path:
 
 def _read_logs(path: Path) -> Iterator[list[Put | Delete | DeleteRange]]:
     """Yield the batches in the logs of a closed store."""
-    names = rocks.family_numbers(path)
+    names = rocks.read_family_numbers(path)
     for log in sorted(path.glob("*.log")):
         for record in write_ahead_log.read(log.read_bytes()).records:
             try:
-                yield write_ahead_log.operations(record, names)
+                yield write_ahead_log.parse_operations(record, names)
             except (IndexError, ValueError):
                 continue  # not one of our batches
 
@@ -183,8 +181,8 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
     engine = RocksEngine(path, read_only=True)
     try:
         rows = 0
-        for family in families.ALL:
-            for _ in _all_rows(engine, family):
+        for family in engine.families:
+            for _ in engine.scan_all(family):
                 rows += 1
                 if rows % _PAGE == 0:
                     done(rows)
@@ -193,21 +191,15 @@ def _read_all(path: Path, done: Done) -> tuple[int, tuple[Gap, ...]]:
         engine.close()
 
 
-def _all_rows(engine: RocksEngine, family: str) -> Iterator[Row]:
-    if family not in engine.names:
-        return iter(())
-    return engine.scan(family, b"", _LAST, limit=_ALL_ROWS, reverse=False)
-
-
 def _copy_readable(path: Path, fresh: Path, done: Done) -> Path:
     """Build a new store from every row that can be read."""
     shutil.rmtree(fresh, ignore_errors=True)
     source, target = RocksEngine(path, read_only=True), RocksEngine(fresh)
     try:
         rows = 0
-        for family in families.ALL:
+        for family in source.families:
             batch: list[Put] = []
-            for key, value in _all_rows(source, family):
+            for key, value in source.scan_all(family):
                 batch.append(Put(family, key, value))
                 if len(batch) == _PAGE:
                     target.write(batch)
@@ -228,7 +220,7 @@ def _reconcile(path: Path, *, contents_too: bool) -> list[Millis]:
         lost = _drop_lost_events(store)
         _restore_event_ids(store)
         if contents_too:
-            cleared = tuple(DeleteRange(family, b"", _LAST) for family in _CONTENTS)
+            cleared = tuple(DeleteRange(family, b"", keys.LAST) for family in _CONTENTS)
             store.submit([Batch(cleared)]).result()
             for page in _pages(store, families.EVENTS):
                 store.submit([_build_outbox_entry(key) for key, _ in page]).result()
@@ -280,7 +272,7 @@ def _restore_counters(store: CommittedStore) -> None:
             known = store.get_sequence(family, prefix)
             number = max(last.get(prefix, 0), known or _AHEAD)
             if number != known:
-                store.submit([Batch((committer.counter(family, prefix, number),))]).result()
+                store.submit([Batch((committer.put_counter(family, prefix, number),))]).result()
 
 
 def _build_outbox_entry(event_key: bytes) -> Batch:
@@ -313,7 +305,7 @@ def _files(path: Path) -> list[Path]:
 
 def _pages(store: CommittedStore, family: str) -> Iterator[list[Row]]:
     start = b""
-    while rows := store.scan(family, start, _LAST, limit=_PAGE):
+    while rows := store.scan(family, start, keys.LAST, limit=_PAGE):
         yield rows
         start = keys.after(rows[-1][0])
 

@@ -17,7 +17,7 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.text.xml import (
     escape_text,
     quote_attribute,
-    remove_control_characters,
+    replace_control_characters,
     wrap_element,
 )
 
@@ -110,7 +110,7 @@ def render_related(hits: Sequence[Hit]) -> str:
     """Render memories related to a tool's file; empty where there are none."""
     lines = []
     for hit in hits:
-        uri = quote_attribute(remove_control_characters(hit.uri))
+        uri = quote_attribute(replace_control_characters(hit.uri))
         lines += [
             f'  <memory uri={uri} relevance="{hit.score:.2f}">',
             f"    <summary>{escape_text(_summary(hit))}</summary>",
@@ -162,7 +162,7 @@ def _resource(hit: Hit) -> Sequence[str]:
         attributes.append(("namespace", document.namespace))
     attributes.append(("time", format_iso(document.at_ms)))
     shown = " ".join(
-        f"{name}={quote_attribute(remove_control_characters(value))}" for name, value in attributes
+        f"{name}={quote_attribute(replace_control_characters(value))}" for name, value in attributes
     )
     return (
         f"    <resource {shown}>",

@@ -1,4 +1,4 @@
-"""The filter that a setting means."""
+"""The choice of the secrets filter by setting."""
 
 from collections.abc import Callable, Sequence
 from typing import cast
@@ -14,7 +14,10 @@ OFF = "off"
 def build_filter(
     mode: str, allowed: Sequence[str], report: Callable[[Incident], None] = lambda _: None
 ) -> SecretsFilter:
-    """`report` is told of each finding. Raises ConfigError where something allowed is wrong."""
+    """Build the filter for `security.secrets`, which calls `report` with each finding.
+
+    Raises ConfigError if an entry of `allowed` is not a valid pattern.
+    """
     if mode == OFF:
         return PassThrough()
     return Re2Filter(mode=cast(SecretsMode, mode), allowed=allowed, report=report)

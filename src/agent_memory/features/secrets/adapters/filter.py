@@ -1,4 +1,4 @@
-"""The secrets filter: finds secrets with RE2, and redacts, blocks or reports them."""
+"""The secrets filter: it finds secrets with RE2, and redacts, blocks or reports them."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -8,16 +8,21 @@ import re2
 
 from agent_memory.features.secrets.adapters.scanner import Scanner, SecretSpan
 from agent_memory.features.secrets.model import secrets
-from agent_memory.features.secrets.model.secrets import Finding, Incident, SecretsMode
+from agent_memory.features.secrets.model.secrets import (
+    Finding,
+    Incident,
+    SecretOutcome,
+    SecretsMode,
+)
 from agent_memory.kernel.errors import ConfigError, ContentBlocked
 
-ROUNDS = 8  # how often what is left beside a finding is looked at; more is an attack, and blocked
-SHORTEST = 6  # no secret is shorter, with what it takes to know it as one
-GLANCE = 16 << 10  # characters; longer texts seldom pass, and then the glance comes on top
+ROUNDS = 8  # times that the text around findings is scanned again; more is an attack and blocked
+SHORTEST = 6  # characters of the shortest secret, with its context
+GLANCE = 16 << 10  # characters; longer texts seldom pass, and then the quick check is wasted
 
 _MARKED = b"[REDACTED:"
 _MARKER = re2.compile(r"\[REDACTED:[a-z0-9\-]+(?::[0-9a-f]{16})?\]")
-_TANGLED = "tangled"  # more than can be told apart
+_TANGLED = "tangled"  # the kind of a name with too many nested secrets
 
 
 class _AllowPattern(Protocol):
@@ -25,8 +30,11 @@ class _AllowPattern(Protocol):
 
 
 class Re2Filter:
-    """Findings split a text into parts that are searched alone, until none holds anything more. So
-    is a text with markers, hence to clean it again changes nothing."""
+    """A secrets filter over the scanner.
+
+    Findings split a text into parts, which are scanned again on their own until nothing more is
+    found. Markers split a text likewise, so that to clean it again changes nothing.
+    """
 
     def __init__(
         self,
@@ -35,8 +43,10 @@ class Re2Filter:
         allowed: Sequence[str] = (),
         report: Callable[[Incident], None] = lambda _: None,
     ) -> None:
-        """`allowed`: what is no secret, as it is or as a /regular expression/ for all of it. Raises
-        ConfigError where such an expression is wrong."""
+        """Create a filter. `allowed` values are no secrets: literals or /regular expressions/.
+
+        An expression must match the whole value. Raises ConfigError if one is not valid.
+        """
         self._mode = mode
         self._report = report
         self._literals = frozenset(entry for entry in allowed if not _is_pattern(entry))
@@ -46,8 +56,11 @@ class Re2Filter:
         self._scanner = _scanner()
 
     def clean(self, text: str, /, *, where: str = "") -> str:
-        """The text without its secrets. Raises ContentBlocked where it may not be kept at all, and
-        where the filter itself fails. `where` is told in the report."""
+        """Return the text with its secrets redacted.
+
+        `where` names the place of the text in reports. Raises ContentBlocked if the text must not
+        be stored at all, and if the filter itself fails.
+        """
         try:
             findings = self.find(text)
         except ContentBlocked:
@@ -57,39 +70,29 @@ class Re2Filter:
         if not findings:
             return text
         outcomes = [secrets.decide_outcome(finding.kind, self._mode) for finding in findings]
-        for finding, outcome in zip(findings, outcomes, strict=True):
-            incident = Incident(
-                kind=finding.kind, length=finding.length, where=where, outcome=outcome
-            )
-            self._report(incident)
+        self._report_all(findings, outcomes, where)
         if "blocked" in outcomes:
             kinds = {f.kind for f, o in zip(findings, outcomes, strict=True) if o == "blocked"}
-            raise ContentBlocked(f"it holds a secret ({', '.join(sorted(kinds))}); not stored")
+            raise ContentBlocked(f"the text has a secret ({', '.join(sorted(kinds))}); not stored")
         return text if self._mode == "warn" else secrets.redact(text, findings)
 
     def clean_name(self, name: str, /, *, limit: int, where: str = "") -> str:
-        """Return a name without its secrets. Raises ContentBlocked where the filter fails."""
+        """Return a name with its secrets redacted. Raises ContentBlocked if the filter fails."""
         try:
             findings = self.find(name)
         except ContentBlocked:
             findings = [Finding(kind=_TANGLED, start=0, end=len(name))]
         except Exception as exc:
             raise _filter_error() from exc
-        kept = self._mode == "warn"
-        for finding in findings:
-            self._report(
-                Incident(
-                    kind=finding.kind,
-                    length=finding.length,
-                    where=where,
-                    outcome="kept" if kept else "redacted",
-                )
-            )
-        return name if kept or not findings else secrets.redact_name(name, findings, limit)
+        keep = self._mode == "warn"
+        self._report_all(findings, ["kept" if keep else "redacted"] * len(findings), where)
+        return name if keep or not findings else secrets.redact_name(name, findings, limit)
 
     def is_clean(self, texts: Sequence[str], /) -> bool:
-        """Whether a glance at all of them together tells that `clean` finds nothing in any one.
-        Raises ContentBlocked where the filter itself fails."""
+        """Return True if a quick check of all texts together shows that none has a secret.
+
+        Raises ContentBlocked if the filter itself fails.
+        """
         lines = "\n\n".join(texts)
         try:
             return len(lines) <= GLANCE and not self.suspects(lines)
@@ -97,13 +100,13 @@ class Re2Filter:
             raise _filter_error() from exc
 
     def suspects(self, lines: str) -> bool:
-        """Whether there may be a secret in a text made of some of these lines."""
+        """Return whether a text made of some of these lines may have a secret."""
         data = lines.encode("utf-8", "surrogatepass")
-        # What stands beside a marker is searched as if it were a text of its own.
+        # The text beside a marker is scanned on its own.
         return _MARKED in data or self._scanner.suspects(data)
 
     def find(self, text: str) -> list[Finding]:
-        """The secrets of a text, in order, without overlaps."""
+        """Return the secrets of a text, in order, without overlaps."""
         if len(text) < SHORTEST:
             return []
         data = text.encode("utf-8", "surrogatepass")
@@ -118,12 +121,20 @@ class Re2Filter:
             findings.append(Finding(kind=span.kind, start=start, end=done))
         return findings
 
+    def _report_all(
+        self, findings: Sequence[Finding], outcomes: Sequence[SecretOutcome], where: str
+    ) -> None:
+        for finding, outcome in zip(findings, outcomes, strict=True):
+            self._report(
+                Incident(kind=finding.kind, length=finding.length, where=where, outcome=outcome)
+            )
+
     def _spans(self, data: bytes) -> list[SecretSpan]:
         work = [(0, len(data), 0)]
         if _MARKED in data:
             markers = [match.span() for match in _MARKER.finditer(data)]
             work = [(start, end, 0) for start, end in _gaps(0, len(data), markers)]
-        found: list[SecretSpan] = []
+        secret_spans: list[SecretSpan] = []
         while work:
             start, end, depth = work.pop()
             part = data[start:end] if end - start < len(data) else data
@@ -131,12 +142,12 @@ class Re2Filter:
             if not spans:
                 continue
             if depth == ROUNDS:
-                raise ContentBlocked("it holds more secrets than can be told apart; not stored")
+                raise ContentBlocked("the text has too many nested secrets; not stored")
             placed = [SecretSpan(start + s.start, start + s.end, s.kind, s.rank) for s in spans]
-            found += placed
+            secret_spans += placed
             gaps = _gaps(start, end, [(s.start, s.end) for s in placed])
             work += [(first, last, depth + 1) for first, last in gaps]
-        return sorted(found, key=lambda span: span.start)
+        return sorted(secret_spans, key=lambda span: span.start)
 
     def _is_allowed(self, data: bytes, span: SecretSpan) -> bool:
         if not (self._literals or self._patterns):
@@ -147,7 +158,7 @@ class Re2Filter:
 
 @cache
 def _scanner() -> Scanner:
-    """One for all filters: what it knows of texts takes room."""
+    """Return the one scanner of all filters: its automata take memory."""
     return Scanner()
 
 
@@ -156,14 +167,14 @@ def _filter_error() -> ContentBlocked:
 
 
 def _gaps(start: int, end: int, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What is left of [start, end), where it is long enough for a secret."""
+    """Return the gaps in [start, end) that are long enough for a secret."""
     edges = [start, *(edge for span in taken for edge in span), end]
     pairs = zip(edges[::2], edges[1::2], strict=True)
     return [(first, last) for first, last in pairs if last - first >= SHORTEST]
 
 
 def _align_span(data: bytes, span: SecretSpan) -> SecretSpan:
-    """The span, widened to whole characters."""
+    """Return the span widened to whole characters."""
     start, end = span.start, span.end
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
@@ -186,5 +197,5 @@ def _compile_allowed(entry: str) -> "_AllowPattern":
     try:
         compiled: _AllowPattern = re2.compile(entry[1:-1], options)
     except re2.error as exc:
-        raise ConfigError(f"security.allow: {entry} is not a regular expression") from exc
+        raise ConfigError(f"security.allow: {entry} is not a valid regular expression") from exc
     return compiled

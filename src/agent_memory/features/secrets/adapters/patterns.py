@@ -1,9 +1,9 @@
-"""What secrets look like: one rule per kind, in the syntax of RE2, over bytes.
+"""The patterns of secrets: one rule for each kind, in the syntax of RE2, over bytes.
 
-A rule has a `lead`, cheap to look for together with all others, and a `pattern` that runs only
-where the lead occurs. Group 1 of the pattern is the secret; `check` judges it. All shapes are facts
-that the providers document. Most bodies are open-ended, so that a longer variant leaves no tail
-behind.
+A rule has a `lead`, which is cheap to search for together with all others, and a `pattern`, which
+runs only where the lead occurs. Group 1 of the pattern is the secret; `check` decides about it.
+All shapes are documented by their providers. Most bodies are open-ended, so that a longer variant
+leaves no tail behind.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ class SecretRule:
     lead: str
     pattern: str
     check: Check
-    begins: str = ""  # the lead of a token, wherever it stands
+    begins: str = ""  # the lead of a token without its context
 
 
-# Where a token may begin: also after an escaped line end, as in JSON within JSON.
+# The start of a token, also after an escaped line end, as in JSON within JSON.
 START = r"(?:\b|_|\\[nrt])"
 ANYWHERE = ""
 HEX = "[0-9a-f]"
@@ -40,7 +40,7 @@ def is_genuine(value: str) -> bool:
 
 
 def is_scrambled(value: str) -> bool:
-    """For prefixes that a name may have as well."""
+    """Accept random values only: for prefixes that names may have too."""
     return is_genuine(value) and not secrets.is_readable(value)
 
 
@@ -51,14 +51,14 @@ def is_numbered(value: str) -> bool:
 
 
 def is_varied(value: str) -> bool:
-    """For prefixes that a name may have and tokens of letters in both cases: with no digit too."""
+    """Accept random values with digits or letters of both cases: for prefixes of names too."""
     body = value[3:]
     both = body != body.lower() and body != body.upper()
     return is_scrambled(value) and (both or any(c.isdigit() for c in body))
 
 
 def is_mixed(value: str) -> bool:
-    """For prefixes that words may have as well: letters and digits."""
+    """Accept random values with letters and digits: for prefixes that words may have too."""
     body = value[3:]
     return is_scrambled(value) and any(c.isdigit() for c in body) and any(c.isalpha() for c in body)
 
@@ -76,8 +76,11 @@ def _token(
     then: str = SOME,
     start: str = START,
 ) -> SecretRule:
-    """A token with a prefix. `then`: what must follow the prefix for the rule to be tried. `start`:
-    what comes before it; ANYWHERE is for a prefix that no word ends with."""
+    """Return the rule of a token with a prefix.
+
+    `then` must follow the prefix for the rule to be tried. `start` comes before the prefix:
+    ANYWHERE is for a prefix that no word ends with.
+    """
     return SecretRule(
         kind=kind,
         lead=f"{start}{lead}{then}",
@@ -445,7 +448,7 @@ PROVIDER_RULES: tuple[SecretRule, ...] = (
     _token("jwt", "ZXlK", r"[A-Za-z0-9+/_\-]{60,}={0,2}", is_mixed),
 )
 
-# Passwords within URLs: `user:password@host`, also without a user.
+# Passwords in URLs: `user:password@host`, also without a user.
 URL_PASSWORD = SecretRule(
     kind="url-password",
     lead=r"://[^\s/:@\"'`<>]*:[^\s/\"'`<>]",
@@ -472,15 +475,15 @@ _WITH_P = (
     r"\s+(?:\S+\s+)?login|mongo(?:sh|dump|restore|export|import)?|cqlsh|rdesktop)\s"
 )
 _WITH_BIG_P = r"\b(?:sqlcmd|bcp|osql|tsql|mosquitto_(?:pub|sub)|zip|unzip|zipcloak)(?:\.exe)?\s"
-_FED = (  # what reads a password from its input
+_FED = (  # commands that read a password from their input
     r"(?:--(?:password|token|pass|passphrase)-(?:stdin|fd)|--with-token|\bsudo\s+-[A-Za-z]*S|"
     r"\bchpasswd|\b(?:smb)?passwd\s+-|\bkinit\s|\bcryptsetup\s|\bhtpasswd\s+-[A-Za-z]*i|"
     r"\bvault\s+login|\bsecret\s+(?:put|set|create)\s|\bpass\s+insert)"
 )
 _PG_PORT = r":(?:\*|5[45][0-9]{2}|6432|6543|[12]5432|26257):"
 
-# Passwords by their place in a command or file. Leads are short: with more in them the automaton of
-# all of them together has too many states.
+# Passwords by their place in a command or file. Leads are short: longer ones give the automaton of
+# all together too many states.
 CONTEXT_RULES: tuple[SecretRule, ...] = (
     _context(r"\blogin\s+\S+\s+password\s", r"\blogin\s+\S+\s+password\s+(\S+)"),  # .netrc
     _context(r"\bsshpass\s+-p", rf"\bsshpass\s+-p\s*{VALUE}"),
@@ -521,7 +524,7 @@ CONTEXT_RULES: tuple[SecretRule, ...] = (
         rf"(?m:^[ \t]*[A-Za-z0-9*._\-\[\]]+{_PG_PORT}[^\s:]+:[^\s:]+:(\S+)$)",
     ),
     _context(r"\bsecret\s+set\s", rf"\bsecret\s+set\s[^\n]{{0,80}}?(?:-b|--body)[ =]{VALUE}"),
-    # What is made of a password: it can be guessed from that.
+    # Password hashes: a password can be guessed from them.
     _context(
         r"\$(?:apr1|[1567y]|gy|2[abxy]|argon2[id]+|scrypt|pbkdf2[a-z0-9\-]*)\$[./A-Za-z0-9]",
         r"(\$(?:(?:apr1|[156])\$(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{20,}"
@@ -545,7 +548,7 @@ CONTEXT_RULES: tuple[SecretRule, ...] = (
     ),
 )
 
-# What is assigned: only the name and the operator; the value is read and judged in Python.
+# Assignments: only the name and the operator. Python reads the value and decides about it.
 HUMAN_WORDS = (
     "(?:ssh)?pass(?:wor[dt]s?|wd|phrase|code|wrd)?|pwd|psw|pw|kennwort|mot[ _]de[ _]passe|"
     "contrase(?:ñ|n)a|senha|wachtwoord|has(?:ł|l)o|l(?:ö|o)senord|пароль|密(?:码|碼)|口令|パスワード|비밀번호"
@@ -575,7 +578,7 @@ SET_BY_CALL = (
 )
 SET_BY_FLAG = rf"--(?:[a-z0-9]+-){{0,4}}(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()[ \t]{{1,4}}[^\s\-]"
 FOR = "for|of|on|to|für|von|zum|zur|im|auf|de|du|del|do|da|di|pour|para|per|in"
-SAID = (
+SET_BY_SENTENCE = (
     rf"(?i:({HUMAN_WORDS})|({MACHINE_WORDS}))()(?: (?i:{FOR})(?: [^\s.,;:=]+){{1,4}})?"
     r"(?: (?i:is|was|ist|war|lautet|est|es|era|é|è)(?: now| jetzt)?[ \t]{0,2}:?[ \t]"
     r"|(?:是|为|為|は)(?:[ \t:]|\xef\xbc\x9a){0,2})"
@@ -604,8 +607,8 @@ PEM_FOOTER_LEAD = r"-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
 PEM_FOOTER = (
     r"((?:[A-Za-z0-9+/]{20,}={0,2}(?:[ \t\r\n]|\\[nr])*)+)-----END[A-Z0-9 ]{0,40} ?PRIVATE KEY"
 )
-# How the bodies of keys begin: DER of RSA and DSA, of EC, of Ed25519 and X25519, of what is
-# encrypted; OpenSSH's own.
+# The beginning of key bodies: DER of RSA and DSA, of EC, of Ed25519 and X25519, of encrypted keys;
+# OpenSSH's own format.
 KEY_BODY_LEAD = (
     r"\b(?:MII[A-J][A-Za-z0-9+/][AQgw]IBA(?:AKC|AKB|DAN)|MHcCAQEEI|MIGkAgEBBDD|MIHcAgEBBEI|"
     r"MI(?:GH|GT|G2|HU|Hu)AgEAMB[A-Z]GByqGSM49|M[C-F][A-Za-z0-9]CAQ[AE]wBQYDK2V[uw]|"
@@ -616,7 +619,7 @@ KEY_BODY = (
     rf"({KEY_BODY_LEAD}[A-Za-z0-9+/]{{16,}}(?:(?:[ \t\r\n\"'+,]|\\[nr])*[A-Za-z0-9+/]{{32,}})*"
     r"(?:(?:[ \t\r\n]|\\[nr])*[A-Za-z0-9+/]+)?={0,2})"
 )
-KEY_MATERIAL = "[A-Za-z0-9+/]{40,}"  # with less it is a text about keys
+KEY_MATERIAL = "[A-Za-z0-9+/]{40,}"  # a shorter run means that the text is about keys
 PEM_BASE64 = "LS0tLS1CRUdJTiB[A-Za-z0-9+/]{40,}={0,2}"
 PUTTY_LEAD = "(?i:Private-Lines): [0-9]"
 PUTTY = rf"{PUTTY_LEAD}(?s:.{{0,100}}?)([A-Za-z0-9+/=\r\n]{{40,}}[A-Za-z0-9+/=])"

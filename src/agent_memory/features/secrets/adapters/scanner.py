@@ -1,7 +1,8 @@
-"""Finds secrets in bytes with RE2: which rules may apply, then those alone, then a judgement.
+"""The scanner: it finds secrets in bytes with RE2.
 
-RE2 takes time in proportion to the text, whatever it holds. Python looks only at what RE2 found,
-and at a bounded piece of text around it.
+One search selects the rules that may apply, those rules then run, and Python checks their matches.
+RE2 takes time linear in the text, whatever its content. Python reads only the matches and a
+bounded piece of text around each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,24 +17,22 @@ from agent_memory.features.secrets.adapters.wrappings import TextEdit, View
 from agent_memory.features.secrets.model import secrets
 from agent_memory.kernel.errors import ContentBlocked
 
-MEMORY = (
-    64 << 20
-)  # for the states of an automaton; where it is short RE2 starts over and slows down
+MEMORY = 64 << 20  # for the states of an automaton; with less RE2 starts over and slows down
 NAME_REACH = 48
 VALUE_REACH = 256
 NESTED = 8
 COMMAND_REACH = 600
 DOCUMENT_REACH = 16 << 10
 KEY_REACH = 32 << 10
-SHORT_KEY_MATERIAL = 16  # of what begins as keys do: the rest may have been cut off
-DEPTH = 4  # how many wrappings around one another are seen through
-VIEWED = 16  # so many times its size may be looked at of a text; more is an attack, and blocked
+SHORT_KEY_MATERIAL = 16  # if it begins like a key: the rest may have been cut off
+DEPTH = 4  # nested wrappings that are unwrapped
+VIEWED = 16  # views may have 16 times the size of the text; more is an attack and blocked
 VIEWED_AT_LEAST = 1 << 20
-BLOCK = 4 << 10  # a long text is looked at in blocks of lines; rules run where their leads are
-MARGIN = 1 << 10  # before and after a block: what a rule may look at beside its lead
+BLOCK = 4 << 10  # a long text is searched in blocks of lines; rules run where their leads occur
+MARGIN = 1 << 10  # context of a rule before and after a block
 SHORT = 1 << 10
-LINES = 64  # that a token is broken over
-NARROWEST = 20  # characters of a line that is broken
+LINES = 64  # of one token that is broken over lines
+NARROWEST = 20  # characters of a line that may be broken
 
 _QUOTES = b"\"'`"
 _STOP = frozenset(b" \t\r\n\"'`,;&<>()[]{}|")
@@ -50,8 +49,8 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# A name that ends so holds something about the secret.
-_ABOUT = frozenset(
+# A name that ends like this is of something about a secret, not of the secret itself.
+_ATTRIBUTE_WORDS = frozenset(
     _words(
         "id ids url uri name names file files path dir folder type types length len size count "
         "version hash hashed digest md5 sha1 sha256 checksum fingerprint thumbprint field label "
@@ -62,8 +61,8 @@ _ABOUT = frozenset(
         "test spec mode input color style icon"
     )
 )
-# A name with one of these is no secret's.
-_OPEN = _words(
+# A name with one of these is not of a secret.
+_PUBLIC_WORDS = _words(
     "public pubkey csrf xsrf authenticity primary foreign partition sort_key sortkey cache keyword "
     "keyboard author accessib accessor monkey next_page nextpage page_token pagetoken "
     "continuation bos_ eos_ pad_ unk_ sep_ mask_ object idempoten issuerkey key_down "
@@ -72,7 +71,7 @@ _OPEN = _words(
 
 
 class Match(Protocol):
-    """What is used of RE2's matches; the package comes without types."""
+    """The used part of RE2's matches; the package has no types."""
 
     def span(self, group: int = 0, /) -> tuple[int, int]: ...
     def start(self) -> int: ...
@@ -90,7 +89,7 @@ class SecretSpan:
     start: int
     end: int
     kind: str
-    rank: int  # where spans overlap, the lowest names the whole
+    rank: int  # of overlapping spans, the lowest rank gives the kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,36 +105,36 @@ IsAllowed = Callable[[bytes, SecretSpan], bool]
 
 @dataclass(slots=True)
 class _Budget:
-    """How many bytes of views may still be looked at for one text."""
+    """The number of bytes of views that may still be scanned for one text."""
 
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class ScanContext:
-    """`spare` is what is no secret; `depth` is how many wrappings may follow."""
+    """The state of a scan. `spare` accepts spans that are no secrets; `depth` limits nesting."""
 
     budget: _Budget
     spare: IsAllowed
     depth: int = DEPTH
 
     def enter_view(self, view: View) -> "ScanContext":
-        """The same search in a view. Raises ContentBlocked."""
+        """Return the context for a view. Raises ContentBlocked if the budget is spent."""
         self.budget.left -= len(view.data)
         if self.budget.left < 0:
-            raise ContentBlocked("it is wrapped in more than can be seen through; not stored")
+            raise ContentBlocked("the text has too many nested encodings to scan; not stored")
         return ScanContext(self.budget, self.spare, self.depth - 1)
 
 
 ViewScan = Callable[[bytes, ScanContext], Iterator[SecretSpan]]
-
-
 _Part = tuple[int, int, bytes]
 
 
 class _ScanStage(NamedTuple):
-    """Rules that apply and views that are looked at where their leads occur. The first rules are
-    `wide`: what they look for goes on over many lines."""
+    """Rules and views that are tried where their leads occur.
+
+    The first `wide` rules match over many lines, so they see the whole text.
+    """
 
     leads: re2.Set
     detectors: list[Detector]
@@ -143,7 +142,7 @@ class _ScanStage(NamedTuple):
     wide: int
 
     def select_parts(self, data: bytes) -> Sequence[_Part]:
-        """Which rules and views to try, each on which part of a text, and where that begins."""
+        """Return which rules and views to try: their index, the start of the part, the part."""
         if len(data) <= BLOCK:
             return [(index, 0, data) for index in self.leads.Match(data) or ()]
         regions: dict[int, list[tuple[int, int]]] = {}
@@ -152,14 +151,14 @@ class _ScanStage(NamedTuple):
                 _add(regions.setdefault(index, []), _lines_around(data, start, end))
         return [
             (index, start, data[start:end])
-            for index, found in regions.items()
-            for start, end in ([(0, len(data))] if index < self.wide else found)
+            for index, spans in regions.items()
+            for start, end in ([(0, len(data))] if index < self.wide else spans)
         ]
 
 
 def _options() -> re2.Options:
     options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # bytes as they are
+    options.encoding = re2.Options.Encoding.LATIN1  # match raw bytes
     options.max_mem = MEMORY
     options.log_errors = False
     return options
@@ -170,16 +169,16 @@ def _allow_nothing(_data: bytes, _span: SecretSpan) -> bool:
 
 
 class Scanner:
-    """Safe to use from many threads: what is made on first use is the same for all."""
+    """The compiled rules. Threads may share it: lazily built parts are the same for all."""
 
     def __init__(self) -> None:
         self._options = _options()
         self._compiled: dict[str, Pattern] = {}
         self._leads: list[str] = []
         self._glances: list[re2.Set] = []
-        # Which leads share a set is measured: some together have too many states.
+        # The split of leads into sets is measured: some together have too many states.
         self._shapes = self._build_stage(
-            [(rule.lead, self._build_provider_detector(rule)) for rule in patterns.PROVIDER_RULES],
+            [(rule.lead, self._build_detector(rule, rank=1)) for rule in patterns.PROVIDER_RULES],
             [(wrappings.BASE64_LEAD, self._scan_base64), (wrappings.HEX_LEAD, self._scan_hex)],
         )
         wide: list[tuple[str, Detector]] = [
@@ -210,7 +209,7 @@ class Scanner:
                     (patterns.SET_BY_CALL, self._build_name_detector(patterns.SET_BY_CALL, back=1)),
                     (patterns.SET_BY_FLAG, self._build_name_detector(patterns.SET_BY_FLAG, back=1)),
                     (patterns.SET_BY_WORD, self._build_name_detector(patterns.SET_BY_WORD)),
-                    (patterns.SAID, self._build_name_detector(patterns.SAID)),
+                    (patterns.SET_BY_SENTENCE, self._build_name_detector(patterns.SET_BY_SENTENCE)),
                     (patterns.XML_VALUE, self._build_name_detector(patterns.XML_VALUE)),
                     (patterns.HINTED, self._find_hinted),
                     (patterns.CARD_LEAD, self._find_cards),
@@ -228,29 +227,35 @@ class Scanner:
         )
 
     def suspects(self, lines: bytes) -> bool:
-        """Whether a rule may apply to any of these lines, or to all of them as one text. Texts
-        joined by empty lines are thus looked at together: what a rule needs within a text it finds
-        here too. No word goes on across a line end, and where a text begins or ends a line does."""
-        if not self._glances:  # on first use: who cleans single texts needs none
+        """Return whether a rule may apply to any of these lines, or to all of them as one text.
+
+        Texts joined by empty lines can be checked together: no word continues across a line end,
+        and a text begins and ends where a line does, so every rule that matches in a text matches
+        here too.
+        """
+        if not self._glances:  # on first use: cleaning single texts needs none
             self._glances = self._build_glances()
         return any(glance.Match(lines) is not None for glance in self._glances)
 
     def scan(self, data: bytes, spare: IsAllowed = _allow_nothing) -> list[SecretSpan]:
-        """All that is found, in order, without overlaps. `spare`: what is no secret, given the text
-        that it stands in. Raises ContentBlocked where too much is wrapped in one another."""
+        """Return all secrets, in order, without overlaps.
+
+        `spare` decides, with the text around it, that a span is no secret. Raises ContentBlocked
+        if encodings are nested too deeply.
+        """
         if len(data) <= SHORT and not any(leads.Match(data) for leads in self._quick):
-            return []  # as for most texts: this is quick
+            return []  # the fast path of most texts
         parts = self._select_parts(data)
         search = ScanContext(_Budget(max(VIEWED * len(data), VIEWED_AT_LEAST)), spare)
-        found = self._run_stages(data, parts, search)
-        return [span for span in _merge_spans(found) if not spare(data, span)] if found else found
+        spans = self._run_stages(data, parts, search)
+        return [span for span in _merge_spans(spans) if not spare(data, span)] if spans else spans
 
     def _select_parts(self, data: bytes) -> list[tuple[_ScanStage, Sequence[_Part]]]:
-        """What to try on which parts of a text, by stage."""
+        """Select the parts to try, by stage."""
         return [(stage, parts) for stage in self._stages if (parts := stage.select_parts(data))]
 
     def _is_broken(self, data: bytes) -> bool:
-        """Whether a run may go on over lines. In a long text it takes as long to look at once."""
+        """Return whether a run may continue over lines; a long text is not checked beforehand."""
         return len(data) > SHORT or self._broken.Match(data) is not None
 
     def _run_stages(
@@ -259,19 +264,19 @@ class Scanner:
         by_stage: Sequence[tuple[_ScanStage, Sequence[_Part]]],
         search: ScanContext,
     ) -> list[SecretSpan]:
-        found: list[SecretSpan] = []
+        spans: list[SecretSpan] = []
         for stage, parts in by_stage:
             for index, at, part in parts:
                 if index < len(stage.detectors):
-                    spans = stage.detectors[index](part)
+                    part_spans = stage.detectors[index](part)
                 elif search.depth:
-                    spans = stage.view_scans[index - len(stage.detectors)](part, search)
+                    part_spans = stage.view_scans[index - len(stage.detectors)](part, search)
                 else:
                     continue
-                found.extend(_shift_spans(spans, at) if at else spans)
+                spans.extend(_shift_spans(part_spans, at) if at else part_spans)
         if search.depth and self._is_broken(data):
-            found.extend(self._scan_joined(data, search))
-        return found
+            spans.extend(self._scan_joined(data, search))
+        return spans
 
     def _build_stage(
         self, runs: list[tuple[str, Detector]], looks: list[tuple[str, ViewScan]], *, wide: int = 0
@@ -284,8 +289,7 @@ class Scanner:
         return _ScanStage(leads, [run for _, run in runs], [look for _, look in looks], wide)
 
     def _build_glances(self) -> list[re2.Set]:
-        """All leads of rules as one: quicker to look for than two sets, and told in one call. Those
-        of views likewise."""
+        """Build one set of all leads of rules, and one of views: faster than a set per stage."""
         views = (
             wrappings.WRAPPING,
             wrappings.BROKEN,
@@ -304,9 +308,7 @@ class Scanner:
 
     def _scan_unwrapped(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
         edits = [
-            TextEdit(
-                *match.span(), b"" if removed else wrappings.decode_escape(data, *match.span())
-            )
+            TextEdit(*match.span(), b"" if removed else wrappings.decode_escape(match.group()))
             for match in self._matches(wrappings.WRAPPING, data)
             for removed in [match.span(1) != (-1, -1)]
         ]
@@ -317,7 +319,7 @@ class Scanner:
         if self._is_multiline(view.data) or self._is_multiline(data):
             shown, view = edits, View(data, edits)
         yield from self._scan_view(view, search)
-        # Between two words, what was removed may also stand before a token, or after one.
+        # A removal between two words may also be the boundary before or after a token.
         glued = [edits[index] for index in wrappings.find_glued(data, edits)]
         if not glued:
             return
@@ -337,7 +339,7 @@ class Scanner:
             )
 
     def _is_multiline(self, data: bytes) -> bool:
-        """Whether something begins or ends here that goes on over many lines."""
+        """Return whether a secret of many lines may begin or end here."""
         return next(self._matches(self._wide_leads, data), None) is not None
 
     def _scan_base64(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
@@ -362,7 +364,7 @@ class Scanner:
         yield from self._scan_view(View(data, wrappings.keep_pieces(len(data), pieces)), search)
 
     def _scan_joined(self, data: bytes, search: ScanContext) -> Iterator[SecretSpan]:
-        """Tokens, and what is encoded, broken over lines."""
+        """Find tokens and encoded secrets that are broken over lines."""
         spans = [match.span() for match in self._matches(wrappings.BROKEN_RUN, data)]
         glance = b"\n".join(wrappings.join_lines(data[start:end]) for start, end in spans)
         if not (self._shapes.leads.Match(glance) or self._is_wrapped(glance)):
@@ -384,13 +386,16 @@ class Scanner:
                 yield span
         for index in self._shapes.leads.Match(view.data) or ():
             if index >= len(self._shapes.detectors):
-                found = self._shapes.view_scans[index - len(self._shapes.detectors)](
+                joined_spans = self._shapes.view_scans[index - len(self._shapes.detectors)](
                     view.data, inner
                 )
                 find_end = self._find_encoded_end
             else:
-                found, find_end = self._shapes.detectors[index](view.data), self._find_token_end
-            for span in self._map_to_text(view, found, search, joined=True):
+                joined_spans, find_end = (
+                    self._shapes.detectors[index](view.data),
+                    self._find_token_end,
+                )
+            for span in self._map_to_text(view, joined_spans, search, joined=True):
                 if end := find_end(data, span):
                     yield SecretSpan(span.start, end, span.kind, span.rank)
 
@@ -399,14 +404,14 @@ class Scanner:
     ) -> Iterator[SecretSpan]:
         inner = search.enter_view(view)
         inner = inner if deeper else replace(inner, depth=0)
-        found = self._run_stages(view.data, self._select_parts(view.data), inner)
-        return self._map_to_text(view, found, search)
+        spans = self._run_stages(view.data, self._select_parts(view.data), inner)
+        return self._map_to_text(view, spans, search)
 
     def _map_to_text(
-        self, view: View, found: Iterable[SecretSpan], search: ScanContext, *, joined: bool = False
+        self, view: View, spans: Iterable[SecretSpan], search: ScanContext, *, joined: bool = False
     ) -> Iterator[SecretSpan]:
-        """What was found in a view, where it stands in the text."""
-        for span in found:
+        """Map the spans of a view to the text."""
+        for span in spans:
             if (
                 span.end > span.start
                 and not view.has_gap(span.start, span.end)
@@ -423,9 +428,11 @@ class Scanner:
         ]
 
     def _find_token_end(self, data: bytes, span: SecretSpan) -> int | None:
-        """Where a token ends that begins on one line and goes on over others. A rule may take more
-        lines than are its own: what is a token already goes on only in what looks like the rest of
-        one."""
+        """Return where a token ends that is broken over lines, or None if it is not broken.
+
+        A rule may match more lines than the token has: a complete token continues only on a line
+        that looks like the rest of one.
+        """
         breaks = self._breaks(data, span.start, span.end)[:LINES]
         token, at, end = b"", span.start, None
         for first, after in (*breaks, (span.end, span.end)):
@@ -438,7 +445,7 @@ class Scanner:
         return end if breaks and end is not None and end > breaks[0][0] else None
 
     def _find_encoded_end(self, data: bytes, span: SecretSpan) -> int | None:
-        """Where what is encoded ends that goes on over lines; `=` is the end of it."""
+        """Return where encoded text ends that is broken over lines; `=` ends it."""
         breaks = self._breaks(data, span.start, span.end)
         for first, after in breaks:
             if data[first : first + 1] == b"=" or not self._continues(data, after):
@@ -446,7 +453,7 @@ class Scanner:
         return span.end
 
     def _is_continued(self, data: bytes, span: SecretSpan) -> bool:
-        """Whether each line but the last says that it goes on."""
+        """Return whether each line but the last ends with a continuation mark."""
         return all(
             data[first : first + 1] in (b"=", b"\\")
             for first, _ in self._breaks(data, span.start, span.end)
@@ -458,14 +465,14 @@ class Scanner:
     def _is_token_start(self, token: bytes) -> bool:
         shapes = self._shapes
         return any(
-            found.start == 0
+            span.start == 0
             for index in shapes.leads.Match(token) or ()
             if index < len(shapes.detectors)
-            for found in shapes.detectors[index](token)
+            for span in shapes.detectors[index](token)
         )
 
     def _continues(self, data: bytes, at: int) -> bool:
-        """Whether the line here is the rest of one that was broken."""
+        """Return whether the line at `at` continues the one before, which was broken."""
         if data[max(0, at - 3) : at].rstrip(b"\r\n")[-1:] in (b"=", b"\\"):
             return True
         end = data.find(b"\n", at)
@@ -474,7 +481,7 @@ class Scanner:
         run = self._pattern(wrappings.RUN).match(data, at, end)
         rest = _text(data, at, min(run.end(), at + VALUE_REACH)) if run else ""
         return (
-            end - at <= at - 1 - start  # a line is broken where it is full
+            end - at <= at - 1 - start  # only a full line is broken
             and at - 1 - start >= NARROWEST
             and not self._pattern(self._begins).match(data, at, at + NAME_REACH)
             and secrets.is_scrap(rest)
@@ -482,7 +489,7 @@ class Scanner:
 
     def _pattern(self, pattern: str) -> Pattern:
         compiled = self._compiled.get(pattern)
-        if compiled is None:  # on first use: most are never needed
+        if compiled is None:  # compiled on first use: most are never needed
             compiled = self._compiled[pattern] = re2.compile(pattern.encode(), self._options)
         return compiled
 
@@ -490,9 +497,6 @@ class Scanner:
         return self._pattern(pattern).finditer(data)
 
     # ---- shapes ----
-
-    def _build_provider_detector(self, rule: SecretRule) -> Detector:
-        return self._build_detector(rule, rank=1)
 
     def _build_detector(self, rule: SecretRule, *, rank: int) -> Detector:
         def run(data: bytes) -> Iterator[SecretSpan]:
@@ -511,14 +515,14 @@ class Scanner:
             end = dashes if dashes >= 0 else min(len(data), body + KEY_REACH)
             gap = data.find(wrappings.GAP, body, end)
             end = gap if gap >= 0 else end
-            if not self._holds_key(data[body:end]):
+            if not self._has_key(data[body:end]):
                 continue
             if data.startswith(b"-----END", end):
                 closing = data.find(b"-----", end + 8, end + 80)
                 end = closing + 5 if closing >= 0 else end
             yield SecretSpan(start, end, secrets.PRIVATE_KEY, 0)
 
-    def _holds_key(self, body: bytes) -> bool:
+    def _has_key(self, body: bytes) -> bool:
         first = body.split(maxsplit=1)[:1]
         if first and first[0].startswith(_KEY_STARTS):
             return len(first[0]) >= SHORT_KEY_MATERIAL
@@ -527,7 +531,7 @@ class Scanner:
 
     def _find_encoded_pem(self, data: bytes) -> Iterator[SecretSpan]:
         for match in self._matches(patterns.PEM_BASE64, data):
-            if secrets.holds_private_key(match.group().decode()):
+            if secrets.is_encoded_private_key(match.group().decode()):
                 yield SecretSpan(*match.span(), secrets.PRIVATE_KEY, 0)
 
     def _build_key_detector(self, pattern: str) -> Detector:
@@ -586,7 +590,7 @@ class Scanner:
                 continue
             user, _, rest = data[start:end].partition(b":")
             password = rest.rstrip(b"\\").strip(_QUOTES)
-            if not password:  # the key in place of a user, as Stripe has it
+            if not password:  # the key is the user name, as with Stripe
                 password, first = user.strip(_QUOTES), data.find(user.strip(_QUOTES), start)
             else:
                 first = data.find(password, start + len(user) + 1)
@@ -595,17 +599,20 @@ class Scanner:
                 yield SecretSpan(first, first + len(password), "password", 3)
 
     def _build_name_detector(self, pattern: str, *, back: int = 0) -> Detector:
-        """Values of names such as `password` and `token`; `back`: how much of it the match took."""
+        """Build a detector for values of names such as `password` and `token`.
+
+        `back` is the number of bytes of the value that the match includes.
+        """
 
         def run(data: bytes) -> Iterator[SecretSpan]:
             taken = tried = nested = 0
             for match, following in _with_next(self._matches(pattern, data), len(data)):
                 at = match.end() - back
                 nested = nested + 1 if at < tried else 0
-                # Names within a name's value: after some, each value ends where the next begins.
+                # Names inside a value: after some, each value ends where the next name begins.
                 limit = at + VALUE_REACH if nested < NESTED else max(at, following)
                 name = _Name.parse(data, match)
-                if at < taken or data[at : at + 1] == b"=" or not name.may_hold():
+                if at < taken or data[at : at + 1] == b"=" or not name.may_name_secret():
                     continue  # `==` compares, or pins a version
                 value = self._read_value(data, at, min(limit, len(data)), name)
                 if value is None:
@@ -623,7 +630,7 @@ class Scanner:
         return run
 
     def _read_value(self, data: bytes, at: int, limit: int, name: "_Name") -> Value | None:
-        """The value that begins here, as far as the limit."""
+        """Read the value that begins at `at`, up to the limit."""
         element = data[at - 1 : at] == b">" and data[at - 2 : at] not in (b"=>", b"->")
         blank = b" \t\r\n" if element else b" \t"
         while at < limit and data[at] in blank:
@@ -667,7 +674,7 @@ class Scanner:
             start, end = match.span(2)
             name = _text(data, _name_start(data, match.start()), start)
             low = name.lower()
-            if any(word in low for word in _OPEN) or _last_word(name) in _ABOUT:
+            if any(word in low for word in _PUBLIC_WORDS) or _last_word(name) in _ATTRIBUTE_WORDS:
                 continue
             value = _text(data, start, min(end, start + VALUE_REACH))
             provider = match.span(1) != (-1, -1)
@@ -682,13 +689,13 @@ class Scanner:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """What a value is called: `DB_` + `PASSWORD` + `_OLD`."""
+    """The name of a value: `DB_` + `PASSWORD` + `_OLD`."""
 
     before: bytes
     word: bytes
     rest: bytes
     password: bool
-    begins_line: bool  # as in an environment file: there all up to a blank is the value
+    begins_line: bool  # as in an environment file, where the value ends at a blank
     opens_element: bool
 
     @classmethod
@@ -714,21 +721,21 @@ class _Name:
         low = self.word.lower().decode()
         return "api-key" if low.endswith("key") else low
 
-    def may_hold(self) -> bool:
+    def may_name_secret(self) -> bool:
         whole = (self.before + self.word + self.rest).decode("latin-1")
         low = whole.lower()
-        if any(part in low for part in _OPEN):
+        if any(part in low for part in _PUBLIC_WORDS):
             return False
         if self.password and self.word.lower() in (b"pass", b"pwd", b"psw", b"pw"):
             last = self.before[-1:]
             hump = last.islower() and self.word[:1].isupper()
             if self._glued or (last.isalpha() and not hump):
                 return False
-        return not self.rest or _last_word(whole) not in _ABOUT
+        return not self.rest or _last_word(whole) not in _ATTRIBUTE_WORDS
 
     @property
     def _glued(self) -> bool:
-        """Whether the word goes on: `tokenizer`, `passing`."""
+        """Whether the word continues: `tokenizer`, `passing`."""
         first = self.rest[:1]
         more = first.islower() or (first.isupper() and self.word.isupper())
         return more and self.rest.lower() not in (b"s", b"es")
@@ -751,7 +758,7 @@ def _join_alternatives(leads: Iterable[str]) -> str:
 
 
 def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
-    """A text in blocks of whole lines."""
+    """Yield the bounds of blocks of whole lines."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + BLOCK) + 1 or len(data)
@@ -760,7 +767,7 @@ def _blocks(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _lines_around(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """A block with the lines beside it."""
+    """Return the bounds of a block with the lines around it."""
     first = data.rfind(b"\n", 0, max(0, start - MARGIN)) + 1
     return first, data.find(b"\n", end + MARGIN) + 1 or len(data)
 
@@ -777,7 +784,7 @@ def _shift_spans(spans: Iterable[SecretSpan], by: int) -> Iterator[SecretSpan]:
 
 
 def _insert_blanks(edits: Sequence[TextEdit], starts: frozenset[int]) -> list[TextEdit]:
-    """The edits, with a blank instead of what is removed at these places."""
+    """Return the edits with a blank instead of each removal at these places."""
     return [
         TextEdit(edit.start, edit.end, b" ")
         if edit.instead == b"" and edit.start in starts
@@ -787,7 +794,7 @@ def _insert_blanks(edits: Sequence[TextEdit], starts: frozenset[int]) -> list[Te
 
 
 def _with_next(matches: Iterator[Match], end: int) -> Iterator[tuple[Match, int]]:
-    """Each match, and where the next one begins."""
+    """Yield each match, and where the next one begins."""
     last = next(matches, None)
     for match in matches:
         if last is not None:
@@ -798,7 +805,7 @@ def _with_next(matches: Iterator[Match], end: int) -> Iterator[tuple[Match, int]
 
 
 def _name_start(data: bytes, at: int) -> int:
-    """Where the name begins of which a word was found."""
+    """Return the start of the name that has a word at `at`."""
     start = at
     while start > 0 and at - start < NAME_REACH and data[start - 1] in _NAME:
         start -= 1
@@ -806,12 +813,12 @@ def _name_start(data: bytes, at: int) -> int:
 
 
 def _is_inside_word(data: bytes, at: int) -> bool:
-    """Whether a word goes on here: `meraki` in CameraKit."""
+    """Return whether `at` is inside a word, like `meraki` in CameraKit."""
     return data[at - 1 : at].isalpha() and not data[at : at + 1].isupper() if at else False
 
 
 def _last_word(name: str) -> str:
-    """The last of the words of a name: `tokenExpiry` and `token_expiry` give `expiry`."""
+    """Return the last word of a name: `expiry` for `tokenExpiry` and `token_expiry`."""
     end = len(name.rstrip("_.-:= \t\"'`>\\"))
     start = end
     while start > 0 and name[start - 1].isalnum():
@@ -832,7 +839,7 @@ def _read_quoted(data: bytes, at: int, limit: int, quote: bytes) -> Value | None
 
 
 def _find_value_end(data: bytes, value: Value) -> int:
-    """Where a value that fills the reach really ends."""
+    """Return the real end of a value that was cut at the limit."""
     end = value.end
     if end - value.start >= VALUE_REACH - 24:
         stop = frozenset(b"\r\n\"'`") if value.quoted else _STOP
@@ -842,8 +849,10 @@ def _find_value_end(data: bytes, value: Value) -> int:
 
 
 def _extend_password(data: bytes, end: int) -> int:
-    """Where a password ends that goes on after a mark: `Tr0ub4dor&3`. What follows with an operator
-    of its own is something else: `&user=`, `;port:`."""
+    """Return the end of a password that continues after a mark: `Tr0ub4dor&3`.
+
+    Text with an operator of its own does not belong to it: `&user=`, `;port:`.
+    """
     if data[end : end + 1] not in _MARKS_WITHIN:
         return end
     last = end
@@ -854,10 +863,10 @@ def _extend_password(data: bytes, end: int) -> int:
 
 
 def _has_card_groups(text: str) -> bool:
-    """Whether the blanks or dashes of a card's number stand where cards have them."""
+    """Return whether the digits are grouped by blanks or dashes as on a card."""
     groups = [len(group) for group in text.replace("-", " ").split(" ")]
     if len(groups) == 1:
-        return groups[0] <= 16  # longer ones are numbers of programs more often than of cards
+        return groups[0] <= 16  # longer numbers are rarely of cards
     return groups[:-1] == [4] * (len(groups) - 1) or groups in ([4, 6, 5], [4, 6, 4])
 
 
@@ -865,9 +874,9 @@ def _text(data: bytes, start: int, end: int) -> str:
     return data[start:end].decode("utf-8", "replace")
 
 
-def _merge_spans(found: list[SecretSpan]) -> list[SecretSpan]:
+def _merge_spans(spans: list[SecretSpan]) -> list[SecretSpan]:
     merged: list[SecretSpan] = []
-    for span in sorted(found, key=lambda s: (s.start, s.rank)):
+    for span in sorted(spans, key=lambda s: (s.start, s.rank)):
         if merged and span.start < merged[-1].end:
             last = merged[-1]
             named = min(last, span, key=lambda s: s.rank)

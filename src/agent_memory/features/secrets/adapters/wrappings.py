@@ -1,7 +1,7 @@
-"""Views of a text without what wraps a secret: escapes, colours, line breaks, base64, hex.
+"""Views of a text without wrappings of secrets: escapes, colors, line breaks, base64, hex.
 
-A view is a text of its own together with the way back: a range of the view gives the range of the
-text that it came from. RE2 finds the wrappings; the work is in proportion to what it finds.
+A view is an edited text that maps its ranges back to the original. RE2 finds the wrappings; the
+work is proportional to their number.
 """
 
 import base64
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-LINE_REACH = 16 << 10  # how much of a long line is unwrapped after a wrapping
+LINE_REACH = 16 << 10  # bytes of a long line that a view shows after a wrapping
 BEFORE_REACH = 1 << 10  # and before it
-GAP = b"\n\xff\n"  # stands for the text between two pieces of a view; no text has such a byte
-CHUNK = 12  # what is encoded is redacted by so many groups together
+GAP = b"\n\xff\n"  # replaces the text between two pieces of a view; no UTF-8 text has this byte
+CHUNK = 12  # encoded text is redacted in units of so many groups
 
-# ---- what is removed or replaced ----
+# ---- removals and replacements ----
 
 _ESCAPES = r"\\{1,16}"
 _ESC = (
@@ -25,15 +25,15 @@ _ESC = (
     r"%(?:25){0,8}1[bB]|&#(?:27|x1[bB]);)"
 )
 _TERMINAL = (
-    rf"{_ESC}\[[0-9;:?<=>]{{0,40}}[ -/]{{0,4}}[@-~]"  # colours, the cursor
+    rf"{_ESC}\[[0-9;:?<=>]{{0,40}}[ -/]{{0,4}}[@-~]"  # colors, the cursor
     r"|\xc2\x9b[0-9;:?]{0,40}[@-~]"
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # titles and links
     r"|\x1b[PX^_][^\x1b\n]*\x1b\\"
     r"|\x1b[()*+#%][A-Za-z0-9]|\x1b[@-Z\\=><78c]|\x1b"
-    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m"  # a colour that has lost its escape
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m"  # a color that has lost its escape
 )
 _OVERSTRUCK = r"(?:[\x00-\x07\x09\x0b-\x7f]|[\xc2-\xf4][\x80-\xbf]{1,3})\x08|\x08"
-_CONTROLS = r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]+"  # a run is one: files have many nulls
+_CONTROLS = r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]+"  # one match per run: files have nulls
 _INVISIBLE = (
     r"(?:\xc2\xad|\xcd\x8f|\xe1\x85[\x9f\xa0]|\xe1\xa0\x8e|\xe2\x80[\x8b-\x8f\xaa-\xae]|"
     r"\xe2\x81[\xa0-\xaf]|\xef\xb8[\x80-\x8f]|\xef\xbb\xbf|\xf3\xa0[\x80\x81][\x80-\xbf])+"
@@ -41,7 +41,7 @@ _INVISIBLE = (
 _CONTINUED = r"\\\r?\n"
 _TAGS = r"(?i:<wbr ?/?>|<!-- ?-->)"
 
-_BYTE = "(?:0[9aAdD]|1[bB]|[2-9a-fA-F][0-9a-fA-F])"  # no control character but these
+_BYTE = "(?:0[9aAdD]|1[bB]|[2-9a-fA-F][0-9a-fA-F])"  # only these control characters
 _PERCENT = rf"%(?:25){{0,8}}{_BYTE}"
 _CODED = (
     rf"{_ESCAPES}(?:u00{_BYTE}|u(?:20|fe|ff|FE|FF)[0-9a-fA-F]{{2}}|u\{{[0-9a-fA-F]{{2,6}}\}}|"
@@ -63,11 +63,11 @@ REMOVED = "|".join((_TERMINAL, _OVERSTRUCK, _CONTROLS, _INVISIBLE, _CONTINUED, _
 REPLACED = "|".join((_PERCENT, _CODED, _ENTITY, _PUNCTUATED, _PRINTABLE, _BLANKS, _WIDE))
 WRAPPING = f"({REMOVED})|({REPLACED})"
 
-# ---- what is broken over lines ----
+# ---- text broken over lines ----
 
 _RUN = r"[A-Za-z0-9_+/.~%:=\-]"
 _BROKEN = r"[=\\]?[ \t]{0,4}\r?\n"
-# One side is long, or both are rather: in prose neither is.
+# One side is long, or both are fairly long, unlike in prose.
 BROKEN = "|".join(
     rf"{_RUN}{{{before},}}{_BROKEN}{_RUN}{{{after}}}"
     for before, after in ((14, 2), (2, 14), (7, 7))
@@ -79,7 +79,7 @@ BROKEN_RUN = "|".join(
 RUN = rf"{_RUN}*"
 LINE_BREAK = r"=\r?\n|\\\r?\n|[ \t]{0,4}\r?\n"
 
-# ---- what is encoded ----
+# ---- encoded text ----
 
 # Base64 of ASCII: three bytes below 128, the first of them printable, a line end or an escape.
 _FIRST = "[CDGI-Za-f]"
@@ -92,12 +92,12 @@ BASE64 = f"(?:{_QUAD}){{5,}}"
 _PAIR = "[2-7][0-9a-fA-F]"
 HEX_LEAD = f"(?:{_PAIR}){{16}}"
 HEX = f"(?:{_PAIR}){{16,}}"
-ENCODED_REACH = 512  # what is not ASCII may stand beside: so much of it is decoded too
+ENCODED_REACH = 512  # bytes of encoded non-ASCII on either side that are decoded too
 
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """Put `instead` in place of [start, end) of a text; None leaves a gap there."""
+    """A replacement of [start, end) of a text by `instead`; None leaves a gap."""
 
     start: int
     end: int
@@ -105,7 +105,7 @@ class TextEdit:
 
 
 class _ViewPiece(NamedTuple):
-    """Where a piece of a view came from; `shift` leads back if it is as it was."""
+    """The origin of a piece of a view. `shift` maps it back if it is unedited."""
 
     start: int
     end: int
@@ -114,7 +114,7 @@ class _ViewPiece(NamedTuple):
 
 
 class View:
-    """A text after some edits, which are in order and do not overlap."""
+    """A text after edits, which are in order and do not overlap."""
 
     def __init__(self, data: bytes, edits: Iterable[TextEdit]) -> None:
         self._at: list[int] = []  # where each piece begins
@@ -137,7 +137,7 @@ class View:
         self.data = b"".join(shown)
 
     def find(self, at: int) -> int:
-        """Return where [at] of the text is in the view."""
+        """Return the position in the view of `at` in the text."""
         index = bisect_right(self._pieces, at, key=lambda piece: piece.start) - 1
         return self._at[index] + at - self._pieces[index].start
 
@@ -154,7 +154,7 @@ class View:
         return any(piece.gap for piece in self._pieces[first : last + 1])
 
     def joins(self, start: int, end: int) -> bool:
-        """Whether [start, end) is made of several pieces of the text."""
+        """Return whether [start, end) is made of several pieces of the text."""
         first, last = self._range(start, end)
         return first != last
 
@@ -162,13 +162,8 @@ class View:
         return bisect_right(self._at, start) - 1, bisect_right(self._at, end - 1) - 1
 
 
-def decode_escape(data: bytes, start: int, end: int) -> bytes:
-    """Return what an escape at [start, end) stands for."""
-    return _decode(data[start:end])
-
-
 def find_glued(data: bytes, edits: Sequence[TextEdit]) -> list[int]:
-    """Return which removals have a word on both sides."""
+    """Return the indexes of removals with a word on both sides."""
     return [
         index
         for index, edit in enumerate(edits)
@@ -183,41 +178,41 @@ def _is_word(char: bytes) -> bool:
 
 
 def keep_wrapped_lines(data: bytes, edits: Sequence[TextEdit]) -> list[TextEdit]:
-    """Add edits that leave only the lines with a wrapping in them."""
-    found: list[TextEdit] = []
-    shown = 0  # the lines up to here are left
+    """Add edits that leave only the lines with a wrapping."""
+    result: list[TextEdit] = []
+    shown = 0  # the lines up to here stay
     line_end = -1
     for edit in edits:
         if edit.start >= shown:
             line = data.rfind(b"\n", max(shown, edit.start - BEFORE_REACH), edit.start) + 1
             start = max(shown, line or edit.start - BEFORE_REACH)
             if start > shown:
-                found.append(TextEdit(shown, start, None))
-        found.append(edit)
+                result.append(TextEdit(shown, start, None))
+        result.append(edit)
         if line_end < edit.end:
             line_end = data.find(b"\n", edit.end) + 1 or len(data)
         shown = max(shown, min(line_end, edit.end + LINE_REACH))
     if shown < len(data):
-        found.append(TextEdit(shown, len(data), None))
-    return found
+        result.append(TextEdit(shown, len(data), None))
+    return result
 
 
 def keep_pieces(size: int, pieces: Iterable[tuple[int, int, Sequence[TextEdit]]]) -> list[TextEdit]:
-    """Add edits that leave nothing but these pieces of a text, each with edits of its own."""
-    found: list[TextEdit] = []
+    """Return edits that leave only these pieces of a text, each with edits of its own."""
+    result: list[TextEdit] = []
     done = 0
     for start, end, edits in pieces:
         if start > done:
-            found.append(TextEdit(done, start, None))
-        found += edits
+            result.append(TextEdit(done, start, None))
+        result += edits
         done = end
     if done < size:
-        found.append(TextEdit(done, size, None))
-    return found
+        result.append(TextEdit(done, size, None))
+    return result
 
 
 def join_lines(text: bytes) -> bytes:
-    """Take out the line breaks of a run."""
+    """Remove the line breaks of a run."""
     text = text.replace(b"\r\n", b"\n").replace(b"=\n", b"").replace(b"\\\n", b"")
     return b"".join(line.rstrip(b" \t") for line in text.split(b"\n"))
 
@@ -242,7 +237,7 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 def _widen(
     data: bytes, start: int, end: int, least: int, group: int, alphabet: bytes
 ) -> tuple[int, int]:
-    """What is encoded, with the groups of it on both sides."""
+    """Return the bounds of encoded text, widened by whole groups on both sides."""
     least = max(least, start - ENCODED_REACH)
     while start - group >= least and not data[start - group : start].strip(alphabet):
         start -= group
@@ -255,7 +250,7 @@ def _widen(
 def _decode_pieces(
     data: bytes, start: int, end: int, size: int, decode: Callable[[str], bytes]
 ) -> list[TextEdit]:
-    """Decode piece by piece, so that only what is near a secret is redacted with it."""
+    """Decode in pieces, so that little text around a secret is redacted with it."""
     text = data[start:end].decode("ascii")
     return [
         TextEdit(start + at, min(end, start + at + size), decode(text[at : at + size]))
@@ -269,8 +264,8 @@ def _base64(text: str) -> bytes:
     return base64.b64decode(bare + "=" * (-len(bare) % 4))
 
 
-def _decode(wrapped: bytes) -> bytes:
-    """Return what an escape stands for."""
+def decode_escape(wrapped: bytes) -> bytes:
+    """Return the bytes that an escape stands for."""
     first = wrapped[:1]
     if first == b"%":
         return bytes.fromhex(wrapped[-2:].decode())

@@ -1,6 +1,6 @@
-"""Secrets in a text: what was found, what becomes of it, and what only looks like one.
+"""Secrets: findings, their redaction, and rules that tell secrets from look-alikes.
 
-Nothing here searches: an adapter finds candidates, these rules judge them.
+An adapter searches for candidates; the rules here decide about them.
 """
 
 import base64
@@ -28,7 +28,7 @@ _SALT, _ROUNDS = b"agent-memory/name", 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A secret at [start, end) of a text. It does not hold the secret."""
+    """A secret at [start, end) of a text, without the secret itself."""
 
     kind: str
     start: int
@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """What is told of a finding. No hash either: that of a short password can be searched."""
+    """A finding as it is reported, without a hash: the hash of a short password can be guessed."""
 
     kind: str
     length: int
@@ -58,13 +58,16 @@ def decide_outcome(kind: str, mode: SecretsMode) -> SecretOutcome:
 
 
 def format_marker(kind: str) -> str:
-    """What stands where the secret was."""
+    """Return the marker that replaces a secret."""
     return f"{_MARK}{kind}{_MARK_END}"
 
 
 def format_name_marker(kind: str, secret: str) -> str:
-    """Return what stands for a secret in a name: the same for the same one, so that what is named
-    by it stays one thing. The hash is slow to make: it tells nothing to who would guess."""
+    """Return the marker that replaces a secret in a name.
+
+    Equal secrets give equal markers, so that records with that name stay together. The hash is
+    slow to compute, so that the secret cannot be guessed from it.
+    """
     digest = hashlib.pbkdf2_hmac("sha256", secret.encode("utf-8", "replace"), _SALT, _ROUNDS, 8)
     return f"{_MARK}{kind}:{digest.hex()}{_MARK_END}"
 
@@ -83,12 +86,12 @@ def redact_name(name: str, findings: Sequence[Finding], limit: int) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a secret was here, or someone writes as if."""
+    """Return whether the text has something like a marker."""
     return _MARK in text
 
 
 def redact(text: str, findings: Sequence[Finding]) -> str:
-    """The text with a marker for each finding; these are in order and do not overlap."""
+    """Return the text with a marker for each finding; findings are in order, without overlaps."""
     pieces, end = [], 0
     for finding in findings:
         pieces += [text[end : finding.start], format_marker(finding.kind)]
@@ -100,7 +103,7 @@ def redact(text: str, findings: Sequence[Finding]) -> str:
 
 
 def is_card_number(digits: str) -> bool:
-    """Whether a card could have this number: its issuer's prefix and length, and Luhn's sum."""
+    """Return whether this may be a card number, by issuer prefix, length and Luhn checksum."""
     return _has_issuer(digits) and is_luhn_valid(digits)
 
 
@@ -130,7 +133,7 @@ def _has_issuer(digits: str) -> bool:
 
 
 def is_ssn(digits: str) -> bool:
-    """Whether these nine digits were ever given out as a US social security number."""
+    """Return whether nine digits are in the range of issued US social security numbers."""
     area, group, serial = digits[:3], digits[3:5], digits[5:]
     return area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
 
@@ -177,12 +180,12 @@ _PAIRS = frozenset(
     for second in seconds
 )  # 93% of the letter pairs in the words of programs and their documents; 38% of random ones
 
-_READ = 256  # what is longer is judged by its beginning
+_READ = 256  # longer values are judged by their beginning
 
-_EAST_ASIAN = "\u2e80"  # and whatever comes after: their letters are no password's first
+_EAST_ASIAN = "\u2e80"  # this and later characters do not begin a password
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
-_FOREIGN = frozenset("()[]{}<>^|,;\"'`\u2026")  # no token has these; code and patterns do
+_FOREIGN = frozenset("()[]{}<>^|,;\"'`\u2026")  # in code and patterns, never in a token
 
 _PLACEHOLDER_WORDS = _words(
     "example placeholder changeme change_me change-me changeit dummy redacted replace your "
@@ -214,14 +217,14 @@ _VARIABLE_WORDS = _words(
 
 
 def compute_entropy(value: str) -> float:
-    """Bits per character, by how often each one occurs in it."""
+    """Return the Shannon entropy of the characters, in bits per character."""
     size = len(value)
     counts = Counter(value).values()
     return -sum(n / size * math.log2(n / size) for n in counts)
 
 
 def is_readable(value: str) -> bool:
-    """Whether it is made of words, as names, paths and prose are, and not of random letters."""
+    """Return whether the value is made of words, like names, paths and prose, not at random."""
     pairs = known = turns = 0
     value = value[:_READ]
     for first, second in pairwise(value):
@@ -237,7 +240,7 @@ def is_readable(value: str) -> bool:
 
 
 def is_dummy(value: str) -> bool:
-    """Whether it stands where a secret would, as in an example: xxxx, <token>, YOUR_KEY, ${KEY}."""
+    """Return whether the value is a placeholder for a secret: xxxx, <token>, YOUR_KEY, ${KEY}."""
     low = value[:_READ].lower()
     if len(set(low.strip("-_. "))) <= max(2, min(4, len(low) // 8)):
         return True
@@ -249,7 +252,7 @@ def is_dummy(value: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Whether it names the place of a value: ${VAR}, $VAR, {{ var }}, %VAR%, <var>, [VAR]."""
+    """Return whether the value is a reference: ${VAR}, $VAR, {{ var }}, %VAR%, <var>, [VAR]."""
     first, last = value[:1], value[-1:]
     if _MARK in value or "${" in value or "{{" in value or "$(" in value or "<%" in value:
         return True
@@ -273,13 +276,13 @@ def is_hex(value: str) -> bool:
 
 
 def is_digest(value: str) -> bool:
-    """Whether it has the shape of a checksum or an id: hex of such a length, or a UUID."""
+    """Return whether the value looks like a checksum or an id: hex of a usual length, or UUID."""
     bare = value.removeprefix("sha256:").removeprefix("sha1:")
     return is_uuid(bare) or (len(bare) in (32, 40, 56, 64, 96, 128) and is_hex(bare))
 
 
 def is_number(value: str) -> bool:
-    """A literal such as 0x3f879678 or -12.5e6."""
+    """Return whether the value is a numeric literal such as 0x3f879678 or -12.5e6."""
     bare = value.lstrip("+-").lower()
     if bare.startswith("0x"):
         return len(bare) <= 18 and is_hex(bare[2:])
@@ -294,7 +297,7 @@ def is_path(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """Whether it is an expression: a name, an attribute, a call, and not a value of its own."""
+    """Return whether the value is an expression: a name, an attribute or a call."""
     if value[-1:] in ("(", "[") or "()" in value or "](" in value or "=>" in value:
         return True
     if "==" in value.rstrip("=") or value.startswith(
@@ -314,8 +317,8 @@ def _is_name(piece: str) -> bool:
     return is_readable(bare) or len(bare) < 3
 
 
-def holds_private_key(value: str) -> bool:
-    """Whether this is base64 of a PEM block with a private key."""
+def is_encoded_private_key(value: str) -> bool:
+    """Return whether the value is base64 of a PEM block with a private key."""
     try:
         start = base64.b64decode(value[:64])
     except (binascii.Error, ValueError):
@@ -330,11 +333,11 @@ def is_base64(value: str) -> bool:
         return False
 
 
-# ---- what is assigned to a name ----
+# ---- values of names ----
 
 
 def is_token(value: str) -> bool:
-    """Whether a value that is called a token or key is one."""
+    """Return whether the value of something called a token or key is a secret."""
     if len(value) < 8 or not _FOREIGN.isdisjoint(value) or _is_spaced(value) or _is_escaped(value):
         return False
     if value.isalpha():
@@ -360,7 +363,10 @@ def _is_long_random(value: str) -> bool:
 
 
 def is_password(value: str, *, quoted: bool) -> bool:
-    """Whether a value that is called a password is one. Unquoted it may be a word or code."""
+    """Return whether the value of something called a password is one.
+
+    Without quotes it may be a word or code.
+    """
     low = value.lower()
     if len(value) < (4 if quoted else 6) or _is_spaced(value) or low in _NOT_VALUES:
         return False
@@ -374,7 +380,7 @@ def is_password(value: str, *, quoted: bool) -> bool:
         )
     if _DIGITS.issuperset(value):
         return True
-    if value[0] >= _EAST_ASIAN:  # a sentence: it has no blanks
+    if value[0] >= _EAST_ASIAN:  # a sentence in a script without blanks
         return False
     bare = value.rstrip(".!?:*")
     if bare.isalpha() and _is_jumbled(bare):
@@ -385,7 +391,7 @@ def is_password(value: str, *, quoted: bool) -> bool:
 
 
 def _is_jumbled(value: str) -> bool:
-    """Letters in no order, and in both cases in no order either, as no name has them."""
+    """Return whether the letters and their cases are in random order, unlike in any name."""
     inner = value[1:]
     low = value.lower()
     known = sum(first + second in _PAIRS for first, second in pairwise(low))
@@ -399,7 +405,7 @@ def _is_jumbled(value: str) -> bool:
 
 
 def _is_numbered_name(value: str) -> bool:
-    """A variable such as password2 or user_input_1, where hunter2 is none."""
+    """Return whether this is a variable such as password2 or user_input_1; hunter2 is not."""
     stem = value.rstrip("0123456789").lower()
     return "_" in stem.strip("_") or (
         stem.isalpha() and any(word in stem for word in _VARIABLE_WORDS)
@@ -407,7 +413,7 @@ def _is_numbered_name(value: str) -> bool:
 
 
 def _is_label(value: str) -> bool:
-    """A caption, a key of a table or a name of a field: Passwort, user-password, db.password."""
+    """Return whether this is a caption or a field name: Passwort, user-password, db.password."""
     if value.isalpha():
         return value.istitle() or value.isupper() or len(value) < 6
     return _is_phrase(value) and (value.islower() or value.isupper()) and is_readable(value)
@@ -418,8 +424,10 @@ def _is_phrase(value: str) -> bool:
 
 
 def is_random(value: str, *, quoted: bool = True) -> bool:
-    """Whether it can hardly be anything but a secret, given that its name hints at one. Unquoted it
-    may be the name of something else."""
+    """Return whether the value is almost certainly a secret, if its name hints at one.
+
+    Without quotes it may be the name of something else.
+    """
     return (
         (quoted or not value.isidentifier() or _digit_runs(value) > 2)
         and len(value) >= 16
@@ -432,7 +440,7 @@ def is_random(value: str, *, quoted: bool = True) -> bool:
 
 
 def is_scrap(value: str) -> bool:
-    """Whether it may be the rest of a token: letters at random, and neither a word nor a hash."""
+    """Return whether the value may be the rest of a token: random, and no word or hash."""
     mixed = any(c.isdigit() for c in value) or not (value.islower() or value.isupper())
     return (
         len(value) >= 6
@@ -447,13 +455,13 @@ def _digit_runs(value: str) -> int:
 
 
 def _is_made_up(value: str) -> bool:
-    """Short and made of the words of tests: my-token, test_secret_1."""
+    """Return whether the value is short and made of test words: my-token, test_secret_1."""
     low = value.lower()
     return len(value) < 24 and any(word in low for word in _MADE_UP_WORDS) and is_readable(value)
 
 
 def _is_moment(value: str) -> bool:
-    """A date or a version: 2024-05-06T07:08:09Z, 1.2.3-rc4."""
+    """Return whether the value is a date or a version: 2024-05-06T07:08:09Z, 1.2.3-rc4."""
     digits = sum(c in _DIGITS for c in value)
     return all(c in "0123456789.-:TZ+v" for c in value) and digits < len(value)
 

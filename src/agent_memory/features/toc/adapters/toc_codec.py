@@ -1,4 +1,4 @@
-"""Value layout of the table of contents: a byte of schema version, then MessagePack."""
+"""The stored layout of nodes, grips and segments."""
 
 import msgspec
 
@@ -49,7 +49,7 @@ def encode_node(node: TocNode) -> bytes:
         _Node(
             node.title,
             node.summary,
-            [(each.text, list(each.grip_ids), each.weight) for each in node.bullets],
+            [(bullet.text, list(bullet.grip_ids), bullet.weight) for bullet in node.bullets],
             list(node.keywords),
             list(node.child_ids),
             node.start_ms,
@@ -68,7 +68,7 @@ def decode_node(node_id: NodeId, value: bytes) -> TocNode:
         title=record.title,
         summary=record.summary,
         bullets=tuple(
-            Bullet(text=text, grip_ids=tuple(GripId(each) for each in grips), weight=weight)
+            Bullet(text=text, grip_ids=tuple(GripId(grip) for grip in grips), weight=weight)
             for text, grips, weight in record.bullets
         ),
         keywords=tuple(record.keywords),

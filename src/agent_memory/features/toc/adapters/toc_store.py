@@ -1,9 +1,9 @@
 """The table of contents on an ordered store.
 
-`toc_latest` says which version of a node is the present one, and whether it is kept. A kept version
-lies under `{node id}:v{n:06}` for ever, any other under `{node id}` until the next replaces it. A
-grip that its node no longer holds is stale: it is removed when nothing is dirty, so that no parent
-refers to it any more, unless a kept version of a period has pinned it.
+`toc_latest` has the number of a node's present version, and whether it is kept. A kept version is
+stored for good under `{node id}:v{n:06}`, any other under `{node id}` until the next one replaces
+it. A grip that its node no longer has is stale: it is removed when nothing is dirty, because no
+parent can refer to it then, unless a kept version of a period has pinned it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ _GRIPS = 100_000  # of one millisecond
 
 
 class StoredToc:
-    """Implements TocReader, TocWriter and TocEraser."""
+    """A TocReader, TocWriter and TocEraser."""
 
     def __init__(self, store: OrderedStore) -> None:
         self._store = store
@@ -37,13 +37,13 @@ class StoredToc:
     def get_nodes(self, node_ids: Sequence[NodeId], /) -> list[TocNode | None]:
         names = [node_id.encode() for node_id in node_ids]
         latest = self._store.get_many(families.TOC_LATEST, names)
-        places = [
+        node_keys = [
             None if value is None else _node_key(name, *toc_codec.decode_pointer(value))
             for name, value in zip(names, latest, strict=True)
         ]
-        known = [place for place in places if place is not None]
-        found = dict(zip(known, self._store.get_many(families.TOC_NODES, known), strict=True))
-        values = [None if place is None else found[place] for place in places]
+        present = [key for key in node_keys if key is not None]
+        nodes = dict(zip(present, self._store.get_many(families.TOC_NODES, present), strict=True))
+        values = [None if key is None else nodes[key] for key in node_keys]
         return [
             None if value is None else toc_codec.decode_node(node_id, value)
             for node_id, value in zip(node_ids, values, strict=True)
@@ -91,8 +91,8 @@ class StoredToc:
         self, session_id: SessionId, start: Position, /, *, limit: int, reverse: bool = False
     ) -> list[Segment]:
         prefix = keys.session(session_id)
-        place = keys.session_event(session_id, start.at_ms, start.event_id)
-        first, last = (prefix, keys.after(place)) if reverse else (place, keys.end_of(prefix))
+        bound = keys.session_event(session_id, start.at_ms, start.event_id)
+        first, last = (prefix, keys.after(bound)) if reverse else (bound, keys.end_of(prefix))
         rows = self._store.scan(families.SEGMENTS, first, last, limit=limit, reverse=reverse)
         return [
             toc_codec.decode_segment(session_id, keys.parse_position(key), value)
@@ -107,11 +107,11 @@ class StoredToc:
 
     def _list_marked(self, mark: bytes, limit: int) -> list[Segment]:
         rows = self._store.scan(families.TOC_STATE, mark, keys.end_of(mark), limit=limit)
-        places = [key[len(mark) :] for key, _ in rows]
-        found = self._store.get_many(families.SEGMENTS, places)
+        names = [key[len(mark) :] for key, _ in rows]
+        values = self._store.get_many(families.SEGMENTS, names)
         return [
-            toc_codec.decode_segment(keys.parse_session(place), keys.parse_position(place), value)
-            for place, value in zip(places, found, strict=True)
+            toc_codec.decode_segment(keys.parse_session(name), keys.parse_position(name), value)
+            for name, value in zip(names, values, strict=True)
             if value is not None
         ]
 
@@ -143,8 +143,8 @@ class StoredToc:
     def find_grips(self, at: Position, /) -> list[Grip]:
         prefix = b"grip:%013d:" % at.at_ms
         rows = self._store.scan(families.GRIPS, prefix, keys.end_of(prefix), limit=_GRIPS)
-        found = [toc_codec.decode_grip(key.decode(), value) for key, value in rows]
-        return [each for each in found if at.event_id in (each.event_id_start, each.event_id_end)]
+        grips = (toc_codec.decode_grip(key.decode(), value) for key, value in rows)
+        return [grip for grip in grips if at.event_id in (grip.event_id_start, grip.event_id_end)]
 
     def erase(self, erasure: Erasure, /) -> None:
         operations: list[Operation] = [
@@ -197,21 +197,21 @@ class StoredToc:
             for mark in (_OPEN, _UNFINISHED):
                 yield Delete(families.TOC_STATE, mark + _segment_key(segment))
         for segment in change.segments:
-            place = _segment_key(segment)
-            yield Put(families.SEGMENTS, place, toc_codec.encode_segment(segment))
+            key = _segment_key(segment)
+            yield Put(families.SEGMENTS, key, toc_codec.encode_segment(segment))
             for mark, holds in (
                 (_OPEN, segment not in change.sealed),
                 (_UNFINISHED, segment in change.unfinished),
             ):
                 if holds:
-                    yield Put(families.TOC_STATE, mark + place, codec.EMPTY)
+                    yield Put(families.TOC_STATE, mark + key, codec.EMPTY)
                 else:
-                    yield Delete(families.TOC_STATE, mark + place)
+                    yield Delete(families.TOC_STATE, mark + key)
         rewritten = {written.node.node_id for written in change.nodes}
         for segment in (*change.segments, *change.lost_segments):
             if segment.node_id in rewritten:
-                place = codec.encode_key(_segment_key(segment))
-                yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, place)
+                entry = codec.encode_key(_segment_key(segment))
+                yield Append(families.OUTBOX, keys.OUTBOX_PREFIX, entry)
         for node_id in change.clean:
             yield Delete(families.TOC_STATE, _dirty_key(node_id))
         for node_id in change.dirty:

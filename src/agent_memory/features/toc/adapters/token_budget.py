@@ -1,4 +1,4 @@
-"""Tokens spent on models, by day, on an ordered store."""
+"""A token budget on an ordered store."""
 
 import msgspec
 
@@ -19,16 +19,16 @@ class StoredTokenBudget:
         return _tokens(self._store.get(families.CHECKPOINTS, _day_key(day)))
 
     def add(self, day: str, tokens: int, /) -> None:
-        place = _day_key(day)
-        while True:  # until nobody else has added in between
-            stored = self._store.get(families.CHECKPOINTS, place)
+        key = _day_key(day)
+        while True:  # until no other thread adds in between
+            stored = self._store.get(families.CHECKPOINTS, key)
             record = codec.pack(_TokenRecord(_tokens(stored) + tokens))
             unchanged = (
-                Absent(families.CHECKPOINTS, place)
+                Absent(families.CHECKPOINTS, key)
                 if stored is None
-                else Equals(families.CHECKPOINTS, place, stored)
+                else Equals(families.CHECKPOINTS, key, stored)
             )
-            batch = Batch((Put(families.CHECKPOINTS, place, record),), (unchanged,))
+            batch = Batch((Put(families.CHECKPOINTS, key, record),), (unchanged,))
             (outcome,) = self._store.submit([batch]).result()
             if isinstance(outcome, Committed):
                 return

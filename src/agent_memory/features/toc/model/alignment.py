@@ -1,29 +1,27 @@
-"""Alignment: the words of a conversation on which a bullet rests that someone else has written.
+"""Alignment: finding the words of a conversation that support a bullet written by a model.
 
-A quote that stands in the conversation is enough, if it says something of what the bullet says.
-Else up to three sentences that together hold most of the bullet's telling words. Who speaks and
-that something was said ("the user asked") is told by every bullet and supports none.
+A quote from the conversation is enough, if it shares a distinctive word with the bullet. Otherwise
+up to three sentences must together have most of its distinctive words. Speakers and reporting
+verbs ("the user asked") occur in every bullet and support none.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_memory.features.log.model.events import EventType
-from agent_memory.features.toc.model.summaries import Support, Utterance
+from agent_memory.features.toc.model.summaries import Support, Utterance, filter_spoken
 from agent_memory.kernel.text import phrases, sentences, terms
 
 MAX_SUPPORT = 3
 MAX_EXCERPT = 300  # characters
-ENOUGH = 0.4  # of the weight of a bullet's words, held by all its sentences together
-LEAD = 0.25  # by the first of them
-LEAST = 2  # of its words, unless it has fewer: one word in common is chance
-ADDED = 0.2  # by each of the others beyond those before it
-SURE = 0.8  # from here on no further sentence is looked for
+ENOUGH = 0.4  # least share of the weight of a bullet's words in all its sentences together
+LEAD = 0.25  # in the first of them
+LEAST = 2  # words in common, unless the bullet has fewer: one is chance
+ADDED = 0.2  # least share that each further sentence adds
+SURE = 0.8  # share from which on no further sentence is needed
 
-_MARKERS = frozenset({EventType.SESSION_START, EventType.SESSION_END})
-_FAULTS = 20  # lines of one message that a program printed when something went wrong
-_QUOTED_CHARS = 8  # fewer stand in any conversation
+_FAULTS = 20  # error lines of one message
+_QUOTED_CHARS = 8  # shorter quotes occur in any conversation
 _AROUND = " \t\r\n\"'`*.…,;:!?()[]\u2018\u2019\u201c\u201d\u00ab\u00bb"
 _SAYING = """
 agent assistant conversation discussion message people person session speaker system tool user
@@ -50,14 +48,14 @@ class _Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said, made ready to look bullets up in."""
+    """A conversation, split into sentences to search for the support of bullets."""
 
     spoken: tuple[Utterance, ...]
     sentences: tuple[_Sentence, ...]
     speakers: frozenset[str]
 
     def support(self, bullet: str, quote: str = "") -> tuple[Support, ...]:
-        """The words on which the bullet rests, the strongest first; none if nothing supports it."""
+        """Return the excerpts that support the bullet, strongest first, or none."""
         stems = phrases.split_words(bullet).stems
         telling = {
             stem: weight
@@ -70,7 +68,8 @@ class Conversation:
         if quoted is not None:
             return (quoted,)
         return tuple(
-            _support(one.source, one.start, one.end) for one in self._find_sentences(stems, telling)
+            _support(sentence.source, sentence.start, sentence.end)
+            for sentence in self._find_sentences(stems, telling)
         )
 
     def _find_quote(self, quote: str, telling: Mapping[str, float]) -> Support | None:
@@ -78,77 +77,81 @@ class Conversation:
         if len("".join(parts)) < _QUOTED_CHARS:
             return None
         if not telling.keys() & phrases.split_words(quote).stems.keys():
-            return None  # said, but not about this
+            return None  # the quote is about something else
         pattern = re.compile(r"\s+".join(map(re.escape, parts)), re.IGNORECASE)
-        for one in self.spoken:
-            if found := pattern.search(one.text):
-                return _support(one, found.start(), found.end())
+        for utterance in self.spoken:
+            if match := pattern.search(utterance.text):
+                return _support(utterance, match.start(), match.end())
         return None
 
     def _find_sentences(
         self, stems: Mapping[str, float], telling: Mapping[str, float]
     ) -> list[_Sentence]:
-        """Sentences by how much each adds to those before it."""
+        """Select sentences by how much each adds to those before it."""
         total = sum(telling.values())
         open_stems = dict(telling)
-        chosen: list[_Sentence] = []
+        selected: list[_Sentence] = []
         held = 0.0
-        while len(chosen) < MAX_SUPPORT and held < SURE:
-            best = max(self.sentences, key=lambda one: _gain(one, open_stems, stems), default=None)
+        while len(selected) < MAX_SUPPORT and held < SURE:
+            best = max(
+                self.sentences,
+                key=lambda sentence: _gain(sentence, open_stems, stems),
+                default=None,
+            )
             if best is None:
                 break
             gained = (
                 sum(open_stems.pop(stem) for stem in _intersect(open_stems, best.stems)) / total
             )
-            if gained < (ADDED if chosen else LEAD):
+            if gained < (ADDED if selected else LEAD):
                 break
-            chosen.append(best)
+            selected.append(best)
             held += gained
         words = len(telling) - len(open_stems)
-        return chosen if held >= ENOUGH and words >= min(LEAST, len(telling)) else []
+        return selected if held >= ENOUGH and words >= min(LEAST, len(telling)) else []
 
 
 def read(conversation: Iterable[Utterance]) -> Conversation:
-    """The conversation without the marks of its start and end."""
+    """Split a conversation into sentences."""
     spoken = filter_spoken(conversation)
-    names = {one.speaker: frozenset(phrases.split_words(one.speaker).stems) for one in spoken}
+    names = {
+        utterance.speaker: frozenset(phrases.split_words(utterance.speaker).stems)
+        for utterance in spoken
+    }
     return Conversation(
         spoken=spoken,
         sentences=tuple(
-            _Sentence(one, start, end, frozenset(words.stems), words.size, names[one.speaker])
-            for one in spoken
-            for start, end in _spans(one.text)
-            if (words := phrases.split_words(one.text[start:end])).stems
+            _Sentence(
+                utterance, start, end, frozenset(words.stems), words.size, names[utterance.speaker]
+            )
+            for utterance in spoken
+            for start, end in _spans(utterance.text)
+            if (words := phrases.split_words(utterance.text[start:end])).stems
         ),
         speakers=frozenset(stem for stems in names.values() for stem in stems),
     )
 
 
-def filter_spoken(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:
-    """What is said, without the marks of start and end and without what is blank."""
-    return tuple(one for one in conversation if one.type not in _MARKERS and one.text.strip())
-
-
 def _spans(text: str) -> Sequence[tuple[int, int]]:
-    """Prose and faults, each place once; a message without any is its first line."""
-    found = {(span.start, span.end) for span in sentences.find_sentences(text)}
-    found |= {(span.start, span.end) for span in sentences.find_faults(text, _FAULTS)}
-    if not found and (line := sentences.find_first_line(text)):
-        found = {(line.start, line.end)}
-    return sorted(found)
+    """Return the spans of prose and error lines, each once; else that of the first line."""
+    spans = {(span.start, span.end) for span in sentences.find_sentences(text)}
+    spans |= {(span.start, span.end) for span in sentences.find_faults(text, _FAULTS)}
+    if not spans and (line := sentences.find_first_line(text)):
+        spans = {(line.start, line.end)}
+    return sorted(spans)
 
 
 def _gain(
-    one: _Sentence, wanted: Mapping[str, float], stems: Mapping[str, float]
+    sentence: _Sentence, missing: Mapping[str, float], stems: Mapping[str, float]
 ) -> tuple[float, int, int]:
-    """What it holds of the words still wanted; then whether its speaker is named, then brevity."""
-    held = sum([wanted[stem] for stem in _intersect(wanted, one.stems)])
-    named = len([stem for stem in one.speaker if stem in stems])
-    return round(held, 6), named, -one.size
+    """Rank a sentence by the missing words it has, then by a named speaker, then by brevity."""
+    held = sum([missing[stem] for stem in _intersect(missing, sentence.stems)])
+    named = len([stem for stem in sentence.speaker if stem in stems])
+    return round(held, 6), named, -sentence.size
 
 
-def _intersect(wanted: Mapping[str, float], stems: frozenset[str]) -> list[str]:
-    return [stem for stem in wanted if stem in stems]
+def _intersect(missing: Mapping[str, float], stems: frozenset[str]) -> list[str]:
+    return [stem for stem in missing if stem in stems]
 
 
 def _support(source: Utterance, start: int, end: int) -> Support:

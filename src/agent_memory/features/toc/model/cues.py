@@ -1,11 +1,11 @@
-"""Cues: words by which a sentence says that it matters (a decision, a cause, an outcome) or not."""
+"""Cue words: a sentence with them matters more (a decision, a cause, an outcome) or less."""
 
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 MAX_BOOST = 1.2
-_CHATTER = -1.0  # a mark, not a boost
+_CHATTER = -1.0  # a marker, not a boost
 _CHATTING, _DULL_OPENING = 0.45, 0.7
 _MEASURED, _PERSONAL = 0.35, 0.25
 
@@ -14,7 +14,7 @@ def _table(*groups: tuple[float, str]) -> dict[str, float]:
     return {" ".join(cue.split()): boost for boost, cues in groups for cue in cues.split(",")}
 
 
-# An apostrophe parts words here: "let's use" ends in the pair "s use".
+# An apostrophe separates words: "let's use" ends in the pair "s use".
 _PAIRS = _table(
     (
         0.45,
@@ -128,15 +128,15 @@ _DULL_START = frozenset(_DULL.split())
 
 
 def score_emphasis(text: str, words: Sequence[str]) -> float:
-    """By how much a sentence counts more (above 1) or less (below 1) than a plain one.
+    """Return the weight of a sentence: above 1 for important ones, below 1 for chatter.
 
-    `words` are those of the text in lower case, letters only.
+    `words` are the words of the text in lower case, letters only.
     """
     if not words:
         return 1.0
-    found = [_PAIRS[pair] for pair in map(" ".join, pairwise(words)) if pair in _PAIRS]
-    damp = _CHATTING if _CHATTER in found else 1.0
-    boost = sum([boost for boost in found if boost != _CHATTER])
+    boosts = [_PAIRS[pair] for pair in map(" ".join, pairwise(words)) if pair in _PAIRS]
+    damp = _CHATTING if _CHATTER in boosts else 1.0
+    boost = sum([boost for boost in boosts if boost != _CHATTER])
     boost += max([_WORDS[word] for word in words if word in _WORDS], default=0.0)
     if _MEASURE.search(text):
         boost += _MEASURED

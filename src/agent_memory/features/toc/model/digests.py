@@ -1,4 +1,4 @@
-"""Digests: a period in short, from what its children say."""
+"""Digests: extractive summaries of a period from those of its children."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,14 +9,14 @@ from agent_memory.features.toc.model.summaries import ChildBullet, ChildSummary,
 from agent_memory.kernel.text import phrases
 
 MAX_BULLETS = 5
-MAX_BULLETS_OF_MANY = 7  # where there are more children than bullets
+MAX_BULLETS_OF_MANY = 7  # if there are more children than bullets
 MAX_KEYWORDS = 12
-MAX_TEXT = 320  # characters of the sentence or two that sum up
+MAX_TEXT = 320  # characters of the summary, one or two sentences
 MAX_MORE = 20  # key phrases in the second sentence
-ALIKE = 0.6  # share of terms in common that makes two bullets one
-MAX_COMPARED = 50  # bullets compared for each term: a term in more of them tells nothing
+ALIKE = 0.6  # share of common terms at which two bullets are merged
+MAX_COMPARED = 50  # bullets compared for each term: a more frequent term means little
 
-_KNOWN = 0.3  # what a bullet is worth that adds no term
+_KNOWN = 0.3  # value of a bullet that adds no term
 
 
 @dataclass(slots=True)
@@ -28,33 +28,33 @@ class _MergedBullet:
 
 
 def digest(children: Sequence[ChildSummary]) -> Digest:
-    """A period in short: its children's heaviest bullets, each adding something, from many."""
+    """Summarize a period: the heaviest bullets of its children, each new, from many children."""
     rest = _merge_bullets(children)
     limit = MAX_BULLETS if len(children) <= MAX_BULLETS else MAX_BULLETS_OF_MANY
     taken: Counter[int] = Counter()
     seen: set[str] = set()
-    chosen: list[_MergedBullet] = []
-    while rest and len(chosen) < limit:
-        best = max(rest, key=lambda one: _appeal(one, seen, taken[one.child]))
+    selected: list[_MergedBullet] = []
+    while rest and len(selected) < limit:
+        best = max(rest, key=lambda merged: _appeal(merged, seen, taken[merged.child]))
         rest.remove(best)
-        chosen.append(best)
+        selected.append(best)
         taken[best.child] += 1
         seen |= best.stems
-    bullets = tuple(one.bullet for one in sorted(chosen, key=lambda one: one.order))
+    bullets = tuple(merged.bullet for merged in sorted(selected, key=lambda merged: merged.order))
     keywords = _keywords(children)
-    lead = max(bullets, key=lambda one: one.weight).text if bullets else ""
-    text = brief(lead, keywords, [one.text for one in bullets])
+    lead = max(bullets, key=lambda bullet: bullet.weight).text if bullets else ""
+    text = write_brief(lead, keywords, [bullet.text for bullet in bullets])
     return Digest(text=text, bullets=bullets, keywords=keywords)
 
 
-def brief(lead: str, keys: Iterable[str], shown: Iterable[str]) -> str:
-    """The lead, and in a second sentence the key phrases that what is shown leaves out."""
+def write_brief(lead: str, keys: Iterable[str], bullets: Iterable[str]) -> str:
+    """Return the lead, and a second sentence with the key phrases that the bullets lack."""
     text = lead if not lead or lead[-1] in ".!?…。\uff01\uff1f" else lead + "."
-    said = " ".join([text, *shown]).casefold()
+    shown = " ".join([text, *bullets]).casefold()
     room = MAX_TEXT - len(text) - len(" Also: .")
     more: list[str] = []
     for key in keys:
-        if key.casefold() in said:
+        if key.casefold() in shown:
             continue
         room -= len(key) + 2
         if room < 0 or len(more) == MAX_MORE:
@@ -64,27 +64,27 @@ def brief(lead: str, keys: Iterable[str], shown: Iterable[str]) -> str:
 
 
 def _merge_bullets(children: Sequence[ChildSummary]) -> list[_MergedBullet]:
-    """The children's bullets; those that say the same are one, with the grips of all."""
-    found: list[_MergedBullet] = []
+    """Return the children's bullets; similar ones are merged, with the grips of all."""
+    merged: list[_MergedBullet] = []
     having: dict[str, list[int]] = {}
     for number, child in enumerate(children):
         for bullet in child.bullets:
             if not bullet.grip_ids:
-                continue  # nothing to rest on
+                continue  # nothing supports it
             stems = _stems(bullet.text)
-            same = _same(stems, found, having)
+            same = _find_similar(stems, merged, having)
             if same is None:
                 for stem in stems:
-                    having.setdefault(stem, []).append(len(found))
+                    having.setdefault(stem, []).append(len(merged))
                 own = replace(bullet, grip_ids=tuple(dict.fromkeys(bullet.grip_ids)))
-                found.append(_MergedBullet(own, stems, number, len(found)))
+                merged.append(_MergedBullet(own, stems, number, len(merged)))
             else:
                 same.bullet = _unite_bullets(same.bullet, bullet)
-    return found
+    return merged
 
 
-def _same(
-    stems: frozenset[str], found: Sequence[_MergedBullet], having: dict[str, list[int]]
+def _find_similar(
+    stems: frozenset[str], merged: Sequence[_MergedBullet], having: dict[str, list[int]]
 ) -> _MergedBullet | None:
     shared: Counter[int] = Counter()
     for stem in stems:
@@ -92,24 +92,24 @@ def _same(
     alike = [
         number
         for number, common in shared.items()
-        if common >= ALIKE * (len(stems) + len(found[number].stems) - common)
+        if common >= ALIKE * (len(stems) + len(merged[number].stems) - common)
     ]
-    return found[min(alike)] if alike else None
+    return merged[min(alike)] if alike else None
 
 
 def _unite_bullets(known: ChildBullet, other: ChildBullet) -> ChildBullet:
-    """What is said twice stands in the words of the heavier one."""
+    """Merge two bullets into the heavier one, with the grips of both."""
     heavier = other if other.weight > known.weight else known
     return replace(heavier, grip_ids=tuple(dict.fromkeys(known.grip_ids + other.grip_ids)))
 
 
-def _appeal(one: _MergedBullet, seen: set[str], taken: int) -> tuple[float, int]:
-    fresh = len(one.stems - seen) / len(one.stems)
-    return one.bullet.weight * (_KNOWN + (1 - _KNOWN) * fresh) / (1 + 0.5 * taken), -one.order
+def _appeal(merged: _MergedBullet, seen: set[str], taken: int) -> tuple[float, int]:
+    fresh = len(merged.stems - seen) / len(merged.stems)
+    return merged.bullet.weight * (_KNOWN + (1 - _KNOWN) * fresh) / (1 + 0.5 * taken), -merged.order
 
 
 def _keywords(children: Sequence[ChildSummary]) -> tuple[str, ...]:
-    """Keywords by how many children have them, and how far to the front."""
+    """Return the keywords, ranked by how many children have them and how early."""
     score: dict[frozenset[str], float] = {}
     shown: dict[frozenset[str], str] = {}
     for child in children:
@@ -121,6 +121,6 @@ def _keywords(children: Sequence[ChildSummary]) -> tuple[str, ...]:
     return tuple(shown[stems] for stems in ordered[:MAX_KEYWORDS])
 
 
-@lru_cache(maxsize=1 << 13)  # a day is summed up again with each of its segments
+@lru_cache(maxsize=1 << 13)  # a day is summarized again with each of its segments
 def _stems(text: str) -> frozenset[str]:
     return frozenset(phrases.split_words(text).stems) or frozenset({text})

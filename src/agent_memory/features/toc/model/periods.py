@@ -1,7 +1,7 @@
 """Periods of the table of contents: year > month > week > day, in UTC, each with one parent.
 
-A week is ISO's and hangs under the month, and so the year, of its Thursday. Titles and bounds come
-from the period itself, never from what lies in it.
+A week is an ISO week; its parent is the month of its Thursday. Titles and bounds depend only on
+the period, never on its content.
 """
 
 import re
@@ -16,15 +16,16 @@ NodeId = NewType("NodeId", str)
 
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 86_400_000
-_MONTHS = (
+# Written out, because the names of a locale may differ from the words of conversations.
+MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Level(IntEnum):
-    """Numbers are those of the wire; they are stored, so they never change."""
+    """The numbers are stored and sent on the wire: never change them."""
 
     YEAR = 1
     MONTH = 2
@@ -60,13 +61,13 @@ class Period:
             case Level.YEAR:
                 return f"{day.year}"
             case Level.MONTH:
-                return f"{_MONTHS[day.month - 1]} {day.year}"
+                return f"{MONTHS[day.month - 1]} {day.year}"
             case Level.WEEK:
                 year, week, _ = day.isocalendar()
                 return f"Week {week} of {year}"
             case _:
-                weekday = _WEEKDAYS[day.weekday()]
-                return f"{weekday}, {_MONTHS[day.month - 1]} {day.day}, {day.year}"
+                weekday = WEEKDAYS[day.weekday()]
+                return f"{weekday}, {MONTHS[day.month - 1]} {day.day}, {day.year}"
 
     @property
     def start_ms(self) -> Millis:
@@ -102,7 +103,7 @@ class Period:
 
     @property
     def children(self) -> "list[Period]":
-        """Every period that would hang under this one, by time; a day has segments instead."""
+        """All possible child periods, by time; a day has segments instead."""
         first = self.first
         match self.level:
             case Level.YEAR:
@@ -111,7 +112,7 @@ class Period:
             case Level.MONTH:
                 monday = first - timedelta(days=first.weekday())
                 mondays = (monday + timedelta(weeks=number) for number in range(6))
-                weeks = (Period(level=Level.WEEK, first=each) for each in mondays)
+                weeks = (Period(level=Level.WEEK, first=day) for day in mondays)
                 return [week for week in weeks if week.parent == self]
             case Level.WEEK:
                 days = (first + timedelta(days=number) for number in range(7))
@@ -125,16 +126,16 @@ def find_day(at_ms: Millis) -> Period:
 
 
 def list_lineage(period: Period) -> list[Period]:
-    """The period and all above it, lowest first."""
-    found = [period]
-    while (above := found[-1].parent) is not None:
-        found.append(above)
-    return found
+    """Return the period and all its ancestors, lowest first."""
+    lineage = [period]
+    while (parent := lineage[-1].parent) is not None:
+        lineage.append(parent)
+    return lineage
 
 
 def segment_title(at_ms: Millis) -> str:
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{_MONTHS[at.month - 1]} {at.day}, {at.year} at {at:%H:%M}"
+    return f"{MONTHS[at.month - 1]} {at.day}, {at.year} at {at:%H:%M}"
 
 
 def segment_node_id(at_ms: Millis, ulid: str) -> NodeId:
@@ -149,17 +150,20 @@ _SEGMENT = re.compile(r"toc:segment:(\d{4}-\d{2}-\d{2}):[0-9A-HJKMNP-TV-Z]{26}")
 
 
 def parse(node_id: str) -> Period | None:
-    """The period of a node id in either spelling; a segment's is its day. None if it is none."""
+    """Return the period of a node id in either spelling; a segment's period is its day.
+
+    Return None if this is not a node id.
+    """
     try:
-        if found := _YEAR.fullmatch(node_id):
-            return Period(level=Level.YEAR, first=date(int(found[1]), 1, 1))
-        if found := _MONTH.fullmatch(node_id):
-            return Period(level=Level.MONTH, first=date(int(found[1]), int(found[2]), 1))
-        if found := _WEEK.fullmatch(node_id):
-            first = date.fromisocalendar(int(found[1]), int(found[2]), 1)
+        if match := _YEAR.fullmatch(node_id):
+            return Period(level=Level.YEAR, first=date(int(match[1]), 1, 1))
+        if match := _MONTH.fullmatch(node_id):
+            return Period(level=Level.MONTH, first=date(int(match[1]), int(match[2]), 1))
+        if match := _WEEK.fullmatch(node_id):
+            first = date.fromisocalendar(int(match[1]), int(match[2]), 1)
             return Period(level=Level.WEEK, first=first)
-        if found := _DAY.fullmatch(node_id) or _SEGMENT.fullmatch(node_id):
-            return Period(level=Level.DAY, first=date.fromisoformat(found[1]))
+        if match := _DAY.fullmatch(node_id) or _SEGMENT.fullmatch(node_id):
+            return Period(level=Level.DAY, first=date.fromisoformat(match[1]))
     except ValueError:
         pass  # a month 13, a week 54
     return None
@@ -169,12 +173,12 @@ _LEVELS = {level.name.lower(): level for level in Level}
 
 
 def parse_level(node_id: NodeId) -> Level:
-    """The level that a node id names."""
+    """Return the level of a node id."""
     return _LEVELS[node_id.split(":", 2)[1]]
 
 
 def canonicalize(node_id: str) -> NodeId | None:
-    """The one spelling under which a node is stored, or None if this is no node id."""
+    """Return the spelling under which a node is stored, or None if this is not a node id."""
     period = parse(node_id)
     if period is None:
         return None

@@ -1,6 +1,6 @@
-"""Segments: a session's events cut into stretches of conversation. A pure function of the events.
+"""Segments: the stretches of a session's conversation, a pure function of its events.
 
-A pause, the size limit and the end of a session end a segment. A *run* is what lies between two
+A pause, the size limit and the end of a session end a segment. A *run* is the time between two
 pauses; a late event changes nothing outside its own run.
 """
 
@@ -16,7 +16,7 @@ from agent_memory.kernel.ids import Millis, Position, SessionId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentRules:
-    """Where to cut. The defaults are those of the settings."""
+    """The rules of cutting. The defaults are those of the settings."""
 
     time_gap_ms: int = 1_800_000
     max_tokens: int = 4096
@@ -27,14 +27,14 @@ class SegmentRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of one session: from its first event to its last, without those of the overlap."""
+    """A stretch of one session, from its first event to its last, without the overlap."""
 
     session_id: SessionId
     first: Position
     last: Position
     tokens: int
     count: int
-    ended: bool  # its last event ends the session: nothing is added to it
+    ended: bool  # its last event ends the session: no event is added to it
 
     @property
     def node_id(self) -> NodeId:
@@ -42,25 +42,25 @@ class Segment:
 
 
 def build_node_id(session_id: SessionId, first: Position) -> NodeId:
-    """The id of the segment that begins with this event."""
+    """Return the node id of the segment that begins with this event."""
     ulid = ulids.derive_ulid(first.at_ms, session_id, first.event_id)
     return periods.segment_node_id(first.at_ms, ulid)
 
 
 def estimate_tokens(text: str) -> int:
-    """Four characters a token, rounded up."""
+    """Estimate the tokens of a text: one for every four characters, rounded up."""
     return -(-len(text) // 4)
 
 
 def read_text(event: Event, rules: SegmentRules) -> str:
-    """What counts of an event, and what a summarizer reads: long tool results are cut."""
+    """Return the text of an event that counts and is summarized: long tool results are cut."""
     if event.type is EventType.TOOL_RESULT:
         return event.text[: rules.max_tool_result_chars]
     return event.text
 
 
 def add_event(segment: Segment | None, event: Event, rules: SegmentRules) -> Segment:
-    """The segment with the event added, or a new one where the event does not belong to it."""
+    """Return the segment with the event added, or a new one if the event does not belong to it."""
     at = event.position
     tokens = estimate_tokens(read_text(event, rules))
     ends = event.type is EventType.SESSION_END
@@ -79,35 +79,35 @@ def add_event(segment: Segment | None, event: Event, rules: SegmentRules) -> Seg
 
 
 def cut(events: Iterable[Event], rules: SegmentRules) -> list[Segment]:
-    """The segments of one session's events, given in order of time and id."""
-    found: list[Segment] = []
+    """Cut one session's events, which are in order of time and id, into segments."""
+    result: list[Segment] = []
     for event in events:
-        segment = add_event(found[-1] if found else None, event, rules)
-        if found and segment.first == found[-1].first:
-            found[-1] = segment
+        segment = add_event(result[-1] if result else None, event, rules)
+        if result and segment.first == result[-1].first:
+            result[-1] = segment
         else:
-            found.append(segment)
-    return found
+            result.append(segment)
+    return result
 
 
 def is_same_run(earlier: Segment, later: Segment, rules: SegmentRules) -> bool:
-    """Whether no pause lies between two neighbouring segments."""
+    """Return whether two adjacent segments are not separated by a pause."""
     return later.first.at_ms - earlier.last.at_ms < rules.time_gap_ms
 
 
 def select_overlap(before: Sequence[Event], rules: SegmentRules) -> list[Event]:
-    """The last events of the segment before that are context for the next, in order of time.
+    """Return the last events of a segment that are context for the next, in order of time.
 
-    Walking back from its last event: within `overlap_ms` of it, and at most `overlap_tokens`.
+    They are within `overlap_ms` of the last event and have at most `overlap_tokens`.
     """
-    chosen: list[Event] = []
+    overlap: list[Event] = []
     tokens = 0
     for event in reversed(before):
         tokens += estimate_tokens(read_text(event, rules))
         if before[-1].at_ms - event.at_ms > rules.overlap_ms or tokens > rules.overlap_tokens:
             break
-        chosen.append(event)
-    return chosen[::-1]
+        overlap.append(event)
+    return overlap[::-1]
 
 
 def _belongs(segment: Segment, at_ms: Millis, tokens: int, rules: SegmentRules) -> bool:

@@ -1,4 +1,4 @@
-"""Statements: the sentences of a conversation, each weighed by who says it and how."""
+"""Statements: the sentences of a conversation, each weighted by speaker and wording."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from agent_memory.kernel.text import phrases, sentences
 from agent_memory.kernel.text.phrases import SentenceWords
 from agent_memory.kernel.text.sentences import SentenceKind, TextSpan
 
-MAX_CHARS = 40_000  # of a conversation that are read: of a longer one, the start and the end
+MAX_CHARS = 40_000  # of a conversation are read; of a longer one, the start and the end
 MAX_STATEMENTS = 600
 SHORT_OUTPUT = 300  # characters: a tool result as short as this may be a sentence
 
@@ -22,13 +22,13 @@ _ROLES = {
     EventRole.TOOL: 0.12,
 }
 _KINDS = {SentenceKind.PROSE: 1.0, SentenceKind.HEADING: 0.45, SentenceKind.FAULT: 5.0}
-_LEAST_CHARS = 40  # an utterance counts as this long at least, so that their number is bounded too
+_LEAST_CHARS = 40  # least length that an utterance counts as, so that their number is bounded too
 _FAULTS = 3  # lines of a tool's output that count
 _QUESTION, _INTRODUCTION, _ASIDE, _PIECE = 0.6, 0.4, 0.6, 0.8
-_VAGUE = (0.25, 0.5, 0.8)  # by telling words, where there are fewer than three
+_VAGUE = (0.25, 0.5, 0.8)  # by the number of distinctive words, if fewer than three
 _VAGUE_BUT_STRONG = (0.25, 0.8, 1.0)
 _STRONG = 1.5
-# Titles and links that a terminal would set, its colours, and what control characters are left.
+# Terminal titles, links and colors, and the remaining control characters.
 _CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|(?:\x1b\[|\x9b)[0-9;?]*[A-Za-z]"
     r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
@@ -42,7 +42,7 @@ class Statement:
     text: str  # on one line
     words: SentenceWords
     emphasis: float
-    factor: float  # the emphasis, who says it and how
+    factor: float  # emphasis, role and kind together
     place: int = 0
     central: float = 0.0
 
@@ -51,29 +51,31 @@ class Statement:
         return _telling(self.words)
 
 
-def read(spoken: Sequence[Utterance]) -> list[Statement]:
-    """The sentences that say something, each once; of too many, the first and the last."""
-    found: dict[str, Statement] = {}
+def read_statements(spoken: Sequence[Utterance]) -> list[Statement]:
+    """Return the meaningful sentences, each once; of too many, the first and the last."""
+    statements: dict[str, Statement] = {}
     last: Statement | None
-    for one in _affordable(spoken):
+    for utterance in _affordable(spoken):
         last = None
-        for span in _spans(one):
-            text = clean_excerpt(one.text[span.start : span.end])
-            if text and text not in found:
+        for span in _spans(utterance):
+            text = clean_excerpt(utterance.text[span.start : span.end])
+            if text and text not in statements:
                 words = phrases.split_words(text)
                 if words.stems:
-                    found[text] = last = _statement(one, span, text, words, last)
-    kept = list(found.values())
-    if len(kept) > MAX_STATEMENTS:
+                    statements[text] = last = _statement(utterance, span, text, words, last)
+    selected = list(statements.values())
+    if len(selected) > MAX_STATEMENTS:
         head = MAX_STATEMENTS * 2 // 3
-        kept = kept[:head] + kept[head - MAX_STATEMENTS :]
-    for place, statement in enumerate(kept):
+        selected = selected[:head] + selected[head - MAX_STATEMENTS :]
+    for place, statement in enumerate(selected):
         statement.place = place
-    return kept
+    return selected
 
 
 def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
-    sizes = [max(min(len(one.text), sentences.MAX_READ), _LEAST_CHARS) for one in spoken]
+    sizes = [
+        max(min(len(utterance.text), sentences.MAX_READ), _LEAST_CHARS) for utterance in spoken
+    ]
     if sum(sizes) <= MAX_CHARS:
         return spoken
     first, last, used = 0, len(spoken), 0
@@ -86,15 +88,15 @@ def _affordable(spoken: Sequence[Utterance]) -> Sequence[Utterance]:
     return [*spoken[:first], *spoken[last:]]
 
 
-def _spans(one: Utterance) -> list[TextSpan]:
-    output = one.role is EventRole.TOOL or one.type is EventType.TOOL_RESULT
-    if output and len(one.text) > SHORT_OUTPUT:
-        return sentences.find_faults(one.text, _FAULTS)
-    return sentences.find_sentences(one.text)
+def _spans(utterance: Utterance) -> list[TextSpan]:
+    output = utterance.role is EventRole.TOOL or utterance.type is EventType.TOOL_RESULT
+    if output and len(utterance.text) > SHORT_OUTPUT:
+        return sentences.find_faults(utterance.text, _FAULTS)
+    return sentences.find_sentences(utterance.text)
 
 
 def clean_excerpt(excerpt: str) -> str:
-    """An excerpt on one line, without emphasis marks and terminal colours."""
+    """Return an excerpt on one line, without emphasis marks and terminal colors."""
     if not excerpt.isprintable() or "  " in excerpt:
         excerpt = " ".join(_CONTROL.sub("", excerpt).split())
     return " ".join(excerpt.replace("**", "").split())
@@ -104,7 +106,7 @@ def _statement(
     source: Utterance, span: TextSpan, text: str, words: SentenceWords, before: Statement | None
 ) -> Statement:
     emphasis = cues.score_emphasis(text, words.plain)
-    if before and before.words.size <= 3:  # "Found it." is about what comes next
+    if before and before.words.size <= 3:  # "Found it." emphasizes the next sentence
         emphasis = max(emphasis, before.emphasis)
     factor = _ROLES[source.role] * _KINDS[span.kind] * emphasis
     if text.endswith(("?", "\uff1f")):

@@ -1,16 +1,18 @@
-"""What a summarizer is given and gives: bullets that lead back to the words they rest on."""
+"""The input and output of summarizers. Every bullet has the words that support it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_memory.features.log.model.events import EventRole, EventType
 from agent_memory.kernel.ids import EventId, Millis
 
 EXTRACTIVE = "extractive"
+_MARKERS = frozenset({EventType.SESSION_START, EventType.SESSION_END})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utterance:
-    """An event as a summarizer reads it: long tool results are cut already."""
+    """An event as a summarizer reads it, with long tool results already cut."""
 
     event_id: EventId
     at_ms: Millis
@@ -23,7 +25,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """Words of the conversation on which a bullet rests, verbatim, and where they stand."""
+    """A verbatim excerpt that supports a bullet, and its event."""
 
     event_id: EventId
     at_ms: Millis
@@ -32,7 +34,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A bullet of a segment. `weight` ranks it among those of the segment's day and above."""
+    """A bullet of a segment. `weight` ranks it among the bullets of its day, week and so on."""
 
     text: str
     weight: float
@@ -41,9 +43,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A segment in short. `title` is None where the conversation has no topic.
+    """A summary of a segment. `title` is None if the conversation has no topic.
 
-    `source` names the summarizer that wrote it: where one fails, another may have stepped in.
+    `source` names the summarizer that wrote it, which may be a fallback.
     """
 
     title: str | None
@@ -58,7 +60,7 @@ EMPTY = Summary(title=None, text="", points=(), keywords=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildBullet:
-    """A bullet of a child node, as its parent sees it."""
+    """A bullet of a child node, as input for its parent."""
 
     text: str
     weight: float
@@ -67,7 +69,7 @@ class ChildBullet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSummary:
-    """A child node, as its parent sees it."""
+    """A child node, as input for its parent."""
 
     title: str
     text: str
@@ -77,7 +79,7 @@ class ChildSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A period in short: bullets chosen from its children, with their grips."""
+    """A summary of a period: a text, and bullets chosen from its children with their grips."""
 
     text: str
     bullets: tuple[ChildBullet, ...]
@@ -87,7 +89,16 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """A segment to be summarized, and what was said just before it."""
+    """A segment to summarize, and the end of the segment before it."""
 
     utterances: tuple[Utterance, ...]
     overlap: tuple[Utterance, ...] = ()
+
+
+def filter_spoken(conversation: Iterable[Utterance]) -> tuple[Utterance, ...]:
+    """Return the utterances without session markers and blank texts."""
+    return tuple(
+        utterance
+        for utterance in conversation
+        if utterance.type not in _MARKERS and utterance.text.strip()
+    )

@@ -1,4 +1,4 @@
-"""The table of contents: nodes with bullets, and grips that lead from a bullet to its events."""
+"""The table of contents: nodes with bullets, and grips from a bullet to its events."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ NEVER = Millis(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bullet:
-    """`weight` ranks it when a parent chooses among its children's bullets."""
+    """A bullet of a node. `weight` ranks it when a parent selects among its children's."""
 
     text: str
     grip_ids: tuple[GripId, ...]
@@ -26,7 +26,7 @@ class Bullet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grip:
-    """An excerpt, verbatim, and the events in which it stands."""
+    """A verbatim excerpt, and the events that contain it."""
 
     grip_id: GripId
     excerpt: str
@@ -39,7 +39,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocNode:
-    """One entry of the table of contents. `version` counts its rewrites."""
+    """An entry of the table of contents. `version` counts its rewrites."""
 
     node_id: NodeId
     level: Level
@@ -54,7 +54,7 @@ class TocNode:
     created_ms: Millis = NEVER
 
     def same_content(self, other: "TocNode | None") -> bool:
-        """Whether nothing but version and time of writing differs."""
+        """Return whether the nodes differ at most in version and creation time."""
         return other is not None and self == replace(
             other, version=self.version, created_ms=self.created_ms
         )
@@ -64,15 +64,15 @@ class TocNode:
 
 
 def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, list[Grip]]:
-    """The node of a segment, and the grips that its bullets hold."""
+    """Build the node of a segment, and the grips of its bullets."""
     grips: dict[GripId, Grip] = {}
     bullets: list[Bullet] = []
     for point in summary.points:
-        held: list[GripId] = []
+        grip_ids: list[GripId] = []
         for support in point.support:
             ulid = ulids.derive_ulid(support.at_ms, support.event_id, support.excerpt)
             grip_id = GripId(f"grip:{support.at_ms:013}:{ulid}")
-            held.append(grip_id)
+            grip_ids.append(grip_id)
             grips[grip_id] = Grip(
                 grip_id=grip_id,
                 excerpt=support.excerpt,
@@ -83,7 +83,7 @@ def build_segment_node(segment: Segment, summary: Summary) -> tuple[TocNode, lis
                 node_id=segment.node_id,
             )
         bullets.append(
-            Bullet(text=point.text, grip_ids=tuple(dict.fromkeys(held)), weight=point.weight)
+            Bullet(text=point.text, grip_ids=tuple(dict.fromkeys(grip_ids)), weight=point.weight)
         )
     node = TocNode(
         node_id=segment.node_id,
@@ -121,7 +121,7 @@ def build_period_node(period: Period, children: Sequence[TocNode], digest: Diges
 
 
 def to_child(node: TocNode) -> ChildSummary:
-    """What a parent's summary is made from."""
+    """Return the node as input for its parent's summary."""
     return ChildSummary(
         title=node.title,
         text=node.summary,
@@ -135,7 +135,7 @@ def to_child(node: TocNode) -> ChildSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWrite:
-    """A node to be stored. `kept`: this version stays readable when a later one replaces it."""
+    """A node to store. If `kept`, this version stays readable after a later one replaces it."""
 
     node: TocNode
     kept: bool
@@ -143,16 +143,16 @@ class NodeWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocChange:
-    """What one step does to the table of contents, all of it or nothing."""
+    """A change of the table of contents, applied whole or not at all."""
 
     nodes: tuple[NodeWrite, ...] = ()
-    gone: tuple[NodeId, ...] = ()  # leave the table; their kept versions stay
+    gone: tuple[NodeId, ...] = ()  # removed nodes; their kept versions stay
     grips: tuple[Grip, ...] = ()
     stale_grips: tuple[GripId, ...] = ()  # removed once no node can refer to them
     segments: tuple[Segment, ...] = ()
     sealed: frozenset[Segment] = frozenset()  # those of `segments` that are closed
     lost_segments: tuple[Segment, ...] = ()
-    unfinished: frozenset[Segment] = frozenset()  # of `segments`: to be summarized again later
+    unfinished: frozenset[Segment] = frozenset()  # those of `segments` to summarize again later
     dirty: frozenset[NodeId] = frozenset()
     clean: frozenset[NodeId] = frozenset()
     cursor: int | None = None
@@ -160,9 +160,9 @@ class TocChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What leaves the table of contents for good."""
+    """Versions and grips to remove from the table of contents for good."""
 
     versions: tuple[tuple[NodeId, int], ...] = ()
     grips: tuple[GripId, ...] = ()
-    stale_grips: tuple[GripId, ...] = ()  # held by nobody any more; removed once nothing is dirty
-    unpinned: tuple[GripId, ...] = ()  # of which no kept version of a period is left
+    stale_grips: tuple[GripId, ...] = ()  # no node has them; removed once nothing is dirty
+    unpinned: tuple[GripId, ...] = ()  # no kept version of a period has them

@@ -1,4 +1,4 @@
-"""Contents: walking the table of contents, and from a bullet down to its events."""
+"""Contents: reading the table of contents, from the years down to the events of a bullet."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _HISTORY = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Children:
-    """Some children of a node, by time; `next` is the offset of those that follow."""
+    """Some children of a node, by time. `next` is the offset of the next ones."""
 
     nodes: tuple[TocNode, ...]
     next: int | None = None
@@ -30,7 +30,7 @@ class Children:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A grip with the events it stands in, and those around them in the same session."""
+    """A grip with the events of its excerpt, and those around them in the same session."""
 
     grip: Grip | None = None
     before: tuple[Event, ...] = ()
@@ -40,7 +40,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TocBranch:
-    """A node with what hangs under it."""
+    """A node with its descendants."""
 
     node: TocNode
     branches: tuple["TocBranch", ...] = field(default=())
@@ -52,12 +52,12 @@ class Contents:
     toc: TocReader
 
     def roots(self) -> list[TocNode]:
-        """The years, newest first."""
+        """Return the years, newest first."""
         names = self.toc.list_ids("toc:year:", after=None, limit=_YEARS)
         return [node for node in self.toc.get_nodes(names[::-1]) if node is not None]
 
     def node(self, node_id: str) -> TocNode | None:
-        """A node by its id, in either spelling; None if there is none."""
+        """Return a node by its id, in either spelling, or None if there is none."""
         name = periods.canonicalize(_require("node_id", node_id))
         return None if name is None else self.toc.get_nodes([name])[0]
 
@@ -66,7 +66,7 @@ class Contents:
         return None if name is None else self.toc.get_version(name, version)
 
     def history(self, node_id: str) -> list[TocNode]:
-        """The present version and those that were kept, newest first."""
+        """Return the present version and the kept ones, newest first."""
         name = periods.canonicalize(_require("node_id", node_id))
         if name is None:
             return []
@@ -85,14 +85,14 @@ class Contents:
             return Children(nodes=())
         size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
         names = parent.child_ids[offset : offset + size]
-        found = [node for node in self.toc.get_nodes(names) if node is not None]
+        nodes = tuple(node for node in self.toc.get_nodes(names) if node is not None)
         end = offset + size
-        return Children(nodes=tuple(found), next=end if end < len(parent.child_ids) else None)
+        return Children(nodes=nodes, next=end if end < len(parent.child_ids) else None)
 
     def expand(
         self, grip_id: str, *, before: int | None = None, after: int | None = None
     ) -> Expansion:
-        """The conversation around a grip. None is the default number of events, 0 is none."""
+        """Return the conversation around a grip; None means the default number of events."""
         (grip,) = self.toc.get_grips([_require("grip_id", grip_id)])
         around = [
             _context(name, n) for name, n in (("events_before", before), ("events_after", after))
@@ -110,7 +110,7 @@ class Contents:
         )
 
     def tree(self, start: date | None = None, end: date | None = None) -> list[TocBranch]:
-        """The whole table, or the part of it that has days from `start` to `end`."""
+        """Return the whole table, or the part with the days from `start` to `end`."""
         if start is not None and end is not None and start > end:
             raise InvalidInput(f"the first day ({start}) is after the last ({end}): swap them")
         return list(self._branches(self.roots()[::-1], start, end))
@@ -118,7 +118,7 @@ class Contents:
     def _branches(
         self, nodes: Iterable[TocNode | None], start: date | None, end: date | None
     ) -> Iterator[TocBranch]:
-        """Chosen by their days: those of a week may lie outside the week's month and year."""
+        """Select by days: the days of a week may be outside the week's month and year."""
         for node in nodes:
             if node is None:
                 continue
@@ -130,7 +130,7 @@ class Contents:
                 segments = self.toc.get_nodes(node.child_ids)
                 yield TocBranch(
                     node=node,
-                    branches=tuple(TocBranch(node=each) for each in segments if each is not None),
+                    branches=tuple(TocBranch(node=child) for child in segments if child),
                 )
 
     def _near(self, event: Event, count: int, *, reverse: bool = False) -> tuple[Event, ...]:
@@ -154,12 +154,12 @@ class Contents:
         return tuple(events)
 
 
-def _context(name: str, given: int | None) -> int:
-    if given is None:
+def _context(name: str, count: int | None) -> int:
+    if count is None:
         return DEFAULT_CONTEXT
-    if given < 0:
-        raise InvalidInput(f"{name} is {given}; it must not be negative")
-    return min(given, MAX_CONTEXT)
+    if count < 0:
+        raise InvalidInput(f"{name} is {count}; it must not be negative")
+    return min(count, MAX_CONTEXT)
 
 
 def _require(name: str, value: str) -> str:
@@ -169,7 +169,7 @@ def _require(name: str, value: str) -> str:
 
 
 def _meets(node: TocNode, start: date | None, end: date | None) -> bool:
-    """Whether the node's time touches these days."""
+    """Return whether the node's time overlaps these days."""
     if start is not None and node.end_ms < Period(level=Level.DAY, first=start).start_ms:
         return False
     return end is None or node.start_ms <= Period(level=Level.DAY, first=end).end_ms

@@ -1,4 +1,4 @@
-"""Rebuild: the table of contents anew from the events; what comes out the same stays as it is."""
+"""Rebuild of the table of contents from the events. Unchanged nodes keep their version."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildResult:
-    """What a rebuild has done, or would do."""
+    """The counts of a rebuild or, in a dry run, of what it would do."""
 
     sessions: int
     written: int
@@ -34,16 +34,13 @@ class Rebuild:
     toc_lock: threading.Lock
 
     def sessions(self, since: date | None) -> list[SessionId]:
-        """Those with events from this day on."""
-        found: dict[SessionId, None] = {}
-        for session_id in self._session_ids(since):
-            found.setdefault(session_id)
-        return list(found)
+        """Return the sessions with events from this day on."""
+        return list(dict.fromkeys(self._session_ids(since)))
 
     def run(
         self, sessions: list[SessionId], *, dry_run: bool, done: Callable[[int], None]
     ) -> RebuildResult:
-        """Cut and summarize these sessions anew, then roll up what changed."""
+        """Cut and summarize these sessions again, then roll up the changes."""
         written = removed = 0
         for number, session_id in enumerate(sessions, 1):
             with self.toc_lock:
@@ -51,7 +48,7 @@ class Rebuild:
                 change = self.segmenting.plan_rebuild(session_id)
                 if not dry_run:
                     self.writer.commit(change)
-            written += sum(each.node.created_ms >= began for each in change.nodes)
+            written += sum(write.node.created_ms >= began for write in change.nodes)
             removed += len(change.gone)
             done(number)
         rolled_up = 0

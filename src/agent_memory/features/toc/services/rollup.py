@@ -1,4 +1,4 @@
-"""Rollup: from changed segments up to day, week, month and year, over dirty nodes only."""
+"""Rollup: updates days, weeks, months and years above changed segments, and no others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from agent_memory.features.toc.ports import Summarizer, TocReader, TocWriter
 from agent_memory.platform.ports import Clock
 
 BATCH = 100
-HOUR_MS = 3_600_000  # of a period's versions the first of each hour is kept
+HOUR_MS = 3_600_000  # the first version of a period in each hour is kept
 _CHILDREN = 100_000
 
 
@@ -19,12 +19,12 @@ _CHILDREN = 100_000
 class Rollup:
     reader: TocReader
     writer: TocWriter
-    drafter: Summarizer  # for periods that still run
-    summarizer: Summarizer  # for those that are over
+    drafter: Summarizer  # for the present periods
+    summarizer: Summarizer  # for past ones
     clock: Clock
 
     def run(self, done: Callable[[int], None]) -> int:
-        """Bring every dirty period up to date, bottom-up. How many were looked at."""
+        """Update every dirty period, bottom-up, and return their number."""
         count = 0
         for level in (Level.DAY, Level.WEEK, Level.MONTH, Level.YEAR):
             while dirty := self.writer.list_dirty(level, limit=BATCH):
@@ -35,22 +35,21 @@ class Rollup:
         return count
 
     def _change(self, dirty: list[NodeId]) -> TocChange:
-        found = [(node_id, periods.parse(node_id)) for node_id in dirty]
-        wanted = [period for _, period in found if period is not None]
-        families = [self._children(period) for period in wanted]
+        changed = [period for node_id in dirty if (period := periods.parse(node_id)) is not None]
+        families = [self._children(period) for period in changed]
         digests = self._digests(
-            wanted, [[toc.to_child(child) for child in family] for family in families]
+            changed, [[toc.to_child(child) for child in family] for family in families]
         )
-        present = self.reader.get_nodes([period.node_id for period in wanted])
+        present = self.reader.get_nodes([period.node_id for period in changed])
         nodes: list[NodeWrite] = []
         gone: list[NodeId] = []
         parents: set[NodeId] = set()
-        for period, family, digest, old in zip(wanted, families, digests, present, strict=True):
+        for period, family, digest, old in zip(changed, families, digests, present, strict=True):
             node = toc.build_period_node(period, family, digest)
             if not family:
                 if old is None:
                     continue
-                nodes.append(NodeWrite(node=old, kept=True))  # it leaves, its history stays
+                nodes.append(NodeWrite(node=old, kept=True))  # its history stays
                 gone.append(period.node_id)
             elif node.same_content(old):
                 continue
@@ -65,30 +64,28 @@ class Rollup:
             clean=frozenset(dirty),
         )
 
-    def _digests(self, wanted: list[Period], families: list[list[ChildSummary]]) -> list[Digest]:
-        """All of a kind in one call: a summarizer that is down is then found so but once."""
+    def _digests(self, changed: list[Period], families: list[list[ChildSummary]]) -> list[Digest]:
+        """Summarize in one call per summarizer, so that one that is down is tried only once."""
         now = self.clock.now()
-        found: dict[int, Digest] = {}
+        digests: dict[int, Digest] = {}
         for over, summarizer in ((False, self.drafter), (True, self.summarizer)):
-            places = [n for n, period in enumerate(wanted) if (period.end_ms < now) is over]
-            if places:
-                digests = summarizer.digest([families[place] for place in places])
-                found.update(zip(places, digests, strict=True))
-        return [found[place] for place in range(len(wanted))]
+            indexes = [n for n, period in enumerate(changed) if (period.end_ms < now) is over]
+            if indexes:
+                results = summarizer.digest([families[index] for index in indexes])
+                digests.update(zip(indexes, results, strict=True))
+        return [digests[index] for index in range(len(changed))]
 
     def _next(self, node: TocNode, old: TocNode | None) -> NodeWrite:
         now = self.clock.now()
         if old is None:
-            kept = self.reader.list_versions(
-                node.node_id, limit=1
-            )  # it may have been gone for a while
+            kept = self.reader.list_versions(node.node_id, limit=1)  # a node may come back
             version = kept[0].version + 1 if kept else 1
             return NodeWrite(node=replace(node, version=version, created_ms=now), kept=False)
         new_hour = old.created_ms // HOUR_MS < now // HOUR_MS
         return NodeWrite(node=replace(node, version=old.version + 1, created_ms=now), kept=new_hour)
 
     def _children(self, period: Period) -> list[TocNode]:
-        """The present nodes below a period, by time."""
+        """Return the present child nodes of a period, by time."""
         if period.level is Level.DAY:
             prefix = f"toc:segment:{period.first.isoformat()}:"
             names = self.reader.list_ids(prefix, after=None, limit=_CHILDREN)

@@ -1,4 +1,4 @@
-"""Segmenting: from new events in the outbox to segments with their nodes and grips."""
+"""Segmenting: cuts new events of the outbox into segments, with their nodes and grips."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ from agent_memory.platform.ports import Clock
 BATCH = 2_000
 _PAGE = 500
 _OPEN = 1_000
-_OVERLAP = 16  # events of an overlap, at most
+_OVERLAP = 16  # most events of an overlap
 _BEGINNING = Position(at_ms=Millis(0), event_id=EventId(""))
 
 
 @dataclass(slots=True)
 class _Cut:
-    """What becomes of one session's segments."""
+    """The changes of one session's segments."""
 
     touched: dict[Position, Segment] = field(default_factory=dict)
     lost: list[Segment] = field(default_factory=list)
@@ -37,13 +37,13 @@ class Segmenting:
     outbox: Outbox
     reader: TocReader
     writer: TocWriter
-    drafter: Summarizer  # for segments that still grow
-    summarizer: Summarizer  # for those that are closed
+    drafter: Summarizer  # for open segments
+    summarizer: Summarizer  # for closed ones
     clock: Clock
     rules: SegmentRules
 
     def step(self) -> int:
-        """Take in the next entries of the outbox. How many there were."""
+        """Process the next entries of the outbox and return their number."""
         entries = self.outbox.read(self.writer.cursor(), limit=BATCH)
         if not entries:
             return 0
@@ -53,59 +53,61 @@ class Segmenting:
             by_session[event.session_id].append(event)
         cuts = [self._cut(session, events) for session, events in by_session.items()]
         change = self._change(
-            touched=[each for cut in cuts for each in cut.touched.values()],
-            lost=[each for cut in cuts for each in cut.lost],
+            touched=[segment for cut in cuts for segment in cut.touched.values()],
+            lost=[segment for cut in cuts for segment in cut.lost],
         )
         self.writer.commit(replace(change, cursor=entries[-1][0]))
         return len(entries)
 
     def seal(self) -> int:
-        """Close the open segments whose conversation has paused. How many."""
+        """Close the open segments whose conversation has paused, and return their number."""
         paused = [
-            each for each in self.writer.list_open_segments(limit=_OPEN) if self._is_paused(each)
+            segment
+            for segment in self.writer.list_open_segments(limit=_OPEN)
+            if self._is_paused(segment)
         ]
         if paused:
             self.writer.commit(self._change(touched=paused, lost=[]))
         return len(paused)
 
     def retry(self, limit: int) -> int:
-        """Summarize anew what the summarizer has failed at. How many."""
+        """Summarize again the segments that the summarizer failed at, and return their number."""
         waiting = self.writer.list_unfinished_segments(limit=limit)
         if waiting:
             self.writer.commit(self._change(touched=waiting, lost=[]))
         return len(waiting)
 
     def plan_rebuild(self, session_id: SessionId) -> TocChange:
-        """What cutting all of a session anew would change; nothing is written."""
-        wanted = segments.cut(self._events(session_id, None), self.rules)
-        firsts = {each.first for each in wanted}
+        """Return the change from cutting all of a session again, without writing it."""
+        cuts = segments.cut(self._events(session_id, None), self.rules)
+        firsts = {segment.first for segment in cuts}
         stored = self._read_stored(session_id, _BEGINNING)
-        return self._change(wanted, [each for each in stored if each.first not in firsts])
+        return self._change(cuts, [segment for segment in stored if segment.first not in firsts])
 
     def plan_removal(self, session_id: SessionId, gone: Sequence[Position]) -> TocChange:
-        """What is to change where these events have been; they are removed already."""
+        """Return the change around these events, which are already removed."""
         first = min(gone, key=lambda at: at.order)
         last = max(gone, key=lambda at: at.order)
         before = self.reader.list_segments(session_id, first, limit=1, reverse=True)
         start = self._run_start(session_id, first, before[0] if before else None)
         events = self._run(session_id, start, last)
         end = max([last.order, *(event.position.order for event in events[-1:])])
-        wanted = {each.first: each for each in segments.cut(events, self.rules)}
+        cuts = {segment.first: segment for segment in segments.cut(events, self.rules)}
         stored: dict[Position, Segment] = {}
         following: list[Segment] = []
-        for each in self._read_stored(session_id, start):
-            if each.first.order > end:
-                following = [each]
+        for segment in self._read_stored(session_id, start):
+            if segment.first.order > end:
+                following = [segment]
                 break
-            stored[each.first] = each
+            stored[segment.first] = segment
         touched: list[Segment] = []
         changed = False
-        for place in sorted({*wanted, *stored}, key=lambda at: at.order):
-            was_changed, changed = changed, wanted.get(place) != stored.get(place)
-            # What came before it is its context, so a change there may change its summary.
-            if place in wanted and (changed or was_changed):
-                touched.append(wanted[place])
-        lost = [each for place, each in stored.items() if place not in wanted]
+        for place in sorted({*cuts, *stored}, key=lambda at: at.order):
+            was_changed, changed = changed, cuts.get(place) != stored.get(place)
+            # The segment before is its context, so a change there may change its summary.
+            if place in cuts and (changed or was_changed):
+                touched.append(cuts[place])
+        lost = [segment for place, segment in stored.items() if place not in cuts]
         return self._change([*touched, *(following if changed else ())], lost)
 
     def _cut(self, session_id: SessionId, new: list[Event]) -> _Cut:
@@ -120,13 +122,13 @@ class Segmenting:
         events = self._run(session_id, start, new[-1].position)
         touched, lost = self._diff(session_id, events, start)
         if events and (touched or lost):
-            # The next run's first segment has its context here.
+            # This run is the context of the next run's first segment.
             after = events[-1].position.next
             touched += self.reader.list_segments(session_id, after, limit=1)
-        return _Cut(touched={each.first: each for each in touched}, lost=lost)
+        return _Cut(touched={segment.first: segment for segment in touched}, lost=lost)
 
     def _extend_last(self, last: Segment | None, new: Sequence[Event]) -> _Cut:
-        """In order, as most events come: the last segment grows, or is followed by others."""
+        """Add events that come in order, as most do: the last segment grows, or others follow."""
         cut = _Cut()
         current = last
         for event in new:
@@ -137,7 +139,7 @@ class Segmenting:
         return cut
 
     def _run_start(self, session_id: SessionId, at: Position, last: Segment | None) -> Position:
-        """Where the run begins that an event at this place belongs to."""
+        """Return the start of the run that an event at this position belongs to."""
         if last is None or at.at_ms - last.last.at_ms >= self.rules.time_gap_ms:
             return at
         while True:
@@ -147,70 +149,72 @@ class Segmenting:
             last = earlier[1]
 
     def _run(self, session_id: SessionId, start: Position, last: Position) -> list[Event]:
-        """The events from `start` to the first pause after `last`."""
-        found: list[Event] = []
+        """Return the events from `start` to the first pause after `last`."""
+        events: list[Event] = []
         for event in self._events(session_id, start):
-            if found and found[-1].position.order >= last.order and self._gap(found[-1], event):
+            if events and events[-1].position.order >= last.order and self._gap(events[-1], event):
                 break
-            found.append(event)
-        return found
+            events.append(event)
+        return events
 
     def _events(
         self, session_id: SessionId, start: Position | None, page: int = _PAGE
     ) -> Iterator[Event]:
-        """A session's events from `start` on, that one included, read `page` at a time."""
+        """Yield a session's events from `start` on, inclusive, reading `page` at a time."""
         if start is not None:
             yield from self.log.get_at([start])
         after = start
         while True:
-            found = self.log.list_session(session_id, after=after, limit=page)
-            yield from found.events
-            if found.next is None:
+            batch = self.log.list_session(session_id, after=after, limit=page)
+            yield from batch.events
+            if batch.next is None:
                 return
-            after = found.next
+            after = batch.next
 
     def _diff(
         self, session_id: SessionId, events: Sequence[Event], start: Position
     ) -> tuple[list[Segment], list[Segment]]:
-        """Segments that are new, changed, or follow a changed one; and those that are no more."""
-        wanted = segments.cut(events, self.rules)
+        """Return the segments that are new, changed or after a changed one, and the lost ones."""
+        cuts = segments.cut(events, self.rules)
         stored: dict[Position, Segment] = {}
-        for each in self._read_stored(session_id, start):
-            if events and each.first.order > events[-1].position.order:
+        for segment in self._read_stored(session_id, start):
+            if events and segment.first.order > events[-1].position.order:
                 break
-            stored[each.first] = each
+            stored[segment.first] = segment
         touched: list[Segment] = []
         changed = False
-        for each in wanted:
-            was_changed, changed = changed, stored.pop(each.first, None) != each
-            # What came before it is its context, so a change there may change its summary.
+        for segment in cuts:
+            was_changed, changed = changed, stored.pop(segment.first, None) != segment
+            # The segment before is its context, so a change there may change its summary.
             if changed or was_changed:
-                touched.append(each)
+                touched.append(segment)
         return touched, list(stored.values())
 
     def _read_stored(self, session_id: SessionId, start: Position) -> Iterator[Segment]:
         while True:
-            found = self.reader.list_segments(session_id, start, limit=_PAGE)
-            yield from found
-            if len(found) < _PAGE:
+            page = self.reader.list_segments(session_id, start, limit=_PAGE)
+            yield from page
+            if len(page) < _PAGE:
                 return
-            start = found[-1].first.next
+            start = page[-1].first.next
 
     def _change(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> TocChange:
-        """The nodes and grips of touched segments, as far as they differ from what is stored."""
+        """Return the nodes and grips of touched segments, as far as they differ from the stored."""
         followed = self._find_followed(touched, lost)
         closed = {
-            each for each in touched if each in followed or each.ended or self._is_paused(each)
+            segment
+            for segment in touched
+            if segment in followed or segment.ended or self._is_paused(segment)
         }
         summaries = self._summaries(touched, lost, closed)
-        present = self.reader.get_nodes([each.node_id for each in touched])
+        present = self.reader.get_nodes([segment.node_id for segment in touched])
         nodes: list[NodeWrite] = []
         grips: list[Grip] = []
         stale: set[GripId] = set()
         dirty: set[NodeId] = set()
         now = self.clock.now()
         for segment, summary, old in zip(touched, summaries, present, strict=True):
-            node, held = toc.build_segment_node(segment, summary)
+            node, new_grips = toc.build_segment_node(segment, summary)
             if node.same_content(old) and old is not None:
                 if segment in closed:
                     nodes.append(NodeWrite(node=old, kept=True))
@@ -221,7 +225,7 @@ class Segmenting:
                     node=replace(node, version=version, created_ms=now), kept=segment in closed
                 )
             )
-            grips += held
+            grips += new_grips
             if old is not None and not self._is_kept(old):
                 stale |= old.grip_ids() - node.grip_ids()
             dirty.add(periods.find_day(segment.first.at_ms).node_id)
@@ -230,11 +234,11 @@ class Segmenting:
         ):
             dirty.add(periods.find_day(segment.first.at_ms).node_id)
             if old is not None:
-                nodes.append(NodeWrite(node=old, kept=True))  # it leaves, its history stays
+                nodes.append(NodeWrite(node=old, kept=True))  # its history stays
         fresh = {grip.grip_id for grip in grips}
         return TocChange(
             nodes=tuple(nodes),
-            gone=tuple(each.node_id for each in lost),
+            gone=tuple(segment.node_id for segment in lost),
             grips=tuple(grips),
             stale_grips=tuple(sorted(stale - fresh)),
             segments=tuple(touched),
@@ -252,35 +256,37 @@ class Segmenting:
         self, touched: Sequence[Segment], lost: Sequence[Segment], closed: set[Segment]
     ) -> list[Summary]:
         before = self._predecessors(touched, lost)
-        read = [self._read(each, before.get(each)) for each in touched]
-        grow = [position for position, each in enumerate(touched) if each not in closed]
-        rest = [position for position, each in enumerate(touched) if each in closed]
-        found: dict[int, Summary] = {}
-        for positions, summarizer in ((grow, self.drafter), (rest, self.summarizer)):
-            if positions:
-                written = summarizer.summarize([read[position] for position in positions])
-                found.update(zip(positions, written, strict=True))
-        return [found[position] for position in range(len(touched))]
+        dialogues = [self._read(segment, before.get(segment)) for segment in touched]
+        grow = [index for index, segment in enumerate(touched) if segment not in closed]
+        rest = [index for index, segment in enumerate(touched) if segment in closed]
+        summaries: dict[int, Summary] = {}
+        for indexes, summarizer in ((grow, self.drafter), (rest, self.summarizer)):
+            if indexes:
+                written = summarizer.summarize([dialogues[index] for index in indexes])
+                summaries.update(zip(indexes, written, strict=True))
+        return [summaries[index] for index in range(len(touched))]
 
     def _find_followed(self, touched: Sequence[Segment], lost: Sequence[Segment]) -> set[Segment]:
-        """Those after which their session has another segment."""
+        """Return the segments that another segment of their session follows."""
         ends: dict[SessionId, tuple[int, bytes]] = {}
-        for each in touched:
-            ends[each.session_id] = max(ends.get(each.session_id, (0, b"")), each.first.order)
+        for segment in touched:
+            ends[segment.session_id] = max(
+                ends.get(segment.session_id, (0, b"")), segment.first.order
+            )
         for session_id, end in ends.items():
             start = Position(at_ms=Millis(end[0]), event_id=EventId(end[1].decode()))
             later = self.reader.list_segments(session_id, start.next, limit=len(lost) + 1)
-            if any(each not in lost for each in later):
+            if any(segment not in lost for segment in later):
                 ends[session_id] = (MAX_MILLIS + 1, b"")
-        return {each for each in touched if each.first.order < ends[each.session_id]}
+        return {segment for segment in touched if segment.first.order < ends[segment.session_id]}
 
     def _is_kept(self, node: TocNode) -> bool:
-        """Whether this version stays readable, and its grips with it."""
+        """Return whether this version stays readable, and its grips with it."""
         kept = self.reader.list_versions(node.node_id, limit=1)
         return bool(kept) and kept[0].version == node.version
 
     def _last_version(self, node_id: NodeId, old: TocNode | None) -> int:
-        """0 for a new node; one that has come back goes on where its history ends."""
+        """Return the last version: 0 for a new node; one that comes back continues its history."""
         if old is not None:
             return old.version
         return max(
@@ -290,47 +296,47 @@ class Segmenting:
     def _predecessors(
         self, touched: Sequence[Segment], lost: Sequence[Segment]
     ) -> dict[Segment, Segment]:
-        """The segment before each, as it will be: touched, or else stored."""
-        gone = {(each.session_id, each.first) for each in lost}
-        found: dict[Segment, Segment] = {}
-        ordered = sorted(touched, key=lambda each: (each.session_id, each.first.order))
+        """Return the segment before each, in its new state: touched, or else stored."""
+        gone = {(segment.session_id, segment.first) for segment in lost}
+        predecessors: dict[Segment, Segment] = {}
+        ordered = sorted(touched, key=lambda other: (other.session_id, other.first.order))
         for number, segment in enumerate(ordered):
             stored = self.reader.list_segments(
                 segment.session_id, segment.first, limit=len(lost) + 2, reverse=True
             )
             earlier = [
-                each
-                for each in stored
-                if each.first != segment.first and (each.session_id, each.first) not in gone
+                other
+                for other in stored
+                if other.first != segment.first and (other.session_id, other.first) not in gone
             ]
             neighbour = ordered[number - 1] if number else None
             if neighbour is not None and neighbour.session_id == segment.session_id:
-                earlier.insert(0, neighbour)  # first, so that it wins over itself as it was
+                earlier.insert(0, neighbour)  # first, so that it wins over its stored state
             if earlier:
-                found[segment] = max(earlier, key=lambda each: each.first.order)
-        return found
+                predecessors[segment] = max(earlier, key=lambda other: other.first.order)
+        return predecessors
 
     def _read(self, segment: Segment, before: Segment | None) -> Dialogue:
-        """What is said in a segment, and at the end of the one before."""
+        """Read the events of a segment, and the end of the one before."""
         events: list[Event] = []
         for event in self._events(segment.session_id, segment.first, page=segment.count):
             if event.position.order > segment.last.order:
                 break
             events.append(event)
-        said = [] if before is None else self._end_of(before)
+        context = [] if before is None else self._end_of(before)
         return Dialogue(
             utterances=tuple(self._utterance(event) for event in events),
             overlap=tuple(
-                self._utterance(event) for event in segments.select_overlap(said, self.rules)
+                self._utterance(event) for event in segments.select_overlap(context, self.rules)
             ),
         )
 
     def _end_of(self, segment: Segment) -> list[Event]:
-        """The last events of a segment, as many as an overlap can have."""
-        found = self.log.list_session(
+        """Return the last events of a segment, as many as an overlap can have."""
+        page = self.log.list_session(
             segment.session_id, after=segment.last.next, limit=_OVERLAP, reverse=True
         )
-        inside = [e for e in found.events if e.position.order >= segment.first.order]
+        inside = [e for e in page.events if e.position.order >= segment.first.order]
         return inside[::-1]
 
     def _utterance(self, event: Event) -> Utterance:

@@ -1,4 +1,4 @@
-"""The extractive summarizer, in the worker process: pure Python would hold the daemon's GIL."""
+"""The extractive summarizer in the worker process: in the daemon it would hold the GIL."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,9 @@ class ExtractiveSummarizer:
 
 
 def _summarize_all(conversations: list[Dialogue]) -> list[Summary]:
-    return [extracting.summarize(each.utterances, each.overlap) for each in conversations]
+    return [
+        extracting.summarize(dialogue.utterances, dialogue.overlap) for dialogue in conversations
+    ]
 
 
 def _digest_all(periods: list[Sequence[ChildSummary]]) -> list[Digest]:

@@ -1,7 +1,7 @@
-"""The LLM summarizer: a model's words, each bullet checked against the conversation.
+"""The LLM summarizer: summaries by a language model, each bullet checked for support.
 
-Whatever goes wrong ends in the fallback's summary, which names its own source: the service knows
-by it what to try again later. What is logged are figures, never text.
+Every failure ends in the fallback's summary. Its `source` shows the service that it should try
+again later. The log gets figures, never text.
 """
 
 import random
@@ -28,6 +28,7 @@ from agent_memory.features.toc.model.summaries import (
     Point,
     Summary,
     Utterance,
+    filter_spoken,
 )
 from agent_memory.features.toc.ports import Summarizer
 from agent_memory.kernel.errors import StorageFailed
@@ -53,21 +54,21 @@ MAX_BULLET = 300
 MAX_QUOTE = 300
 MAX_KEYWORDS = 12
 MAX_KEYWORD = 60
-STEP = 0.15  # by which each bullet weighs less than the one before
+STEP = 0.15  # difference in weight between a bullet and the next
 
-_FIRST_PAUSE = 1.0  # seconds; each later one is twice as long
+_FIRST_PAUSE = 1.0  # seconds; each later pause is twice as long
 _FRAME = 250  # tokens of a prompt beyond its texts: marks, schema, chat template
 _LINE = 6  # tokens of a message's number and speaker
 _LEAST_ROOM = 64
 _ALL = 1 << 30
 _TOOL_CHARS = 400
 _LEAST_CHARS = 60  # of a message, before whole messages are left out
-_BEFORE_SHARE = 6  # the overlap gets at most one part in so many
+_BEFORE_SHARE = 6  # the overlap gets at most a sixth of the room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a model is given, and how much patience it gets."""
+    """Limits on the tokens and the time of a model."""
 
     context_tokens: int = 16_384  # prompt and answer together
     answer_tokens: int = 1024
@@ -75,7 +76,7 @@ class Limits:
     tries: int = 3
     request_seconds: float = 60.0
     seconds: float = 150.0  # for one text, with all tries and pauses
-    batch_seconds: float = 300.0  # after which no further text of a batch is begun
+    batch_seconds: float = 300.0  # no further text of a batch is started after this
     longest_pause: float = 30.0
 
 
@@ -98,13 +99,11 @@ class _PeriodReply(msgspec.Struct, frozen=True):
 
 
 T = TypeVar("T", _SegmentReply, _PeriodReply)
-R = TypeVar("R", Summary, Digest)
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task(Generic[T]):
-    """One kind of question, `name` with its version, and the shape of its answer."""
+    """A kind of question and the shape of its answer. `name` has the version of the prompt."""
 
     name: str
     system: str
@@ -114,15 +113,15 @@ class _Task(Generic[T]):
 
 @dataclass(slots=True)
 class _Batch:
-    """What one call of the port has learnt."""
+    """The state of one call of the port."""
 
     deadline: float
-    stopped: bool = False  # nothing more is asked
+    stopped: bool = False  # no further question is asked
 
 
 @dataclass(slots=True)
 class _FailedTexts:
-    """Texts that a model has failed at today: asked the same, it answers the same."""
+    """Texts that the model failed at today, which are not asked again."""
 
     day: str = ""
     texts: set[bytes] = field(default_factory=set)
@@ -141,6 +140,8 @@ class _Cost:
 
 
 class LlmSummarizer:
+    """A summarizer that asks a language model, with a fallback."""
+
     def __init__(
         self,
         name: str,
@@ -167,39 +168,45 @@ class LlmSummarizer:
 
     def summarize(self, conversations: Sequence[Dialogue], /) -> list[Summary]:
         batch = self._begin()
-        found = [self._summary(each, batch) for each in conversations]
-        return _fill_missing(found, conversations, self._fallback.summarize)
+        summaries = [self._summary(dialogue, batch) for dialogue in conversations]
+        missing = [
+            dialogue
+            for dialogue, summary in zip(conversations, summaries, strict=True)
+            if summary is None
+        ]
+        others = iter(self._fallback.summarize(missing) if missing else [])
+        return [next(others) if summary is None else summary for summary in summaries]
 
     def digest(self, periods: Sequence[Sequence[ChildSummary]], /) -> list[Digest]:
-        """The model tells the period; its bullets and their grips are chosen, not written."""
+        """Let the model write the text; the fallback selects the bullets and their grips."""
         batch = self._begin()
-        chosen = self._fallback.digest(periods)
+        digests = self._fallback.digest(periods)
         return [
             self._digest(children, digest, batch)
-            for children, digest in zip(periods, chosen, strict=True)
+            for children, digest in zip(periods, digests, strict=True)
         ]
 
     def _summary(self, dialogue: Dialogue, batch: _Batch) -> Summary | None:
-        spoken = alignment.filter_spoken(dialogue.utterances)
+        spoken = filter_spoken(dialogue.utterances)
         if not spoken:
-            return replace(EMPTY, source=self.name)  # nothing that could be tried again
-        before = alignment.filter_spoken(dialogue.overlap)
+            return replace(EMPTY, source=self.name)  # final: there is nothing to try again
+        before = filter_spoken(dialogue.overlap)
 
         def render(room: int) -> str:
             return _render_conversation(spoken, before, room)
 
-        written = self._ask(_SEGMENT, render, batch)
-        if written is None:
+        reply = self._ask(_SEGMENT, render, batch)
+        if reply is None:
             return None
-        points = self._points(written.bullets, spoken)
-        keywords = dict.fromkeys(filter(None, map(_line, written.keywords)))
-        text = _line(written.summary)
+        points = self._points(reply.bullets, spoken)
+        keywords = dict.fromkeys(filter(None, map(_line, reply.keywords)))
+        text = _line(reply.summary)
         if not points or not text:
             log.warning("llm.unsupported", summarizer=self.name, model=self._chat.model)
             self._give_up(_SEGMENT, render)
             return None
         return Summary(
-            title=_line(written.title).rstrip(".") or None,
+            title=_line(reply.title).rstrip(".") or None,
             text=text,
             points=points,
             keywords=tuple(keywords),
@@ -207,7 +214,7 @@ class LlmSummarizer:
         )
 
     def _points(self, bullets: Sequence[_Bullet], spoken: Sequence[Utterance]) -> tuple[Point, ...]:
-        """Those that the conversation supports."""
+        """Return the bullets that the conversation supports."""
         conversation = alignment.read(spoken)
         points: dict[str, Point] = {}
         for bullet in bullets:
@@ -219,26 +226,26 @@ class LlmSummarizer:
         log.info("llm.bullets", kept=len(points), dropped=len(bullets) - len(points))
         return tuple(points.values())
 
-    def _digest(self, children: Sequence[ChildSummary], chosen: Digest, batch: _Batch) -> Digest:
+    def _digest(self, children: Sequence[ChildSummary], digest: Digest, batch: _Batch) -> Digest:
         if not any(child.bullets for child in children):
-            return chosen
-        told = self._ask(_PERIOD, lambda room: _render_period(children, room), batch)
-        text = "" if told is None else _line(told.text)
-        return replace(chosen, text=text, source=self.name) if text else chosen
+            return digest
+        reply = self._ask(_PERIOD, lambda room: _render_period(children, room), batch)
+        text = "" if reply is None else _line(reply.text)
+        return replace(digest, text=text, source=self.name) if text else digest
 
     def _begin(self) -> _Batch:
         return _Batch(deadline=self._timer() + self._limits.batch_seconds)
 
     def _ask(self, task: _Task[T], render: Callable[[int], str], batch: _Batch) -> T | None:
-        """What the model answers, or None. A server that is down is not asked again in a batch."""
+        """Return the model's answer, or None. After a server failure the batch asks no more."""
         started = self._timer()
         if batch.stopped or started >= batch.deadline or self._has_given_up(task, render):
             return None
         cost = _Cost()
         try:
-            found, reason = self._request_answer(task, render, batch, cost)
+            reply, reason = self._request_answer(task, render, batch, cost)
         except StorageFailed:
-            found, reason = None, "budget unknown"  # what is spent cannot be counted
+            reply, reason = None, "budget unknown"  # without it we must not spend tokens
             batch.stopped = True
         facts = {
             "summarizer": self.name,
@@ -249,23 +256,23 @@ class LlmSummarizer:
             "tries": cost.tries,
             "seconds": round(self._timer() - started, 3),
         }
-        if found is None:
+        if reply is None:
             log.warning("llm.failed", reason=reason, **facts)
         else:
             log.info("llm.summarized", **facts)
-        return found
+        return reply
 
     def _request_answer(
         self, task: _Task[T], render: Callable[[int], str], batch: _Batch, cost: _Cost
     ) -> tuple[T | None, str]:
-        """The answer, or why there is none."""
+        """Return the answer, or None and the reason."""
         limits = self._limits
         deadline = self._timer() + limits.seconds
         answer_tokens = min(limits.answer_tokens, max(limits.context_tokens // 3, 1))
         room = limits.context_tokens - answer_tokens - _tokens(task.system) - _FRAME
         remark = reason = ""
         unusable = 0
-        answered = False  # by the model, not by a proxy or the like
+        answered = False  # by the model itself, not by a proxy
         while cost.tries < limits.tries and unusable < 2:
             text = render(max(room, _LEAST_ROOM)) + remark
             prompt_tokens = _tokens(task.system) + _tokens(text) + _FRAME
@@ -288,7 +295,7 @@ class LlmSummarizer:
             except ChatUnavailable as exc:
                 reason = exc.reason
                 if exc.sent:
-                    self._spend(cost, prompt_tokens, 0)  # it may be charged: nobody tells
+                    self._spend(cost, prompt_tokens, 0)  # the provider may charge for it
                 pause = self._pause(cost.tries, exc.retry_after)
                 batch.stopped = (
                     cost.tries == limits.tries
@@ -329,11 +336,11 @@ class LlmSummarizer:
         return bool(texts) and _hash_prompt(task, render) in texts
 
     def _give_up(self, task: _Task[T], render: Callable[[int], str]) -> None:
-        """Not asked again before tomorrow: retries would eat the budget of what is new."""
+        """Do not ask again before tomorrow: retries would use up the budget of new texts."""
         self._given_up.get_texts(self._today()).add(_hash_prompt(task, render))
 
     def _pause(self, tries: int, retry_after: float | None) -> float:
-        """What the server asks for; else twice as long each time, and never all at once."""
+        """Return the pause the server asks for, else one that doubles each time, with jitter."""
         if retry_after is not None:
             return retry_after
         longest = min(_FIRST_PAUSE * 2.0 ** (tries - 1), self._limits.longest_pause)
@@ -344,10 +351,10 @@ class LlmSummarizer:
         return limit > 0 and self._budget.get_spent(self._today()) + tokens > limit
 
     def _spend_reported(self, cost: _Cost, answer: ChatAnswer, prompt_tokens: int) -> None:
-        told, completion = answer.prompt_tokens, answer.completion_tokens
+        prompt, completion = answer.prompt_tokens, answer.completion_tokens
         self._spend(
             cost,
-            prompt_tokens if told is None else told,
+            prompt_tokens if prompt is None else prompt,
             _tokens(answer.text) if completion is None else completion,
         )
 
@@ -364,18 +371,8 @@ def _hash_prompt(task: _Task[T], render: Callable[[int], str]) -> bytes:
     return sha256(f"{task.name}\n{render(_ALL)}".encode()).digest()
 
 
-def _fill_missing(
-    found: Sequence[R | None],
-    asked: Sequence[S],
-    fallback: Callable[[Sequence[S]], list[R]],
-) -> list[R]:
-    missing = [each for each, one in zip(asked, found, strict=True) if one is None]
-    others = iter(fallback(missing) if missing else [])
-    return [next(others) if one is None else one for one in found]
-
-
 def _describe_error(exc: Exception, answer: ChatAnswer) -> str:
-    """What is wrong, without a word of the answer."""
+    """Return the reason of a rejection, without text of the answer."""
     if not answer.whole:
         return "it was cut off, so it must be shorter"
     if isinstance(exc, msgspec.ValidationError):
@@ -384,13 +381,13 @@ def _describe_error(exc: Exception, answer: ChatAnswer) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line, without what cannot be stored or shown."""
+    """Return the text on one line, without unprintable characters."""
     whole = text.encode(errors="replace").decode()
     return " ".join("".join(c if c.isprintable() else " " for c in whole).split())
 
 
 def _tokens(text: str) -> int:
-    """An estimate on the safe side: beyond ASCII each character may be a token."""
+    """Estimate tokens on the safe side: every non-ASCII character may be a token."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return estimate_tokens(text) + beyond
 
@@ -398,15 +395,19 @@ def _tokens(text: str) -> int:
 def _render_conversation(
     spoken: Sequence[Utterance], before: Sequence[Utterance], room: int
 ) -> str:
-    """The messages, numbered; long ones are cut, then the middle is left out."""
+    """Render the numbered messages; long ones are cut, then the middle is left out."""
     parts: list[str] = []
     if before:
-        lines = _fit_lines([_render_utterance(one) for one in before], room // _BEFORE_SHARE)
+        lines = _fit_lines(
+            [_render_utterance(utterance) for utterance in before], room // _BEFORE_SHARE
+        )
         parts.append("Said just before, only to understand what follows:")
         parts += [f"{who}: {text}" for who, text in lines]
         parts.append("")
         room -= sum(_tokens(text) + _LINE for _, text in lines)
-    lines = _fit_lines([_render_utterance(one) for one in spoken], max(room, _LEAST_ROOM))
+    lines = _fit_lines(
+        [_render_utterance(utterance) for utterance in spoken], max(room, _LEAST_ROOM)
+    )
     parts.append("<conversation>")
     parts += [f"[{number}] {who}: {text}" for number, (who, text) in enumerate(lines, 1)]
     parts.append("</conversation>")
@@ -414,43 +415,43 @@ def _render_conversation(
 
 
 def _render_period(children: Sequence[ChildSummary], room: int) -> str:
-    said = [
+    notes = [
         (child.title, "; ".join(bullet.text for bullet in child.bullets) or child.text)
         for child in children
     ]
-    lines = _fit_lines(said, room)
+    lines = _fit_lines(notes, room)
     return "\n".join(["<notes>", *(f"{title}: {text}" for title, text in lines), "</notes>"])
 
 
-def _render_utterance(one: Utterance) -> tuple[str, str]:
-    who = one.speaker or one.tool_name or _ROLES[one.role]
-    text = " ".join(one.text.split())
-    is_output = one.role is EventRole.TOOL or one.type is EventType.TOOL_RESULT
+def _render_utterance(utterance: Utterance) -> tuple[str, str]:
+    who = utterance.speaker or utterance.tool_name or _ROLES[utterance.role]
+    text = " ".join(utterance.text.split())
+    is_output = utterance.role is EventRole.TOOL or utterance.type is EventType.TOOL_RESULT
     return who, _cut(text, _TOOL_CHARS) if is_output else text
 
 
-def _fit_lines(said: Sequence[tuple[str, str]], room: int) -> list[tuple[str, str]]:
-    """As much of each as there is room for: the longest are cut first."""
-    kept = list(said)
-    while len(kept) > 1 and _size(kept, _LEAST_CHARS) > room:
-        size = len(kept) * 3 // 4
-        kept = kept[: size // 3] + kept[len(kept) - (size - size // 3) :]
-    low, high = 1, max((len(text) for _, text in kept), default=1)
+def _fit_lines(lines: Sequence[tuple[str, str]], room: int) -> list[tuple[str, str]]:
+    """Cut the lines to fit the room, the longest first."""
+    fitting = list(lines)
+    while len(fitting) > 1 and _size(fitting, _LEAST_CHARS) > room:
+        size = len(fitting) * 3 // 4
+        fitting = fitting[: size // 3] + fitting[len(fitting) - (size - size // 3) :]
+    low, high = 1, max((len(text) for _, text in fitting), default=1)
     while low < high:
         middle = (low + high + 1) // 2
-        if _size(kept, middle) <= room:
+        if _size(fitting, middle) <= room:
             low = middle
         else:
             high = middle - 1
-    return [(who, _cut(text, low)) for who, text in kept]
+    return [(who, _cut(text, low)) for who, text in fitting]
 
 
-def _size(said: Sequence[tuple[str, str]], longest: int) -> int:
-    return sum(_tokens(who) + _tokens(_cut(text, longest)) + _LINE for who, text in said)
+def _size(lines: Sequence[tuple[str, str]], longest: int) -> int:
+    return sum(_tokens(who) + _tokens(_cut(text, longest)) + _LINE for who, text in lines)
 
 
 def _cut(text: str, longest: int) -> str:
-    """Two thirds of what is left are from its start, the rest from its end."""
+    """Cut a text: two thirds of the rest come from its start, one third from its end."""
     if len(text) <= longest:
         return text
     head = longest * 2 // 3
