@@ -142,7 +142,6 @@ from agent_memory.features.toc.services.contents import Contents
 from agent_memory.features.toc.services.rebuild import Rebuild
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.cli.backend import Backend, Serve, ServeOptions, Services
 from agent_memory.interfaces.cli.frames import CommandCall
@@ -171,6 +170,7 @@ from agent_memory.interfaces.http.metrics_middleware import MetricsMiddleware
 from agent_memory.interfaces.mcp.dependencies import McpDependencies as McpParts
 from agent_memory.interfaces.mcp.lazy_server import LazyMcpServer, TransportServer
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel import futures, ulids
 from agent_memory.kernel.errors import (
     AgentMemoryError,
@@ -451,7 +451,7 @@ def build(
         purging=purging,
         toc_lock=turn,
     )
-    changes = ChangeFeed(events, outbox, memories, wire.record_text)
+    changes = ChangeFeed(events, outbox, memories, record_text)
     scheduler = _scheduler(
         settings,
         store,

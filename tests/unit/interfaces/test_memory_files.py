@@ -9,8 +9,9 @@ import pytest
 from agent_memory.features.index.model.queries import Hit, RecallResult
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
-from agent_memory.interfaces import memory_files, wire
+from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.memory_files import RejectedRecord
+from agent_memory.interfaces.wire.search import answer_json
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 
@@ -57,7 +58,7 @@ def _summaries(text: str, format_: str = "yaml") -> list[str]:
 def _recalled(memory: Memory, detail: str) -> str:
     (document,) = memory_documents.from_memory(memory)
     hit = Hit(document=document, score=0.5, parts={}, uri=memory.urn)
-    return json.dumps(wire.answer_json(RecallResult(hits=(hit,), total=1), detail))
+    return json.dumps(answer_json(RecallResult(hits=(hit,), total=1), detail))
 
 
 class TestTheFormatOfAFile:

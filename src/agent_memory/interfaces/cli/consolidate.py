@@ -6,10 +6,10 @@ from dataclasses import replace
 import click
 
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.memories import plan_json
 
 SHOWN = 20
 
@@ -60,7 +60,7 @@ def consolidate(
             missed = service.apply(plan, place, lambda _phase, done, _of: advance(done))
         plan = replace(plan, skipped=(*plan.skipped, *missed))
     run.show(
-        wire.plan_json(plan, applied=applied),
+        plan_json(plan, applied=applied),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
         essential=str(len(plan.merges)),
     )

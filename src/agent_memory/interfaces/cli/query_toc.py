@@ -19,10 +19,11 @@ from agent_memory.features.toc.services.contents import (
     Expansion,
     TocBranch,
 )
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import TocBrowser
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
+from agent_memory.interfaces.wire.tokens import parse_offset
 from agent_memory.kernel.errors import NotFound
 
 EXCERPT = 200
@@ -45,7 +46,7 @@ def root(ctx: click.Context, run: Invocation) -> None:
     with _open_toc(run, ctx) as toc:
         nodes = toc.roots()
     run.show(
-        {"nodes": [wire.node_json(each) for each in nodes]},
+        {"nodes": [node_json(each) for each in nodes]},
         lambda: "\n".join(
             [
                 "TOC Root Nodes:",
@@ -86,7 +87,7 @@ def node(
             found = toc.node(node_id)
     if found is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
-    as_json = wire.node_json if version is None else wire.version_json
+    as_json = node_json if version is None else version_json
     run.show(as_json(found), lambda: _node_text(found))
 
 
@@ -103,7 +104,7 @@ def node(
 @click.pass_context
 def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
-    offset = wire.parse_offset(token)
+    offset = parse_offset(token)
     with _open_toc(run, ctx) as toc:
         parent = toc.node(parent_id)
         if parent is None:
@@ -111,7 +112,7 @@ def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, toke
         found = toc.children(parent_id, limit=limit, offset=offset)
     run.show(
         {
-            "children": [wire.node_json(each) for each in found.nodes],
+            "children": [node_json(each) for each in found.nodes],
             "continuation_token": None if found.next is None else str(found.next),
             "has_more": found.next is not None,
         },
@@ -134,7 +135,7 @@ def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after
         found = toc.expand(grip_id, before=before, after=after)
     if found.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
-    run.show(wire.expansion_json(found), lambda: _expansion_text(found), page=True)
+    run.show(expansion_json(found), lambda: _expansion_text(found), page=True)
 
 
 @_commands.command(
@@ -159,7 +160,7 @@ def tree(
     _not_remote(ctx)
     branches = run.backend.require_services().contents.tree(_day(start), _day(end))
     run.show(
-        {"nodes": [wire.branch_json(each) for each in branches]},
+        {"nodes": [branch_json(each) for each in branches]},
         lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
         page=True,
     )
@@ -205,7 +206,7 @@ def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) ->
     if not versions:
         raise NotFound(f"no kept versions of {node_id!r}")
     run.show(
-        {"versions": [wire.version_json(each) for each in versions]},
+        {"versions": [version_json(each) for each in versions]},
         lambda: "\n".join(
             [
                 f"History of {versions[0].node_id}:",

@@ -9,9 +9,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.tracing import Interface, TraceContext
@@ -120,7 +120,7 @@ def _parse(request_class: type[M], raw: bytes) -> M:
 
 
 async def _abort(context: Context, method: MethodDescriptor, exc: AgentMemoryError) -> None:
-    code = wire.codes(exc).grpc
+    code = get_codes(exc).grpc
     if code == "INTERNAL":
         log.error("grpc.failed", method=method.name, error=str(exc))
     await context.abort(grpc.StatusCode[code], str(exc) or type(exc).__doc__)

@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import sse
+from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 
 log = structlog.get_logger()
@@ -93,7 +93,7 @@ class _StreamedTask:
                 self._loop.call_soon_threadsafe(self._release)
 
     def _fail(self, error: AgentMemoryError) -> None:
-        told = wire.error_json(error)
+        told = error_json(error)
         self._send(
             sse.format_json_event("error", told)
             + sse.format_json_event(

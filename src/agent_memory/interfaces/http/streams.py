@@ -12,11 +12,12 @@ from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import following, questions, sse
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.long_running import OnProgress, SseTaskRunner
 from agent_memory.interfaces.http.questions import RecallRequest
+from agent_memory.interfaces.wire.errors import error_json
+from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
 
@@ -83,7 +84,7 @@ def build_router(parts: HttpDependencies) -> APIRouter:
                 "success": True,
                 "summary": f"Looked at {plan.considered} memories: {len(plan.merges)} groups {what}"
                 + "".join(f"; skipped {each}" for each in plan.skipped[:5]),
-                "result": wire.plan_json(plan, applied=applied),
+                "result": plan_json(plan, applied=applied),
             }
 
         return stream(errands.run("consolidate", request.model_dump(), work))
@@ -101,7 +102,7 @@ def build_router(parts: HttpDependencies) -> APIRouter:
             outcomes = parts.sharing.sync_domains(
                 request.domain, wanted, caller, parts.remote, done
             )
-            result = wire.sync_outcomes_json(outcomes)
+            result = sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
             return {
                 "success": result["success"],
@@ -121,7 +122,7 @@ def build_router(parts: HttpDependencies) -> APIRouter:
             try:
                 found = await parts.bridge.run(lambda: questions.run_recall(request, parts.recall))
             except AgentMemoryError as exc:
-                told = wire.error_json(exc)
+                told = error_json(exc)
                 yield sse.format_json_event("error", told)
                 ended = {"success": False, "summary": told["message"], "error": told}
                 yield sse.format_json_event("complete", ended)
@@ -235,7 +236,7 @@ async def _tail(
         while True:
             while reached < follower.start:
                 if not await mine.has_all_after(reached):
-                    yield sse.format_json_event("error", wire.error_json(InvalidInput(_GONE)))
+                    yield sse.format_json_event("error", error_json(InvalidInput(_GONE)))
                     return
                 found, reached = await mine.read_since(reached, follower.start)
                 for each in found:

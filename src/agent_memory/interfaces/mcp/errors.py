@@ -11,7 +11,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, NotFound
 
 ERROR_KEY = "agent-memory/error"
@@ -29,7 +29,7 @@ def to_invalid_input(error: ValidationError) -> InvalidInput:
 
 def to_tool_result(error: AgentMemoryError) -> CallToolResult:
     """Without structured content: clients would hold it against the schema of a success."""
-    told = wire.error_json(error)
+    told = error_json(error)
     return CallToolResult(
         content=[TextContent(text=f"Error {told['code']} ({told['name']}): {told['message']}")],
         is_error=True,
@@ -38,14 +38,14 @@ def to_tool_result(error: AgentMemoryError) -> CallToolResult:
 
 
 def to_protocol_error(error: AgentMemoryError, **data: Any) -> MCPError:
-    told = wire.error_json(error)
+    told = error_json(error)
     code = INVALID_PARAMS if isinstance(error, InvalidInput | NotFound) else told["code"]
     return MCPError(code, told["message"], {**told, **data})
 
 
 def to_missing_resource(error: NotFound, version: str, uri: str) -> MCPError:
     """No such resource, in the code of the negotiated revision."""
-    told = wire.error_json(error)
+    told = error_json(error)
     modern = version in MODERN_PROTOCOL_VERSIONS
     code = INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
     return MCPError(code, told["message"], {**told, "uri": uri})

@@ -17,10 +17,12 @@ from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
-from agent_memory.interfaces.mcp.tools import hit_json, node_json
+from agent_memory.interfaces.mcp.tools import render_hit, render_node
+from agent_memory.interfaces.wire.memories import memory_details_json
+from agent_memory.interfaces.wire.search import format_document_id, format_summary
+from agent_memory.interfaces.wire.toc import expansion_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
@@ -114,7 +116,7 @@ def _read_resource(visit: RequestContext, uri: str) -> dict[str, Any]:
     if given.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [node_json(each) for each in visit.deps.contents.roots()],
+            "children": [render_node(each) for each in visit.deps.contents.roots()],
         }
     if given.startswith(f"{uris.CONTENTS}/"):
         return _node(visit, given.removeprefix(f"{uris.CONTENTS}/"))
@@ -139,7 +141,7 @@ def _read_resource(visit: RequestContext, uri: str) -> dict[str, Any]:
     except (InvalidInput, ConfigError) as exc:
         raise NotFound(f"no resource {uri!r}: {exc}") from exc
     shown = visit.deps.curation.show(f"{SCHEME}{name}/{namespace}/{memory_id}", visit.find_here())
-    return {**wire.memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
+    return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
 def _domain(visit: RequestContext, domain: Domain) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _namespace(visit: RequestContext, domain: Domain, namespace: str) -> dict[st
         "namespace": namespace,
         "uri": uris.from_namespace(domain, namespace),
         "total": answer.total,
-        "memories": [hit_json(hit, "summary") for hit in answer.hits],
+        "memories": [render_hit(hit, "summary") for hit in answer.hits],
     }
     if answer.next is not None:
         told["note"] = (
@@ -183,7 +185,7 @@ def _node(visit: RequestContext, node_id: str) -> dict[str, Any]:
         raise NotFound(f"there is no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
     grips = [{"grip_id": each, "uri": uris.from_grip(each)} for each in sorted(node.grip_ids())]
-    return {**node_json(node), "children": children, "grips": grips}
+    return {**render_node(node), "children": children, "grips": grips}
 
 
 def _grip(visit: RequestContext, grip_id: str) -> dict[str, Any]:
@@ -191,7 +193,7 @@ def _grip(visit: RequestContext, grip_id: str) -> dict[str, Any]:
     if found is None or found.grip is None:
         raise NotFound(f"there is no grip {grip_id!r}")
     share = _MOST_BYTES // 4  # of long events, the beginning
-    shown = wire.expansion_json(found)
+    shown = expansion_json(found)
     events = {
         name: budgets.cut_evenly(shown[name], share)
         for name in ("events_before", "excerpt_events", "events_after")
@@ -244,8 +246,8 @@ def _memory(hit: Hit) -> Resource:
     when = documents.format_iso(document.at_ms)
     return Resource(
         uri=uris.from_urn(hit.uri),
-        name=wire.format_document_id(document),
-        title=wire.format_summary(document),
+        name=format_document_id(document),
+        title=format_summary(document),
         description=f"{document.namespace} of {document.domain}, {when}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # what it says never changes

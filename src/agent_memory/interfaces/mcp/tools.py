@@ -9,25 +9,22 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import Hit, Query, SearchMode, SearchScope
+from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.mcp import budgets, configuring, schemas, tool_inputs, uris
 from agent_memory.interfaces.mcp.long_running import OnProgress
 from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.search_request import SearchRequest
+from agent_memory.interfaces.wire.events import event_json
+from agent_memory.interfaces.wire.memories import capture_json, plan_json, sync_outcomes_json
+from agent_memory.interfaces.wire.search import hit_json
+from agent_memory.interfaces.wire.toc import expansion_json, node_json
+from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
-KINDS = {
-    "memories": DocumentKind.MEMORY,
-    "events": DocumentKind.EVENT,
-    "segments": DocumentKind.SEGMENT,
-    "grips": DocumentKind.GRIP,
-    "facts": DocumentKind.FACT,
-}
 PREFIX, DOTTED = "memory_", "memory."
 _MARGIN = 1_000  # bytes for what is around the rows of an answer
 
@@ -94,7 +91,7 @@ def capture(
     captured = visit.deps.capture.capture(draft, visit.resolve_location(given.domain))
     memory = captured.memory
     return {
-        **wire.capture_json(captured, indexed=visit.deps.indexes.is_current()),
+        **capture_json(captured, indexed=visit.deps.indexes.is_current()),
         "uri": uris.from_urn(memory.urn),
         "namespace": memory.namespace,
         "domain": memory.domain,
@@ -102,55 +99,43 @@ def capture(
 
 
 def recall(visit: RequestContext, given: tool_inputs.RecallInput, _: OnProgress) -> dict[str, Any]:
-    search = visit.deps.recall
     token = given.continuation_token
-    offset = wire.parse_offset(token) if token else 0
-    query = Query(
-        text=given.query,
-        mode=SearchMode(given.mode),
-        limit=given.limit,
-        offset=offset,
-        min_score=given.min_similarity,
-        scope=SearchScope(
-            kinds=frozenset() if "all" in given.kinds else frozenset(KINDS[k] for k in given.kinds),
-            namespace=given.namespace,
-            domains=frozenset(visit.resolve_domains(given.domain) or ()),
-            tags=frozenset(given.tags),
-            since=search.moments(given.since)[0] if given.since else Millis(0),
-            until=search.moments(given.until)[1] if given.until else Millis(MAX_MILLIS),
-        ),
-    )
-    answer = search.search(query)
-    rows = [hit_json(hit, given.detail) for hit in answer.hits]
-    told: dict[str, Any] = {"notice": NOTICE, "results": [], **_rest(answer.total, answer.warning)}
-    kept = budgets.take_fitting(rows, _room(RECALL, told))
-    more = answer.next if len(kept) == len(rows) else offset + len(kept)
-    if len(kept) < len(rows):
-        told["note"] = (
-            f"{len(rows) - len(kept)} more results do not fit: pass continuation_token on"
+    offset = parse_offset(token) if token else 0
+    filters = given.model_dump(exclude={"detail", "continuation_token"})
+    request = SearchRequest(**filters, offset=offset)
+    service = visit.deps.recall
+    answer = service.search(request.to_query(service.moments, visit.resolve_domain))
+    rows = [render_hit(hit, given.detail) for hit in answer.hits]
+    result: dict[str, Any] = {
+        "notice": NOTICE,
+        "results": [],
+        "total": answer.total,
+        "warning": answer.warning,
+        "continuation_token": None,
+    }
+    fitting = budgets.take_fitting(rows, _room(RECALL, result))
+    left_out = len(rows) - len(fitting)
+    if left_out:
+        result["note"] = f"{left_out} more results do not fit: pass continuation_token on"
+    elif any(row.get(budgets.TRUNCATED) for row in fitting):
+        result["note"] = (
+            "If `truncated` is true, read the resource at `uri` for the whole text; without a uri,"
+            " memory_expand shows the events around grip_id."
         )
-    elif any(row.get(budgets.TRUNCATED) for row in kept):
-        told["note"] = (
-            "Where `truncated` is true, the resource at `uri` has all of it; where there is none,"
-            " memory_expand shows what is around its grip_id."
-        )
-    return {**told, "results": kept, "continuation_token": None if more is None else str(more)}
+    following = offset + len(fitting) if left_out else answer.next
+    return {**result, "results": fitting, "continuation_token": format_offset(following)}
 
 
-def _rest(total: int, warning: str | None) -> dict[str, Any]:
-    return {"total": total, "warning": warning, "continuation_token": None}
-
-
-def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
-    shown = wire.hit_json(hit, detail)
-    shown.pop("show_all", None)  # a client reads the resource instead; `note` says so
+def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
+    row = hit_json(hit, detail)
+    row.pop("show_all", None)  # a client reads the resource instead, as `note` says
     if hit.uri:
-        shown["uri"] = uris.from_urn(hit.uri)
+        row["uri"] = uris.from_urn(hit.uri)
     elif hit.document.kind is DocumentKind.GRIP:
-        shown["uri"] = uris.from_grip(hit.grip_id or hit.document.id)
+        row["uri"] = uris.from_grip(hit.grip_id or hit.document.id)
     elif hit.document.kind is DocumentKind.SEGMENT:
-        shown["uri"] = uris.from_node(hit.node_id or hit.document.id)
-    return shown
+        row["uri"] = uris.from_node(hit.node_id or hit.document.id)
+    return row
 
 
 def status(visit: RequestContext, given: tool_inputs.StatusInput, _: OnProgress) -> dict[str, Any]:
@@ -188,7 +173,7 @@ def sync(visit: RequestContext, given: tool_inputs.SyncInput, done: OnProgress) 
     if failures and len(failures) == len(outcomes):
         raise failures[0]
     return {
-        **wire.sync_outcomes_json(outcomes),
+        **sync_outcomes_json(outcomes),
         "warnings": [each.alone for each in outcomes if each.alone],
     }
 
@@ -205,7 +190,7 @@ def consolidate(
     if applied:
         missed = service.apply(plan, here, done)
         plan = replace(plan, skipped=(*plan.skipped, *missed))
-    told = {"notice": NOTICE, **wire.plan_json(plan, applied=applied)}
+    told = {"notice": NOTICE, **plan_json(plan, applied=applied)}
     for name in ("merges", "moves"):
         rows = told[name]
         told[name] = budgets.take_fitting(
@@ -230,7 +215,7 @@ def timeline(
     visit: RequestContext, given: tool_inputs.TimelineInput, _: OnProgress
 ) -> dict[str, Any]:
     contents, name = visit.deps.contents, uris.to_plain(given.node_id)
-    offset = wire.parse_offset(given.continuation_token) if given.continuation_token else 0
+    offset = parse_offset(given.continuation_token) if given.continuation_token else 0
     node: TocNode | None = None
     if name:
         node = contents.node(name)
@@ -245,19 +230,18 @@ def timeline(
     most = budgets.tokens_to_bytes(TIMELINE.tokens)
     told: dict[str, Any] = {
         "notice": NOTICE,
-        "node": None if node is None else budgets.cut(node_json(node), most // 4),
+        "node": None if node is None else budgets.cut(render_node(node), most // 4),
     }
-    rows = [node_json(each) for each in found]
+    rows = [render_node(each) for each in found]
     kept = budgets.take_fitting(rows, _room(TIMELINE, told))
     if len(kept) < len(rows):
         following = offset + len(kept)
         told["note"] = f"{len(rows) - len(kept)} more do not fit: pass continuation_token on"
-    token = None if following is None else str(following)
-    return {**told, "children": kept, "continuation_token": token}
+    return {**told, "children": kept, "continuation_token": format_offset(following)}
 
 
-def node_json(node: TocNode) -> dict[str, Any]:
-    return {**wire.node_json(node), "uri": uris.from_node(node.node_id)}
+def render_node(node: TocNode) -> dict[str, Any]:
+    return {**node_json(node), "uri": uris.from_node(node.node_id)}
 
 
 def expand(visit: RequestContext, given: tool_inputs.ExpandInput, _: OnProgress) -> dict[str, Any]:
@@ -267,7 +251,7 @@ def expand(visit: RequestContext, given: tool_inputs.ExpandInput, _: OnProgress)
     )
     if found.grip is None:
         raise NotFound(f"there is no grip {given.grip_id!r}")
-    shown = wire.expansion_json(found)
+    shown = expansion_json(found)
     grip = budgets.cut(
         {**shown["grip"], "uri": uris.from_grip(given.grip_id)},
         budgets.tokens_to_bytes(EXPAND.tokens) // 4,
@@ -281,7 +265,7 @@ def expand(visit: RequestContext, given: tool_inputs.ExpandInput, _: OnProgress)
         ("events_before", found.before[::-1], room // 4),
         ("events_after", found.after, room // 4),
     ):
-        rows = budgets.cut_evenly([wire.event_json(each) for each in events], share)
+        rows = budgets.cut_evenly([event_json(each) for each in events], share)
         told[name] = rows[::-1] if name == "events_before" else rows
         cut = cut or any(each.get(budgets.TRUNCATED) for each in rows)
     if cut:
