@@ -41,7 +41,6 @@ from agent_memory.interfaces.wire.search import (
     format_summary,
     reasoning_json,
 )
-from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import USER
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,10 +57,11 @@ class Kinds(click.ParamType[frozenset[DocumentKind]]):
     ) -> frozenset[DocumentKind]:
         if isinstance(value, frozenset):
             return value
-        try:
-            return parse_kinds([name.strip().lower() for name in str(value).split(",")])
-        except InvalidInput as exc:
-            self.fail(f"{exc}, all", param, ctx)
+        names = [name.strip().lower() for name in str(value).split(",")]
+        wrong = [name for name in names if name not in PLURALS and names != [ALL]]
+        if wrong:
+            self.fail(f"{wrong[0]!r} is not one of {', '.join(PLURALS)}, {ALL}", param, ctx)
+        return parse_kinds(names)
 
 
 def search_options(function: F) -> F:
