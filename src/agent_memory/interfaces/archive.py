@@ -54,20 +54,20 @@ TYPES: Mapping[str, type[Any]] = {
     "toc_node": TocNode,
 }
 _SERIALIZED = "serialized_as"
-# Ends of lines to some readers; in JSON they stand inside texts only.
+# Some readers end a line here; in JSON they occur only inside texts.
 _BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 _NAMES = {kind: name for name, kind in TYPES.items()}
 
 
 def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so is one."""
+    """Return whether a file that starts with these bytes is an archive."""
     first = start.lstrip()[:200]
     return first.startswith(b"{") and f'"{FORMAT}"'.encode() in first
 
 
 def header(version: str, made_ms: Millis) -> str:
-    found = {"format": FORMAT, "format_version": VERSION, "version": version, "made_ms": made_ms}
-    return json.dumps(found) + "\n"
+    fields = {"format": FORMAT, "format_version": VERSION, "version": version, "made_ms": made_ms}
+    return json.dumps(fields) + "\n"
 
 
 def name_of(kind: type[ArchiveRecord]) -> str:
@@ -106,14 +106,14 @@ def _fields(record: ArchiveRecord) -> dict[str, Any]:
 def _dump_located(
     place: graphs.CheckpointKey, value: GraphCheckpoint | PendingWrite
 ) -> dict[str, Any]:
-    """The type of the record is that of the line: that of its bytes gets a name of its own."""
+    """Render `type`, the type of the bytes, as `serialized_as`: `type` names the record."""
     fields = _without(_plain(value), "place", "type")
     return {**place._asdict(), _SERIALIZED: value.type, **fields}
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
+    return fields
 
 
 def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -121,52 +121,54 @@ def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def read(lines: Iterable[bytes]) -> Iterator[tuple[str, ArchiveRecord | InvalidInput]]:
-    """Each record with the number of its line; what cannot be read is an InvalidInput there.
-    Raises InvalidInput where it is no archive, or of a later format."""
+    """Yield each record, or the InvalidInput for a line that cannot be read, with its line number.
+
+    Raises InvalidInput if this is not an archive, or one of a later format.
+    """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (0, b""))
     _check_header(first)
-    for number, each in numbered:
-        if each.strip():
+    for number, text in numbered:
+        if text.strip():
             place = f"line {number}"
             try:
-                yield place, _record(each)
+                yield place, _record(text)
             except InvalidInput as exc:
                 yield place, exc
 
 
 def _check_header(first: bytes) -> None:
-    found = _object(first)
-    if found.get("format") != FORMAT:
-        raise InvalidInput("it is no archive of `memory export --all`")
-    if found.get("format_version") != VERSION:
+    fields = _object(first)
+    if fields.get("format") != FORMAT:
+        raise InvalidInput("this is not an archive of `memory export --all`")
+    if fields.get("format_version") != VERSION:
         raise InvalidInput(
-            f"the archive has format {found.get('format_version')!r}, this version of Agent Memory"
-            f" knows {VERSION}: upgrade"
+            f"the archive has format {fields.get('format_version')!r}; this version of Agent Memory"
+            f" reads format {VERSION}: upgrade Agent Memory"
         )
 
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise InvalidInput(f"no JSON: {exc}") from exc
-    if not isinstance(found, dict):
-        raise InvalidInput("no JSON object")
-    return found
+        raise InvalidInput(f"not valid JSON: {exc}") from exc
+    if not isinstance(fields, dict):
+        raise InvalidInput("not a JSON object")
+    return fields
 
 
 def _record(text: bytes) -> ArchiveRecord:
-    found = _object(text)
-    name = found.pop("type", None)
+    fields = _object(text)
+    name = fields.pop("type", None)
     if name not in TYPES:
-        raise InvalidInput(f"a record of the unknown type {name!r}")
+        raise InvalidInput(f"the type {name!r} is unknown")
     try:
-        record: ArchiveRecord = _build_record(TYPES[name], found)
+        record: ArchiveRecord = _build_record(TYPES[name], fields)
     except RecursionError as exc:
-        raise InvalidInput(f"no {name}: it is nested too deeply") from exc
+        raise InvalidInput(f"not a valid {name}: it is nested too deeply") from exc
     except (msgspec.ValidationError, KeyError, TypeError, ValueError, AgentMemoryError) as exc:
-        raise InvalidInput(f"no {name}: {exc}") from exc
+        raise InvalidInput(f"not a valid {name}: {exc}") from exc
     return record
 
 

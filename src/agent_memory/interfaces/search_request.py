@@ -37,7 +37,7 @@ class SearchRequest:
     """A search as a caller sends it. An empty filter matches everything."""
 
     query: str = ""
-    kinds: Collection[str] = ()  # singular or plural; `all` is every kind
+    kinds: Collection[str] = ()
     mode: str = SearchMode.HYBRID
     limit: int = 0  # 0 is the default
     offset: int = 0
@@ -66,7 +66,7 @@ class SearchRequest:
             offset=self.offset,
             min_score=self.min_similarity,
             scope=SearchScope(
-                kinds=parse_kinds(self.kinds),
+                kinds=frozenset(_parse_choice(DocumentKind, "kind", name) for name in self.kinds),
                 project=self.project,
                 session=self.session_id,
                 agent=self.agent,
@@ -85,12 +85,9 @@ class SearchRequest:
         )
 
 
-def parse_kinds(names: Collection[str]) -> frozenset[DocumentKind]:
-    if ALL in names:
-        return frozenset()
-    return frozenset(
-        PLURALS.get(name) or _parse_choice(DocumentKind, "kind", name) for name in names
-    )
+def parse_plurals(names: Collection[str]) -> frozenset[DocumentKind]:
+    """Parse kinds as people and agents write them: plural, or `all`."""
+    return frozenset() if ALL in names else frozenset(PLURALS[name] for name in names)
 
 
 def _parse_role(name: str) -> str:

@@ -13,7 +13,7 @@ from agent_memory.interfaces.cli.commands import Command
 from agent_memory.interfaces.cli.remote import RemoteDaemon
 from agent_memory.interfaces.http.questions import RecallRequest, SearchParameters
 from agent_memory.interfaces.mcp import schemas, tool_inputs
-from agent_memory.interfaces.search_request import SearchRequest
+from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
 from agent_memory.interfaces.wire.search import HIT_FIELDS, parse_request
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, Millis
@@ -80,15 +80,13 @@ class TestQueries:
     @pytest.mark.parametrize(
         ("names", "kinds"),
         [
-            (["event", "segments"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
+            (["events", "segments"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
             (["memories"], {DocumentKind.MEMORY}),
             (["events", "all"], set()),
         ],
     )
-    def test_kinds_are_singular_plural_or_all(
-        self, names: list[str], kinds: set[DocumentKind]
-    ) -> None:
-        assert SearchRequest(kinds=names).to_query(moments).scope.kinds == kinds
+    def test_kinds_are_plural_for_people(self, names: list[str], kinds: set[DocumentKind]) -> None:
+        assert parse_plurals(names) == kinds
 
     @pytest.mark.parametrize(
         ("domain", "domains"),
@@ -116,7 +114,7 @@ class TestQueries:
     @pytest.mark.parametrize(
         ("wrong", "message"),
         [
-            ({"kinds": ["dream"]}, "kind is 'dream'; it must be one of event"),
+            ({"kinds": ["events"]}, "kind is 'events'; it must be one of event"),
             ({"mode": "psychic"}, "mode is 'psychic'; it must be one of hybrid"),
             ({"role": "ghost"}, "role is 'ghost'; it must be one of user"),
             ({"namespace": "dreams"}, "namespace is 'dreams'"),

@@ -30,7 +30,7 @@ from agent_memory.interfaces.search_request import (
     PLURALS,
     ROLES,
     SearchRequest,
-    parse_kinds,
+    parse_plurals,
 )
 from agent_memory.interfaces.wire.search import (
     Detail,
@@ -61,7 +61,7 @@ class Kinds(click.ParamType[frozenset[DocumentKind]]):
         wrong = [name for name in names if name not in PLURALS and names != [ALL]]
         if wrong:
             self.fail(f"{wrong[0]!r} is not one of {', '.join(PLURALS)}, {ALL}", param, ctx)
-        return parse_kinds(names)
+        return parse_plurals(names)
 
 
 def search_options(function: F) -> F:

@@ -1,4 +1,4 @@
-"""memory.MemoryService: parse, call, render."""
+"""memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -74,7 +74,7 @@ class MemoryService:
     async def ingest_events(
         self, requests: AsyncIterator[pb.IngestEventsRequest]
     ) -> AsyncIterator[pb.IngestEventsResponse]:
-        """Reads ahead while earlier messages are being written; answers in order."""
+        """Read ahead while earlier messages are written, and answer in order."""
         answers: asyncio.Queue[_Submitted | BaseException | None] = asyncio.Queue(
             MESSAGES_IN_FLIGHT
         )
@@ -128,13 +128,13 @@ class MemoryService:
     async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
         token = request.continuation_token
         offset = parse_offset(token) if request.HasField("continuation_token") else 0
-        found = await self.bridge.run(
+        page = await self.bridge.run(
             lambda: self.contents.children(request.parent_id, limit=request.limit, offset=offset)
         )
         return pb.BrowseTocResponse(
-            children=[node_to_proto(node) for node in found.nodes],
-            continuation_token=format_offset(found.next),
-            has_more=found.next is not None,
+            children=[node_to_proto(node) for node in page.nodes],
+            continuation_token=format_offset(page.next),
+            has_more=page.next is not None,
         )
 
     async def expand_grip(self, request: pb.ExpandGripRequest) -> pb.ExpandGripResponse:
@@ -181,25 +181,25 @@ class MemoryService:
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
         texts = (message.text for message in request.events)
-        found = await self._run_if_long(
+        results = await self._run_if_long(
             *texts, work=lambda: [self._read(m) for m in request.events]
         )
-        events = [each for each in found if not isinstance(each, str)]
+        events = [result for result in results if not isinstance(result, str)]
         names = [
-            (message.event_id, each if isinstance(each, str) else None)
-            for message, each in zip(request.events, found, strict=True)
+            (message.event_id, result if isinstance(result, str) else None)
+            for message, result in zip(request.events, results, strict=True)
         ]
         return _Submitted(events=names, created=self.ingest.submit(events))
 
     def _read(self, message: pb.Event) -> Clean | str:
-        """The event, or why it is refused."""
+        """Return the event, or the reason for refusing it."""
         try:
             return self.ingest.clean(parse_event(message))
         except (InvalidInput, ContentBlocked) as exc:
             return str(exc)
 
     async def _run_if_long(self, *texts: str, work: Callable[[], T]) -> T:
-        """Off the event loop where there is much to read."""
+        """Run the work off the event loop if the texts are long."""
         if sum(map(len, texts)) <= handlers.READ_AT_ONCE:
             return work()
         return await self.bridge.run(work)
@@ -207,7 +207,7 @@ class MemoryService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submitted:
-    """One message of a stream: per event its id and why it was refused, if it was."""
+    """One message of a stream: for each event its id, and why it was refused, if it was."""
 
     events: list[tuple[str, str | None]]
     created: "Future[list[bool]]"

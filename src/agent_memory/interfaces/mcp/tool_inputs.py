@@ -1,4 +1,4 @@
-"""What tools are given, each limited."""
+"""The inputs of tools, each with its limits."""
 
 from typing import Annotated, Any, Literal
 
@@ -51,19 +51,19 @@ Token = Annotated[
     str,
     Field(
         max_length=_TOKEN_CHARS,
-        description="continuation_token of the answer before, for what follows it.",
+        description="continuation_token of the last answer, to get what follows.",
     ),
 ]
 
 ONE_DOMAIN = (
-    "Whose it is: `project` (the current one), `user` (yours, everywhere), `org`, or a project by"
-    " its name: `project:my-app`."
+    "`project` (the current one), `user` (yours, in every project), `org`, or a project by its"
+    " name: `project:my-app`."
 )
-SOME_DOMAIN = f"`all`, or one. {ONE_DOMAIN}"
+SOME_DOMAIN = f"`all`, {ONE_DOMAIN}"
 
 
 def _as_text(value: Any) -> Any:
-    """A value of a setting as one would type it: models send numbers and lists as such."""
+    """Write the value of a setting as text: models send numbers and lists."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -76,11 +76,11 @@ class ToolInput(BaseModel):
 
 
 class CaptureInput(ToolInput):
-    namespace: Namespace = Field(description="What kind of thing it is.")
+    namespace: Namespace = Field(description="The kind of memory.")
     summary: str = Field(
         min_length=1,
         max_length=MAX_SUMMARY_CHARS,
-        description="One line that says it, understood without the rest.",
+        description="One line that can be understood alone.",
     )
     content: str = Field(
         "",
@@ -89,13 +89,11 @@ class CaptureInput(ToolInput):
     )
     domain: Domain = Field("project", description=ONE_DOMAIN)
     tags: list[Tag] = Field(default=[], max_length=MAX_TAGS)
-    spec: str = Field(
-        "", max_length=MAX_SPEC_CHARS, description="The specification that it belongs to."
-    )
+    spec: str = Field("", max_length=MAX_SPEC_CHARS, description="The specification it belongs to.")
     relates_to: list[Name] = Field(
         default=[],
         max_length=MAX_RELATED,
-        description="Ids or URIs of memories that it has to do with.",
+        description="Ids or URIs of related memories.",
     )
 
 
@@ -148,29 +146,25 @@ class SyncInput(ToolInput):
     )
     fetch: StrictBool = Field(default=False, description="Fetch only.")
     push: StrictBool = Field(default=False, description="Push only.")
-    force: StrictBool = Field(
-        default=False, description="Read all notes, even if nothing seems new."
-    )
+    force: StrictBool = Field(default=False, description="Read all notes, even if none seem new.")
 
 
 class ConsolidateInput(ToolInput):
-    dry_run: StrictBool = Field(
-        default=True, description="Show the plan only; false carries it out."
-    )
+    dry_run: StrictBool = Field(default=True, description="Only show the plan; false applies it.")
     full: StrictBool = Field(
         default=False, description="Look at all memories, not only at new ones."
     )
     domain: Domain = Field("all", description=SOME_DOMAIN)
-    undo: StrictBool = Field(default=False, description="Take back the last consolidation instead.")
+    undo: StrictBool = Field(default=False, description="Undo the last consolidation instead.")
 
 
 class ConfigureInput(ToolInput):
     key: str = Field(
-        "", max_length=100, description="As `hooks.enabled`. Empty lists all that can be read."
+        "", max_length=100, description="As `hooks.enabled`. Empty lists all settings."
     )
     value: Annotated[str, BeforeValidator(_as_text), Field(max_length=_VALUE_CHARS)] | None = Field(
         default=None,
-        description="Sets it, if given: `true`, `42`, `a,b`. Without it the setting is read.",
+        description="The new value: `true`, `42`, `a,b`. Without it the setting is read.",
         json_schema_extra={"anyOf": None, "type": "string", "maxLength": _VALUE_CHARS},
     )
 
@@ -179,14 +173,14 @@ class TimelineInput(ToolInput):
     node_id: str = Field(
         "",
         max_length=MAX_NAME_CHARS,
-        description="As `toc:day:2026-01-30`; empty for the years, where the table begins.",
+        description="As `toc:day:2026-01-30`; empty lists the years.",
     )
     limit: StrictInt = Field(20, ge=1, le=100, description="Children at a time.")
     continuation_token: Token = ""
 
 
 class ExpandInput(ToolInput):
-    grip_id: Name = Field(description="As a bullet of memory_timeline or a result names it.")
+    grip_id: Name = Field(description="From a bullet of memory_timeline or a result.")
     events_before: StrictInt = Field(3, ge=0, le=MAX_AROUND)
     events_after: StrictInt = Field(3, ge=0, le=MAX_AROUND)
 
@@ -196,26 +190,26 @@ class ForgetInput(ToolInput):
         min_length=1, max_length=MAX_FORGOTTEN, description="Ids or URIs of memories."
     )
     confirm: StrictBool = Field(
-        default=False, description="true only after the user has agreed to lose these memories."
+        default=False, description="true only after the user agreed to lose these memories."
     )
     rewrite_notes: StrictBool = Field(
-        default=False, description="Also out of the history of the git notes of this clone."
+        default=False, description="Also erase it from the history of this clone's git notes."
     )
 
 
 def schema(shape: type[ToolInput]) -> dict[str, Any]:
-    """JSON Schema of it, without titles, which only repeat the names."""
-    made: dict[str, Any] = _drop_titles(shape.model_json_schema())
-    return made
+    """Return the JSON Schema of an input, without titles, which only repeat the names."""
+    result: dict[str, Any] = _drop_titles(shape.model_json_schema())
+    return result
 
 
 def _drop_titles(value: Any) -> Any:
     if isinstance(value, list):
-        return [_drop_titles(each) for each in value]
+        return [_drop_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        name: {key: _drop_titles(each) for key, each in item.items()}
+        name: {key: _drop_titles(schema) for key, schema in item.items()}
         if name == "properties"
         else _drop_titles(item)
         for name, item in value.items()

@@ -17,7 +17,7 @@ from agent_memory.features.toc.model.toc import TocNode
 from agent_memory.interfaces.mcp import budgets, configuring, schemas, tool_inputs, uris
 from agent_memory.interfaces.mcp.long_running import OnProgress
 from agent_memory.interfaces.mcp.request_context import RequestContext
-from agent_memory.interfaces.search_request import SearchRequest
+from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
 from agent_memory.interfaces.wire.events import event_json
 from agent_memory.interfaces.wire.memories import capture_json, plan_json, sync_outcomes_json
 from agent_memory.interfaces.wire.search import hit_json
@@ -101,8 +101,8 @@ def capture(
 def recall(visit: RequestContext, given: tool_inputs.RecallInput, _: OnProgress) -> dict[str, Any]:
     token = given.continuation_token
     offset = parse_offset(token) if token else 0
-    filters = given.model_dump(exclude={"detail", "continuation_token"})
-    request = SearchRequest(**filters, offset=offset)
+    filters = given.model_dump(exclude={"kinds", "detail", "continuation_token"})
+    request = SearchRequest(**filters, kinds=parse_plurals(given.kinds), offset=offset)
     service = visit.deps.recall
     answer = service.search(request.to_query(service.moments, visit.resolve_domain))
     rows = [render_hit(hit, given.detail) for hit in answer.hits]
