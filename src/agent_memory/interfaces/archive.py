@@ -29,6 +29,7 @@ from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.interfaces.wire.events import event_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import Millis
 
@@ -55,7 +56,7 @@ TYPES: Mapping[str, type[Any]] = {
 }
 _SERIALIZED = "serialized_as"
 # Some readers end a line here; in JSON they occur only inside texts.
-_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _NAMES = {kind: name for name, kind in TYPES.items()}
 
 
@@ -82,15 +83,7 @@ def line(record: ArchiveRecord) -> str:
 def _fields(record: ArchiveRecord) -> dict[str, Any]:
     match record:
         case Event():
-            return {
-                "event_id": record.event_id,
-                "session_id": record.session_id,
-                "timestamp_ms": record.at_ms,
-                "event_type": record.type.name.lower(),
-                "role": record.role.name.lower(),
-                "text": record.text,
-                "metadata": dict(record.metadata),
-            }
+            return event_json(record)
         case MemoryRecord(memory=memory, use=use):
             return {**_plain(memory), "use": _plain(use)}
         case GraphCheckpoint():
@@ -172,34 +165,34 @@ def _record(text: bytes) -> ArchiveRecord:
     return record
 
 
-def _build_record(kind: type[Any], found: dict[str, Any]) -> Any:
+def _build_record(kind: type[Any], fields: dict[str, Any]) -> Any:
     if kind is Event:
         return msgspec.convert(
             {
-                **_without(found, "timestamp_ms", "event_type"),
-                "at_ms": found["timestamp_ms"],
-                "type": EventType[str(found["event_type"]).upper()],
-                "role": EventRole[str(found["role"]).upper()],
+                **_without(fields, "timestamp_ms", "event_type"),
+                "at_ms": fields["timestamp_ms"],
+                "type": EventType[str(fields["event_type"]).upper()],
+                "role": EventRole[str(fields["role"]).upper()],
             },
             Event,
         )
     if kind is MemoryRecord:
         return MemoryRecord(
-            memory=msgspec.convert(_without(found, "use"), Memory),
-            use=msgspec.convert(found.get("use", {}), MemoryUse),
+            memory=msgspec.convert(_without(fields, "use"), Memory),
+            use=msgspec.convert(fields.get("use", {}), MemoryUse),
         )
     if kind is WriteRecord:
-        fields = {**found, "type": found[_SERIALIZED]}
-        return WriteRecord(place=_place(found), write=msgspec.convert(fields, PendingWrite))
+        write = msgspec.convert({**fields, "type": fields[_SERIALIZED]}, PendingWrite)
+        return WriteRecord(place=_place(fields), write=write)
     if kind is GraphCheckpoint:
-        fields = {**found, "type": found[_SERIALIZED], "place": list(_place(found))}
-        return msgspec.convert(fields, GraphCheckpoint)
+        located = {**fields, "type": fields[_SERIALIZED], "place": list(_place(fields))}
+        return msgspec.convert(located, GraphCheckpoint)
     if kind is TocNode:
-        return msgspec.convert({**found, "level": Level[str(found["level"]).upper()]}, TocNode)
-    return msgspec.convert(found, kind)
+        return msgspec.convert({**fields, "level": Level[str(fields["level"]).upper()]}, TocNode)
+    return msgspec.convert(fields, kind)
 
 
-def _place(found: dict[str, Any]) -> graphs.CheckpointKey:
+def _place(fields: dict[str, Any]) -> graphs.CheckpointKey:
     return msgspec.convert(
-        [found[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
+        [fields[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
     )

@@ -14,7 +14,7 @@ from agent_memory.kernel.tracing import Interface, Span, TraceContext
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"
-MOST = 1_000  # operations that are told apart: a caller may be able to invent names
+MOST = 1_000  # operations with counters of their own: a caller may be able to invent names
 OTHER = "other"
 
 

@@ -121,13 +121,13 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
         node_id: str, version: Annotated[int | None, Query(ge=1, le=10**6)] = None
     ) -> Response:
         def read() -> Response:
-            found = (
-                contents.node(node_id) if version is None else contents.version(node_id, version)
-            )
-            if found is None:
+            if version is None:
+                shown, render = contents.node(node_id), node_json
+            else:
+                shown, render = contents.version(node_id, version), version_json
+            if shown is None:
                 raise NotFound(f"there is no node {node_id!r}, or no such version of it")
-            shown = node_json(found) if version is None else version_json(found)
-            return answers.render_json(shown)
+            return answers.render_json(render(shown))
 
         return await run(read)
 

@@ -118,7 +118,10 @@ def answer_to_proto(answer: RecallResult) -> pb.SearchResponse:
 def _hit_to_proto(hit: Hit) -> pb.SearchHit:
     document = hit.document
     text = _cut(document.text, MAX_HIT_CHARS)
-    values = {field.name: field.get(hit) for field in HIT_FIELDS}
+    values: dict[str, Any] = {field.name: field.get(hit) for field in HIT_FIELDS}
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = value[:MAX_NAME_CHARS]
     return pb.SearchHit(
         kind=document.kind,
         id=format_document_id(document),
@@ -128,10 +131,7 @@ def _hit_to_proto(hit: Hit) -> pb.SearchHit:
         text=text,
         truncated=len(text) < len(document.text),
         score_parts=hit.parts,
-        **{
-            name: value[:MAX_NAME_CHARS] if isinstance(value, str) else value
-            for name, value in values.items()
-        },
+        **values,
     )
 
 
