@@ -1,4 +1,4 @@
-"""Every failure the product knows. What each becomes on a wire stands in `interfaces/wire.py`.
+"""Every failure of the product. `interfaces/wire/errors.py` has the codes of each on every wire.
 
 AgentMemoryError
 ├── InvalidInput        the caller sent something we refuse; the message says what to change
