@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory.features.log.adapters.event_log import StoredEventLog
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.events import parse_event
 from agent_memory.platform.store import schema
 from agent_memory.platform.store.committer import CommittedStore
 from agent_memory.platform.store.rocks import RocksEngine
@@ -31,7 +31,7 @@ def main() -> None:
     def measure(asked: dict[str, Any]) -> Mapping[str, object]:
         first, seconds = asked["first"], asked["seconds"]
         last = min(first + int(seconds * MAX_PER_SECOND), len(corpus))
-        turn = iter([wire.parse_event(corpus.event(number)) for number in range(first, last)])
+        turn = iter([parse_event(corpus.event(number)) for number in range(first, last)])
         done: list[int] = []
         began = time.monotonic()
         deadline = began + seconds

@@ -26,7 +26,7 @@ from agent_memory.features.toc.adapters.toc_store import StoredToc
 from agent_memory.features.toc.model.segments import SegmentRules
 from agent_memory.features.toc.services.rollup import Rollup
 from agent_memory.features.toc.services.segmenting import Segmenting
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.events import parse_event
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from agent_memory.kernel.status import StoreHealth
 from agent_memory.platform.clock import SystemClock
@@ -251,7 +251,7 @@ def nodes_share(folder: Path) -> tuple[float, float]:
 
 
 def made(count: int, seed: int = 1) -> Iterable[Event]:
-    return (wire.parse_event(each) for each in conversation.events(seed, count, START_MS))
+    return (parse_event(each) for each in conversation.events(seed, count, START_MS))
 
 
 def many(folder: Path, count: int) -> list[Event]:

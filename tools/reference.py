@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 
 from agent_memory import config
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import runner
 from agent_memory.interfaces.cli.programs import PROGRAMS
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.launcher import relay
@@ -106,7 +106,7 @@ def failures() -> str:
     ]
     rows = []
     for kind in known:
-        codes = wire.codes(kind())
+        codes = get_codes(kind())
         meaning = inspect.cleandoc(kind.__doc__ or "")
         rows.append((f"`{kind.__name__}`", meaning, codes.exit, f"`{codes.grpc}`", codes.http))
     return "\n".join(

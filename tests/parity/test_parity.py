@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 
 from agent_memory.client import MemoryClient
 from agent_memory.client.errors import RpcError
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.events import event_to_proto
 from agent_memory.proto import memory_pb2 as pb
 from tests.launching import Home, wait_until
 from tests.memory_client import SERVICE, Client
@@ -254,7 +254,7 @@ def faces() -> Iterator[dict[str, Face]]:
         client = stack.enter_context(Client(target))
         api = stack.enter_context(web.client())
         library = stack.enter_context(MemoryClient.connect(target))
-        assert all(each.created for each in client.ingest_all(map(wire.event_to_proto, EVENTS)))
+        assert all(each.created for each in client.ingest_all(map(event_to_proto, EVENTS)))
         fact = {"key": "orientation", "value": "pictures are turned upright before a resize"}
         assert api.post("/api/v1/memories/facts/", json=fact).status_code == 201
         for job in ("segment-summarizer", "hourly-rollup", "outbox-processor"):

@@ -4,7 +4,7 @@ Nothing here talks to a network. The two clients execute these, each in its own 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Generic, TypeVar
 
 import grpc
@@ -349,33 +349,9 @@ def _grip_in(message: pb.Grip) -> Grip:
 
 
 def _hit_in(hit: pb.SearchHit) -> SearchHit:
-    return SearchHit(
-        kind=hit.kind,
-        id=hit.id,
-        uri=hit.uri,
-        score=hit.score,
-        title=hit.title,
-        text=hit.text,
-        truncated=hit.truncated,
-        event_id=hit.event_id,
-        last_event_id=hit.last_event_id,
-        session_id=hit.session_id,
-        timestamp_ms=hit.timestamp_ms,
-        grip_id=hit.grip_id,
-        node_id=hit.node_id,
-        role=hit.role,
-        speaker=hit.speaker,
-        agent=hit.agent,
-        tool_name=hit.tool_name,
-        relates_to=tuple(hit.relates_to),
-        project=hit.project,
-        namespace=hit.namespace,
-        domain=hit.domain,
-        spec=hit.spec,
-        status=hit.status,
-        tags=tuple(hit.tags),
-        score_parts=dict(hit.score_parts),
-    )
+    values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
+    values |= {name: tuple(values[name]) for name in ("tags", "relates_to")}
+    return SearchHit(**values | {"score_parts": dict(hit.score_parts)})
 
 
 def _token_in(

@@ -207,7 +207,7 @@ def millis(at: datetime) -> int:
 
 
 class SearchFilters(TypedDict, total=False):
-    """What `search` takes beside the query. What is left out does not restrict."""
+    """The filters of `search`. One that is left out matches everything."""
 
     kinds: Sequence[str]  # event, segment, grip, memory, fact
     mode: str  # hybrid (default), vector, bm25
@@ -217,8 +217,8 @@ class SearchFilters(TypedDict, total=False):
     agent: str
     role: str
     namespace: str
-    domain: str
-    tags: Sequence[str]  # all of them must be there
+    domain: str  # several with commas
+    tags: Sequence[str]  # a hit has all of them
     spec: str
     statuses: Sequence[str]
     include_archived: bool

@@ -21,13 +21,15 @@ import uvloop
 from agent_memory import __version__, config
 from agent_memory.bootstrap import build_secrets, root
 from agent_memory.daemon import logs, runtime_files
-from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli.backend import ServeOptions
 from agent_memory.interfaces.cli.server import CommandServer
 from agent_memory.interfaces.grpc.daemon_service import DaemonControl
 from agent_memory.interfaces.http.connections import build_bounds
 from agent_memory.interfaces.http.extra_listeners import REFUSAL, ExtraListeners
 from agent_memory.interfaces.http.server import HttpServer
+from agent_memory.interfaces.wire.errors import ERRORS, get_codes
+from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import (
     AgentMemoryError,
@@ -94,17 +96,17 @@ def run(start: DaemonOptions) -> int:
         return 0
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
-        return wire.codes(exc).exit
+        return get_codes(exc).exit
     try:
         uvloop.run(_Daemon(start, loaded, folders).run(asked_to_stop.is_set))
     except AgentMemoryError as exc:
         sys.stderr.write(f"error: {exc}\n")
         log.error("daemon.failed", error=str(exc))
-        return wire.codes(exc).exit
+        return get_codes(exc).exit
     except OSError as exc:
         sys.stderr.write(f"error: {exc.filename or folders.data}: {exc.strerror}\n")
         log.exception("daemon.failed")
-        return wire.ERRORS[StorageFailed].exit
+        return ERRORS[StorageFailed].exit
     finally:
         runtime_files.unlock(lock)
     return 0
@@ -212,7 +214,7 @@ class _Daemon:
         began = built.clock.now() - int((time.monotonic() - self._started) * 1000)
         for damage in built.list_damages():
             if damage.noticed_ms is not None and damage.noticed_ms >= began:
-                sys.stderr.write(f"warning: {wire.damage_text(damage)}\n")
+                sys.stderr.write(f"warning: {damage_text(damage)}\n")
 
     def _report_health(self, loop: asyncio.AbstractEventLoop, health: StoreHealth) -> None:
         """Pass it on to the loop, on which health checks are answered."""

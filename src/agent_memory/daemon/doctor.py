@@ -21,8 +21,8 @@ from agent_memory.features.hooks.model.installations import (
     ScopeState,
 )
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.hooks.inputs import CHECK
+from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.errors import ConfigError, GitFailed, InvalidInput
 from agent_memory.kernel.status import CheckResult, Damage, Health
 from agent_memory.launcher import relay
@@ -160,7 +160,7 @@ def _check_status(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         advice = "memory-daemon stop && memory-daemon admin verify --repair"
         if damage.kept:
             advice = "import what is missing, or restore a backup; then remove the folder"
-        yield _problem("store", wire.damage_text(damage), advice)
+        yield _problem("store", damage_text(damage), advice)
     indexes = told.get("indexes") or {}
     if trouble := indexes.get("trouble"):
         yield _warning("indexes", str(trouble), "memory-daemon admin rebuild-index")

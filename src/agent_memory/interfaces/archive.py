@@ -29,6 +29,7 @@ from agent_memory.features.memories.model.projects import Project
 from agent_memory.features.memories.model.tiers import MemoryUse
 from agent_memory.features.toc.model.periods import Level
 from agent_memory.features.toc.model.toc import TocNode
+from agent_memory.interfaces.wire.events import event_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import Millis
 
@@ -54,20 +55,20 @@ TYPES: Mapping[str, type[Any]] = {
     "toc_node": TocNode,
 }
 _SERIALIZED = "serialized_as"
-# Ends of lines to some readers; in JSON they stand inside texts only.
-_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
+# Some readers end a line here; in JSON they occur only inside texts.
+_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _NAMES = {kind: name for name, kind in TYPES.items()}
 
 
 def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so is one."""
+    """Return whether a file that starts with these bytes is an archive."""
     first = start.lstrip()[:200]
     return first.startswith(b"{") and f'"{FORMAT}"'.encode() in first
 
 
 def header(version: str, made_ms: Millis) -> str:
-    found = {"format": FORMAT, "format_version": VERSION, "version": version, "made_ms": made_ms}
-    return json.dumps(found) + "\n"
+    fields = {"format": FORMAT, "format_version": VERSION, "version": version, "made_ms": made_ms}
+    return json.dumps(fields) + "\n"
 
 
 def name_of(kind: type[ArchiveRecord]) -> str:
@@ -82,15 +83,7 @@ def line(record: ArchiveRecord) -> str:
 def _fields(record: ArchiveRecord) -> dict[str, Any]:
     match record:
         case Event():
-            return {
-                "event_id": record.event_id,
-                "session_id": record.session_id,
-                "timestamp_ms": record.at_ms,
-                "event_type": record.type.name.lower(),
-                "role": record.role.name.lower(),
-                "text": record.text,
-                "metadata": dict(record.metadata),
-            }
+            return event_json(record)
         case MemoryRecord(memory=memory, use=use):
             return {**_plain(memory), "use": _plain(use)}
         case GraphCheckpoint():
@@ -106,14 +99,14 @@ def _fields(record: ArchiveRecord) -> dict[str, Any]:
 def _dump_located(
     place: graphs.CheckpointKey, value: GraphCheckpoint | PendingWrite
 ) -> dict[str, Any]:
-    """The type of the record is that of the line: that of its bytes gets a name of its own."""
+    """Render `type`, the type of the bytes, as `serialized_as`: `type` names the record."""
     fields = _without(_plain(value), "place", "type")
     return {**place._asdict(), _SERIALIZED: value.type, **fields}
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(value, order="deterministic")
+    return fields
 
 
 def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -121,83 +114,85 @@ def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def read(lines: Iterable[bytes]) -> Iterator[tuple[str, ArchiveRecord | InvalidInput]]:
-    """Each record with the number of its line; what cannot be read is an InvalidInput there.
-    Raises InvalidInput where it is no archive, or of a later format."""
+    """Yield each record, or the InvalidInput for a line that cannot be read, with its line number.
+
+    Raises InvalidInput if this is not an archive, or one of a later format.
+    """
     numbered = enumerate(lines, 1)
     _, first = next(numbered, (0, b""))
     _check_header(first)
-    for number, each in numbered:
-        if each.strip():
+    for number, text in numbered:
+        if text.strip():
             place = f"line {number}"
             try:
-                yield place, _record(each)
+                yield place, _record(text)
             except InvalidInput as exc:
                 yield place, exc
 
 
 def _check_header(first: bytes) -> None:
-    found = _object(first)
-    if found.get("format") != FORMAT:
-        raise InvalidInput("it is no archive of `memory export --all`")
-    if found.get("format_version") != VERSION:
+    fields = _object(first)
+    if fields.get("format") != FORMAT:
+        raise InvalidInput("this is not an archive of `memory export --all`")
+    if fields.get("format_version") != VERSION:
         raise InvalidInput(
-            f"the archive has format {found.get('format_version')!r}, this version of Agent Memory"
-            f" knows {VERSION}: upgrade"
+            f"the archive has format {fields.get('format_version')!r}; this version of Agent Memory"
+            f" reads format {VERSION}: upgrade Agent Memory"
         )
 
 
 def _object(text: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise InvalidInput(f"no JSON: {exc}") from exc
-    if not isinstance(found, dict):
-        raise InvalidInput("no JSON object")
-    return found
+        raise InvalidInput(f"not valid JSON: {exc}") from exc
+    if not isinstance(fields, dict):
+        raise InvalidInput("not a JSON object")
+    return fields
 
 
 def _record(text: bytes) -> ArchiveRecord:
-    found = _object(text)
-    name = found.pop("type", None)
+    fields = _object(text)
+    name = fields.pop("type", None)
     if name not in TYPES:
-        raise InvalidInput(f"a record of the unknown type {name!r}")
+        raise InvalidInput(f"the type {name!r} is unknown")
     try:
-        record: ArchiveRecord = _build_record(TYPES[name], found)
+        record: ArchiveRecord = _build_record(TYPES[name], fields)
     except RecursionError as exc:
-        raise InvalidInput(f"no {name}: it is nested too deeply") from exc
+        raise InvalidInput(f"not a valid {name}: it is nested too deeply") from exc
     except (msgspec.ValidationError, KeyError, TypeError, ValueError, AgentMemoryError) as exc:
-        raise InvalidInput(f"no {name}: {exc}") from exc
+        raise InvalidInput(f"not a valid {name}: {exc}") from exc
     return record
 
 
-def _build_record(kind: type[Any], found: dict[str, Any]) -> Any:
+def _build_record(kind: type[Any], fields: dict[str, Any]) -> Any:
     if kind is Event:
         return msgspec.convert(
             {
-                **_without(found, "timestamp_ms", "event_type"),
-                "at_ms": found["timestamp_ms"],
-                "type": EventType[str(found["event_type"]).upper()],
-                "role": EventRole[str(found["role"]).upper()],
+                **_without(fields, "timestamp_ms", "event_type"),
+                "at_ms": fields["timestamp_ms"],
+                "type": EventType[str(fields["event_type"]).upper()],
+                "role": EventRole[str(fields["role"]).upper()],
             },
             Event,
         )
     if kind is MemoryRecord:
         return MemoryRecord(
-            memory=msgspec.convert(_without(found, "use"), Memory),
-            use=msgspec.convert(found.get("use", {}), MemoryUse),
+            memory=msgspec.convert(_without(fields, "use"), Memory),
+            use=msgspec.convert(fields.get("use", {}), MemoryUse),
         )
     if kind is WriteRecord:
-        fields = {**found, "type": found[_SERIALIZED]}
-        return WriteRecord(place=_place(found), write=msgspec.convert(fields, PendingWrite))
+        write = msgspec.convert({**fields, "type": fields[_SERIALIZED]}, PendingWrite)
+        return WriteRecord(place=_place(fields), write=write)
     if kind is GraphCheckpoint:
-        fields = {**found, "type": found[_SERIALIZED], "place": list(_place(found))}
-        return msgspec.convert(fields, GraphCheckpoint)
+        located = {**fields, "type": fields[_SERIALIZED], "place": list(_place(fields))}
+        return msgspec.convert(located, GraphCheckpoint)
     if kind is TocNode:
-        return msgspec.convert({**found, "level": Level[str(found["level"]).upper()]}, TocNode)
-    return msgspec.convert(found, kind)
+        return msgspec.convert({**fields, "level": Level[str(fields["level"]).upper()]}, TocNode)
+    return msgspec.convert(fields, kind)
 
 
-def _place(found: dict[str, Any]) -> graphs.CheckpointKey:
+def _place(fields: dict[str, Any]) -> graphs.CheckpointKey:
     return msgspec.convert(
-        [found[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
+        [fields[name] for name in graphs.CheckpointKey._fields], graphs.CheckpointKey
     )

@@ -1,4 +1,4 @@
-"""From the event loop to synchronous services and back: the one place where the colours meet."""
+"""The bridge from the event loop to synchronous services."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Bridge:
-    """Runs services in a small pool and awaits what the store's committer settles."""
+    """A small thread pool for services, and awaiting the futures of the store's committer."""
 
     def __init__(self, threads: int = 8) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="service")
@@ -21,7 +21,7 @@ class Bridge:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     async def wait(self, future: "Future[T]") -> T:
-        """The committer settles many at once: one wake-up of the loop serves them all."""
+        """Wait for a future. One wake-up of the loop serves all that settle at once."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[T] = loop.create_future()
 
@@ -35,11 +35,11 @@ class Bridge:
         return await waiter
 
     def _resolve_waiters(self) -> None:
-        self._woken = False  # before looking: who comes later wakes us again
+        self._woken = False  # before the loop: a later one must wake it again
         while self._settled:
             waiter, done = self._settled.popleft()
             if waiter.done():
-                continue  # its caller has given up
+                continue  # its caller was cancelled
             if (error := done.exception()) is not None:
                 waiter.set_exception(error)
             else:

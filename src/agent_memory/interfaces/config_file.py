@@ -1,4 +1,4 @@
-"""Changing keys of a config file, and nothing else in it."""
+"""Changing keys of a config file without touching the rest of it."""
 
 import re
 import threading
@@ -14,7 +14,7 @@ from agent_memory import config
 from agent_memory.kernel.errors import ConfigError
 from agent_memory.platform import durable
 
-_changing = threading.Lock()  # the daemon is the only one who changes it
+_changing = threading.Lock()  # only the daemon changes the file
 
 
 def change(path: Path, key: str, value: Any) -> None:
@@ -23,8 +23,7 @@ def change(path: Path, key: str, value: Any) -> None:
 
 
 def change_all(path: Path, values: Mapping[str, Any]) -> None:
-    """Set keys: all of them, in one write, or none. A file that is not there is made, readable by
-    its owner only."""
+    """Set all keys in one write, or none. A new file is readable by its owner only."""
     with _changing:
         _change(path, values)
 
@@ -35,7 +34,7 @@ def _change(path: Path, values: Mapping[str, Any]) -> None:
         for key, value in values.items():
             text = _edit_text(path, text, key, value)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Follow a link: a config file kept among someone's dotfiles stays there.
+        # Follow a link: a config file among dotfiles stays there.
         target = path.resolve()
         durable.write_atomic(target, text.encode())
     except RecursionError as exc:
@@ -47,24 +46,24 @@ def _change(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _edit_text(path: Path, before: str, key: str, value: Any) -> str:
-    wanted = tomllib.loads(before)
-    _put(wanted, key, value)
-    # Trusted only when it reads as it should: tomlkit misplaces a table among dotted keys.
+    expected = tomllib.loads(before)
+    _put(expected, key, value)
+    # Check each draft by reading it: tomlkit misplaces a table among dotted keys.
     for text in _drafts(before, key, value):
-        if _reads_as(text, wanted):
+        if _reads_as(text, expected):
             return text
-    raise ConfigError(f"{path}: {key} finds no place there; please set it by hand")
+    raise ConfigError(f"{path}: cannot add {key} to this file; set it by hand")
 
 
 def _drafts(before: str, key: str, value: Any) -> Iterator[str]:
-    """The key in its section, or else as a dotted key in front of all sections."""
+    """Try the key in its section, then as a dotted key before each section."""
     try:
         document = tomlkit.parse(before)
         _put(document, key, value)
         yield tomlkit.dumps(document)
     except TOMLKitError:
         pass
-    # A line like a header may stand inside a text or a list; then what follows is no draft.
+    # A line like a header may be part of a text or a list; such a draft fails the check.
     starts = [match.start() for match in re.finditer(r"^[ \t]*\[", before, re.MULTILINE)]
     setting = f"{key} = {tomlkit.item(value).as_string()}\n"
     for start in (*starts, len(before)):
@@ -81,9 +80,9 @@ def _put(table: Any, key: str, value: Any) -> None:
     table[name] = value
 
 
-def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
+def _reads_as(text: str, expected: dict[str, Any]) -> bool:
     try:
         text.encode()
-        return tomllib.loads(text) == wanted
+        return tomllib.loads(text) == expected
     except ValueError:
         return False

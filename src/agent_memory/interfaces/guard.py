@@ -1,4 +1,4 @@
-"""Bearer keys at the edge: one check for gRPC and HTTP."""
+"""The check of bearer keys, for gRPC and HTTP."""
 
 from agent_memory.features.operations.services.access import Access
 from agent_memory.kernel.access import AccessKey
@@ -10,18 +10,18 @@ class BearerGuard:
         self._access = access
 
     def has_key(self, name: str) -> bool:
-        """Whether there is a key of this name, still."""
+        """Return whether a key of this name exists and is not revoked."""
         return self._access.knows(name)
 
     def __call__(self, authorization: str | None) -> AccessKey:
-        """The key that is shown. Raises Unauthorized unless this is `Bearer` and a known one."""
+        """Return the key of an authorization header. Raises Unauthorized if it is not valid."""
         scheme, _, secret = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not secret:
             raise Unauthorized(
                 "a bearer key is needed (authorization: Bearer ...);"
-                " `memory-daemon token create NAME` makes one"
+                " create one with `memory-daemon token create NAME`"
             )
         key = self._access.check(secret.strip())
         if key is None:
-            raise Unauthorized("this key is not known, or was revoked")
+            raise Unauthorized("the key is unknown or revoked")
         return key

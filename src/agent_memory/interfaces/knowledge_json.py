@@ -1,4 +1,4 @@
-"""Knowledge as JSON, in the fields of REST. Times are UTC, without an offset."""
+"""Knowledge as the JSON of REST. Times are UTC, without an offset."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,12 +21,12 @@ def format_time(at_ms: Millis | None) -> str | None:
 
 
 def parse_millis(name: str, at: datetime) -> Millis:
-    """A moment that someone gave; without an offset it is UTC."""
+    """Convert a time to milliseconds. A time without an offset is UTC."""
     aware = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    found = round(aware.timestamp() * 1000)
-    if not 0 <= found <= MAX_MILLIS:
+    millis = round(aware.timestamp() * 1000)
+    if not 0 <= millis <= MAX_MILLIS:
         raise InvalidInput(f"{name} is {at.isoformat()}; it must be from 1970 to 2286")
-    return Millis(found)
+    return Millis(millis)
 
 
 def fact_json(fact: Fact) -> dict[str, Any]:

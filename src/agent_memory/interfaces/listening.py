@@ -1,4 +1,4 @@
-"""Addresses to listen on: loopback unless told otherwise, and never in the open by accident."""
+"""Sockets to listen on: loopback by default, and never open to other machines by accident."""
 
 import errno
 import ipaddress
@@ -17,7 +17,7 @@ NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def resolve_hosts(setting: str, host: str, *, refusal: str | None) -> tuple[str, ...]:
-    """The addresses of a host setting. Where there is a `refusal`, loopback only."""
+    """Return the addresses of a host setting. With a `refusal`, only loopback is allowed."""
     if host in ("localhost", "loopback"):
         return LOOPBACK
     try:
@@ -32,22 +32,22 @@ def resolve_hosts(setting: str, host: str, *, refusal: str | None) -> tuple[str,
 
 
 def bind(addresses: Sequence[str], port: int) -> list[socket.socket]:
-    """A listening socket per address, all on one port; 0 takes one that is free on all of them.
+    """Listen on each address, all on one port; 0 takes a port that is free on all of them.
 
-    IPv6 is left out on a machine without it.
+    A machine without IPv6 listens on IPv4 only.
     """
     for _ in range(FREE_PORT_TRIES if port == 0 else 1):
         bound: list[socket.socket] = []
         try:
             for address in addresses:
-                wanted = bound[0].getsockname()[1] if bound else port
+                shared = bound[0].getsockname()[1] if bound else port
                 try:
-                    bound.append(_listener(address, wanted))
+                    bound.append(_listener(address, shared))
                 except OSError as exc:
                     if bound and ":" in address and exc.errno in NO_SUCH_ADDRESS:
                         continue
                     raise ListenFailed(
-                        f"cannot listen on {format_address(address, wanted)}: {exc.strerror}"
+                        f"cannot listen on {format_address(address, shared)}: {exc.strerror}"
                     ) from exc
             return bound
         except ListenFailed as exc:
@@ -58,7 +58,7 @@ def bind(addresses: Sequence[str], port: int) -> list[socket.socket]:
 
 
 def bind_path(path: Path) -> socket.socket:
-    """A listening Unix socket for its owner alone. Its folder must be its owner's too."""
+    """Listen on a Unix socket that only its owner can open. Its folder must be private too."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(os.fspath(path))
@@ -71,7 +71,7 @@ def bind_path(path: Path) -> socket.socket:
 
 
 def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
-    """From the files that the settings name; None where they name none."""
+    """Load the files of the TLS settings; return None if both are empty."""
     if not certificate and not key:
         return None
     files = {"http.tls_cert": certificate, "http.tls_key": key}
@@ -87,7 +87,7 @@ def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
-        # An empty password: otherwise a key that is locked would have it asked for at a terminal.
+        # With no password set, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(key_file(certificate), key_file(key), password="")
     except ssl.SSLError as exc:
         raise ConfigError(
@@ -98,11 +98,11 @@ def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
 
 
 def key_file(path: str) -> Path:
-    """Relative to nothing: the daemon has no folder that anyone would expect."""
-    found = Path(path).expanduser()
-    if not found.is_absolute():
-        raise ConfigError(f"{path!r} is no file for TLS: give an absolute path")
-    return found
+    """Return an absolute path: the daemon has no folder that a relative one could mean."""
+    file = Path(path).expanduser()
+    if not file.is_absolute():
+        raise ConfigError(f"the TLS file {path!r} is a relative path: use an absolute one")
+    return file
 
 
 def _listener(address: str, port: int) -> socket.socket:
@@ -114,7 +114,7 @@ def _listener(address: str, port: int) -> socket.socket:
         if listener.family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((address, port))
-        # At once: until one of them listens, two processes may be bound to the same port.
+        # Right away: two processes can bind the same port until one of them listens.
         listener.listen(BACKLOG)
     except OSError:
         listener.close()

@@ -1,6 +1,6 @@
-"""Records: memories as files in YAML, JSON, JSONL and markdown, to read and to write.
+"""Files of memories in YAML, JSON, JSONL and markdown: reading and writing.
 
-All functions are pure, and run in the worker process: a file may be long, or made to be slow.
+All functions are pure and run in the worker process: a file may be long, or built to be slow.
 """
 
 import json
@@ -26,8 +26,8 @@ from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Millis
 
 FORMATS = ("yaml", "json", "jsonl", "markdown")
-MAX_DEPTH = 20  # of YAML: libyaml's binding overflows the stack where lists nest without end
-MAX_REPEATED = 1 << 20  # characters that aliases may stand for: nine lines can name a billion
+MAX_DEPTH = 20  # of YAML: libyaml's binding overflows the stack on endlessly nested lists
+MAX_REPEATED = 1 << 20  # characters that aliases may expand to: nine lines can reach a billion
 
 _SUFFIXES = {
     ".yml": "yaml",
@@ -40,7 +40,7 @@ _SUFFIXES = {
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_FIRST_MILLIS = 100_000_000_000  # a smaller number counts seconds: in them, this is the year 5138
+_FIRST_MILLIS = 100_000_000_000  # smaller numbers are seconds: as seconds, this is the year 5138
 _DIGITS = re.compile(r"[0-9]{1,16}(?:\.[0-9]{1,9})?")
 _NUMBER = re.compile(r"[0-9]{9,16}(?:\.[0-9]{1,9})?")  # fewer digits may be a date: 20260331
 _CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
@@ -59,13 +59,13 @@ _YAML_START = re.compile(
 _FLOW_START = re.compile(rb"[\s\[{]*[A-Za-z_]")
 _CODE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _OUR_ID = re.compile(rf"[a-z]+:(?P<hex>[0-9a-f]{{{memories.HEX_CHARS}}}):[0-9]{{1,4}}")
-# Ends of lines for many readers, though not for JSON itself.
+# Many readers end a line here, though JSON does not.
 _JSON_ESCAPES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A record that is no memory: where it stands, and why."""
+    """A record that is not a valid memory: its place in the file, and the reason."""
 
     place: str
     reason: str
@@ -75,7 +75,7 @@ Item = Draft | RejectedRecord
 
 
 def guess_format(name: str | None, head: bytes) -> str:
-    """The format of a file, by its name, else by how it begins: the more of it, the surer."""
+    """Guess the format by the name, else by the start. A longer `head` makes the guess surer."""
     for suffix, format_ in _SUFFIXES.items():
         if name and name.lower().endswith(suffix):
             return format_
@@ -100,7 +100,7 @@ def _guess_json(start: bytes) -> str:
 
 
 def _guess_ruled(start: bytes, begin: int) -> str:
-    """`---` begins a YAML stream too; but there, what follows the second one is YAML again."""
+    """Tell front matter from a YAML stream, in which YAML follows the second `---` too."""
     second = _RULE.search(start, begin)
     if second is None:
         return "markdown" if not _FIRST_KEY.match(start, begin) else "yaml"
@@ -114,8 +114,10 @@ def _guess_ruled(start: bytes, begin: int) -> str:
 
 
 def parse(data: bytes, format: str, namespace: str | None = None) -> list[Item]:  # noqa: A002
-    """What a file holds, in its order. `namespace` is that of records which name none. Raises
-    InvalidInput for a file that cannot be read at all."""
+    """Parse a file into its records, in order. `namespace` applies to records without one.
+
+    Raises InvalidInput for a file that cannot be read at all.
+    """
     readers: dict[str, Callable[[bytes, str | None], list[Item]]] = {
         "yaml": _parse_yaml,
         "json": _parse_json,
@@ -134,14 +136,14 @@ def parse(data: bytes, format: str, namespace: str | None = None) -> list[Item]:
 
 
 def _parse_yaml(data: bytes, namespace: str | None) -> list[Item]:
-    documents = [each for each in _read_yaml(data.decode("utf-8")) if each is not None]
+    documents = [value for value in _read_yaml(data.decode("utf-8")) if value is not None]
     if len(documents) == 1:
         return _items(_records(documents[0]), namespace)
-    found: list[tuple[Any, bool]] = []
-    for each in documents:
-        # One document that says nothing does not lose the others.
-        found += _records(each) if isinstance(each, dict | list) else [(each, False)]
-    return _items(found, namespace)
+    records: list[tuple[Any, bool]] = []
+    for value in documents:
+        # A document without records must not lose the others.
+        records += _records(value) if isinstance(value, dict | list) else [(value, False)]
+    return _items(records, namespace)
 
 
 def _parse_json(data: bytes, namespace: str | None) -> list[Item]:
@@ -161,9 +163,9 @@ def _parse_jsonl(data: bytes, namespace: str | None) -> list[Item]:
 
 
 def _records(value: Any) -> list[tuple[Any, bool]]:
-    """The records of a document, and whether they are hits of a search."""
+    """Return the records of a document, each with whether it is a search hit."""
     if isinstance(value, list):
-        return [(each, False) for each in value]
+        return [(record, False) for record in value]
     if not isinstance(value, dict):
         raise InvalidInput(
             f"line 1, column 1: the file holds {_kind(value)}; it must hold a list of records,"
@@ -171,13 +173,13 @@ def _records(value: Any) -> list[tuple[Any, bool]]:
         )
     for key in ("memories", "results"):
         if key in value and isinstance(value[key], list | None):
-            return [(each, key == "results") for each in value[key] or ()]
+            return [(record, key == "results") for record in value[key] or ()]
     return [(value, False)]
 
 
-def _items(found: Iterable[tuple[Any, bool]], namespace: str | None) -> list[Item]:
+def _items(records: Iterable[tuple[Any, bool]], namespace: str | None) -> list[Item]:
     items: list[Item] = []
-    for number, (record, hit) in enumerate(found, 1):
+    for number, (record, hit) in enumerate(records, 1):
         try:
             items.append(_hit(record, namespace) if hit else _draft(record, namespace))
         except InvalidInput as exc:
@@ -187,14 +189,14 @@ def _items(found: Iterable[tuple[Any, bool]], namespace: str | None) -> list[Ite
 
 def _draft(record: Any, namespace: str | None) -> Draft:
     if not isinstance(record, dict):
-        raise InvalidInput(f"a record has keys and values, and this is {_kind(record)}")
+        raise InvalidInput(f"a record must have keys and values, and this is {_kind(record)}")
     status = _status(_text("status", record.get("status")).strip())
     content = _text("content", _either(record, "content", "body"))
     summary = _text("summary", record.get("summary")).strip() or _first_line(content)
     named = _text("namespace", _either(record, "namespace", "type")).strip() or namespace
     if not named:
         raise InvalidInput(
-            "there is no namespace: name it in the record, or with --namespace for all without one"
+            "the namespace is missing: set it in the record, or for all with --namespace"
         )
     return Draft(
         namespace=named[:80],
@@ -210,20 +212,20 @@ def _draft(record: Any, namespace: str | None) -> Draft:
 
 
 def _hit(record: Any, namespace: str | None) -> Draft:
-    """Of our own recall. A hit without its content would become another memory, that says less."""
-    known = record if isinstance(record, dict) else {}
-    kind = known.get("kind")
+    """Parse a hit of `memory recall`. Without its content it would become another memory."""
+    fields = record if isinstance(record, dict) else {}
+    kind = fields.get("kind")
     if kind not in (None, "memory"):
-        raise InvalidInput(f"it is a hit of another kind ({_describe_value(kind)}), and no memory")
-    if known.get("truncated") not in (None, False, "false"):
-        raise InvalidInput("its content was cut: write the file with `memory export`")
+        raise InvalidInput(f"this is a search hit of kind {_describe_value(kind)}, not a memory")
+    if fields.get("truncated") not in (None, False, "false"):
+        raise InvalidInput("the content is cut: create the file with `memory export`")
     draft = _draft(record, namespace)
-    name = known.get("id")
+    name = fields.get("id")
     id_ = _OUR_ID.fullmatch(name) if isinstance(name, str) else None
-    if id_ and "content" not in known:
+    if id_ and "content" not in fields:
         digest = memories.compute_digest(draft.namespace, draft.summary, draft.content, draft.spec)
         if not digest.startswith(id_["hex"]):
-            raise InvalidInput("its content is not here: write the file with `memory export`")
+            raise InvalidInput("the content is missing: create the file with `memory export`")
     return draft
 
 
@@ -242,11 +244,11 @@ def _texts(name: str, value: Any) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        return [part for each in value.split(",") if (part := each.strip())]
+        return [part for word in value.split(",") if (part := word.strip())]
     if not isinstance(value, list):
         raise InvalidInput(f"{name} must be a list, or text with commas, and is {_kind(value)}")
     return [
-        str(one) if type(one) is int else _text(f"each of {name}", one).strip() for one in value
+        str(item) if type(item) is int else _text(f"each of {name}", item).strip() for item in value
     ]
 
 
@@ -258,14 +260,14 @@ def _status(name: str) -> MemoryStatus:
             f"status is {_describe_value(name)}; it must be active, resolved or archived"
         ) from None
     if status is MemoryStatus.TOMBSTONE:
-        raise InvalidInput("it is what a forgotten memory left, and says nothing")
+        raise InvalidInput("tombstones of forgotten memories cannot be imported")
     return status
 
 
 def _first_line(content: str) -> str:
-    """What stands for a summary that was not given."""
+    """Return the first line of the content, in place of a missing summary."""
     for line in content.splitlines():
-        # From a line of many megabytes, too, only the start is wanted.
+        # Cut first: a line may have many megabytes.
         words = _CONTROL.sub(" ", line.strip()[: 10 * MAX_SUMMARY_CHARS].lstrip("#")).strip()
         if len(words) > MAX_SUMMARY_CHARS:
             at_word = words[: MAX_SUMMARY_CHARS + 1].rpartition(" ")[0].strip()
@@ -286,7 +288,7 @@ def _parse_created(record: dict[str, Any]) -> Millis | None:
         return _from_number("timestamp", value, seconds=True)
     if _NUMBER.fullmatch(value.strip()):
         return _from_number("timestamp", value, seconds=True)
-    # Where a blank stands before the offset, as git has it.
+    # git writes a blank before the offset.
     written = re.sub(r"\s+(?=[+-]|Z$)", "", value.strip()) if len(value) < 60 else ""
     try:
         at = datetime.fromisoformat(written)
@@ -335,7 +337,7 @@ def _read_json(text: str, *, one_line: bool = False) -> Any:
         place = f"column {exc.colno}" if one_line else f"line {exc.lineno}, column {exc.colno}"
         more = exc.msg == "Extra data" and not one_line
         hint = "; for one record a line, the format is jsonl" if more else ""
-        raise InvalidInput(f"{place}: this is no JSON: {exc.msg}{hint}") from None
+        raise InvalidInput(f"{place}: not valid JSON: {exc.msg}{hint}") from None
     except RecursionError:
         raise InvalidInput(f"{start}: values are nested too deeply") from None
     except ValueError:
@@ -343,23 +345,27 @@ def _read_json(text: str, *, one_line: bool = False) -> Any:
 
 
 def _read_yaml(text: str, first_line: int = 1) -> list[Any]:
-    """Its documents, of texts, lists, mappings and None alone: what looks like a number, a date or
-    a truth is text as it was written."""
+    """Parse YAML documents into texts, lists, mappings and None.
+
+    Numbers, dates and booleans stay texts, as they were written.
+    """
     try:
         return _Documents(text, first_line).read()
     except yaml.MarkedYAMLError as exc:
         raise InvalidInput(
-            f"{_format_mark(exc.problem_mark, first_line)}: this is no YAML: {exc.problem}"
+            f"{_format_mark(exc.problem_mark, first_line)}: not valid YAML: {exc.problem}"
         ) from None
     except yaml.reader.ReaderError as exc:
         before = text.encode("utf-8")[: int(exc.position)].decode("utf-8", "ignore")
         place = _place(before, first_line)
-        raise InvalidInput(f"{place}: this is no YAML: {exc.reason}") from None
+        raise InvalidInput(f"{place}: not valid YAML: {exc.reason}") from None
 
 
 class _Documents:
-    """Builds values from the events of a YAML stream, since only so nesting and aliases can be
-    bounded before they have done harm. Aliased values are shared, not copied."""
+    """A reader of YAML events, which can limit nesting and aliases before they do harm.
+
+    Aliased values are shared, not copied.
+    """
 
     def __init__(self, text: str, first_line: int) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
@@ -376,7 +382,7 @@ class _Documents:
         return documents
 
     def _value(self, event: yaml.Event, depth: int) -> tuple[Any, int]:
-        """A value, and how many characters it stands for."""
+        """Build a value, and count the characters it expands to."""
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event)
         if not isinstance(event, yaml.NodeEvent):
@@ -387,7 +393,7 @@ class _Documents:
         if depth > MAX_DEPTH:
             raise self._wrong(event, "values are nested too deeply")
         if event.anchor:
-            self._anchors.pop(event.anchor, None)  # nothing may hold itself
+            self._anchors.pop(event.anchor, None)  # a value may not contain itself
         if isinstance(event, yaml.ScalarEvent):
             plain = event.implicit[0] and event.value in _NULLS
             built: tuple[Any, int] = (None if plain else event.value, len(event.value) + 1)
@@ -401,11 +407,13 @@ class _Documents:
 
     def _resolve_alias(self, event: yaml.AliasEvent) -> tuple[Any, int]:
         if event.anchor not in self._anchors:
-            raise self._wrong(event, f"nothing is named {_describe_value(event.anchor)} before")
+            raise self._wrong(
+                event, f"the alias {_describe_value(event.anchor)} has no anchor before it"
+            )
         value, size = self._anchors[event.anchor]
         self._repeated += size
         if self._repeated > MAX_REPEATED:
-            raise self._wrong(event, "too much is repeated by aliases")
+            raise self._wrong(event, "aliases repeat too much text")
         return value, size
 
     def _list(self, depth: int) -> tuple[list[Any], int]:
@@ -452,7 +460,7 @@ class _Entry:
     front: int
     front_end: int
     body: int
-    text_before: int  # where the last text before it ends
+    text_before: int  # end of the last text before it
     line: int
 
 
@@ -462,7 +470,7 @@ def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
         return _parse_headed(data.decode("utf-8"), namespace)
     items: list[Item] = []
     if any(line.strip() and not line.startswith(b"#") for line in _lines(data[: entries[0].start])):
-        items.append(RejectedRecord("line 1", "the text before the first entry belongs to none"))
+        items.append(RejectedRecord("line 1", "this text before the first entry is in no entry"))
     starts = [entry.start for entry in entries]
     text_end = len(data.rstrip())
     place = 0
@@ -474,7 +482,7 @@ def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
             length = front.pop("length", None)
             if length is None:
                 end = starts[after] if after < len(entries) else len(data)
-                # Blank lines around it are for the eye.
+                # Blank lines around the body are not part of it.
                 body = data[entry.body : end].strip(b"\r\n").rstrip()
             else:
                 end = entry.body + _length(length)
@@ -490,7 +498,7 @@ def _parse_markdown(data: bytes, namespace: str | None) -> list[Item]:
 
 
 def _entries(data: bytes) -> list[_Entry]:
-    """All that could be entries, also those within the body of another."""
+    """Find everything that could be an entry, even inside the body of another."""
     entries: list[_Entry] = []
     rules = list(_RULE.finditer(data))
     line = counted = 0
@@ -514,8 +522,10 @@ def _entries(data: bytes) -> list[_Entry]:
 
 
 def _is_front(data: bytes, start: int, end: int) -> bool:
-    """Whether it wants to be front matter, be it broken: else a mistake in it would make it a part
-    of the body before."""
+    """Return whether this is meant as front matter.
+
+    Broken front matter counts too: otherwise it would become part of the body before it.
+    """
     return bool(_FIRST_KEY.match(data, start, end) and _FRONT_KEY.search(data, start, end))
 
 
@@ -523,7 +533,7 @@ def _front(data: bytes, entry: _Entry) -> dict[str, Any]:
     text = data[entry.front : entry.front_end].decode("utf-8")
     documents = _read_yaml(text, entry.line + 1)
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InvalidInput("front matter has keys and values, and nothing else")
+        raise InvalidInput("front matter must have only keys and values")
     return documents[0]
 
 
@@ -536,11 +546,11 @@ def _length(value: Any) -> int:
 
 
 def _check_end(data: bytes, end: int, text_end: int) -> None:
-    """Who has changed a body by hand did not count its bytes; nobody wants half of it."""
+    """Check `length`, which is wrong if someone changed the body by hand."""
     ends_here = end == len(data) or data[end : end + 1] in (b"\n", b"\r")
     if end > len(data) or end < text_end or not ends_here:
         raise InvalidInput(
-            "its body does not end where `length` says: if you changed the body, remove `length`"
+            "the body does not end where `length` says: if you changed the body, remove `length`"
         )
 
 
@@ -548,11 +558,11 @@ def _with_body(front: dict[str, Any], body: bytes) -> dict[str, Any]:
     if not body:
         return front
     if _either(front, "content", "body"):
-        raise InvalidInput("it has a content in the front matter, and another below it")
+        raise InvalidInput("the content is both in the front matter and below it: remove one")
     try:
         return front | {"content": body.decode("utf-8")}
     except UnicodeDecodeError:
-        raise InvalidInput("its body does not end where `length` says: remove `length`") from None
+        raise InvalidInput("the body does not end where `length` says: remove `length`") from None
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -560,13 +570,13 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _parse_headed(text: str, namespace: str | None) -> list[Item]:
-    """A file without front matter: each heading is a summary, and what follows is its content."""
+    """Parse a file without front matter: a heading is a summary, the text below it its content."""
     lines = text.split("\n")
     headings = list(_headings(lines))
     deepest = max((level for _, level, _ in headings), default=0)
     if not deepest:
         raise InvalidInput(
-            "line 1, column 1: there are no entries: begin each with front matter between lines"
+            "line 1, column 1: there are no entries: start each with front matter between lines"
             " `---`, or with a heading `## `"
         )
     items: list[Item] = []
@@ -582,7 +592,7 @@ def _parse_headed(text: str, namespace: str | None) -> list[Item]:
 
 
 def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Of the first two levels, outside of code: line, level, title."""
+    """Yield line, level and title of the headings of levels 1 and 2, outside of code."""
     fence = ""
     for number, line in enumerate(lines):
         code = _CODE.match(line)
@@ -599,8 +609,8 @@ def _headings(lines: list[str]) -> Iterator[tuple[int, int, str]]:
             yield number, level, bare.strip() if not bare or bare[-1:].isspace() else title
 
 
-def dump(found: Iterable[Memory], format: str) -> Iterator[str]:  # noqa: A002
-    """A file of these memories, piece by piece. `parse` gives back what each says."""
+def dump(exported: Iterable[Memory], format: str) -> Iterator[str]:  # noqa: A002
+    """Write a file of memories, piece by piece. `parse` reads it back."""
     writers: dict[str, Callable[[Iterable[Memory]], Iterator[str]]] = {
         "yaml": _dump_yaml,
         "json": _dump_json,
@@ -609,7 +619,7 @@ def dump(found: Iterable[Memory], format: str) -> Iterator[str]:  # noqa: A002
     }
     if format not in writers:
         raise _unknown(format)
-    return writers[format](found)
+    return writers[format](exported)
 
 
 def _unknown(name: str) -> InvalidInput:
@@ -639,21 +649,21 @@ def _record(memory: Memory) -> dict[str, Any]:
 
 
 def _iso(at_ms: Millis) -> str:
-    # Not by way of seconds as a float, which is off by a millisecond now and then.
+    # Not through float seconds, which can be a millisecond off.
     at = _EPOCH + at_ms * _MILLISECOND
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _dump_json(found: Iterable[Memory]) -> Iterator[str]:
+def _dump_json(exported: Iterable[Memory]) -> Iterator[str]:
     before = '{"memories": ['
-    for memory in found:
+    for memory in exported:
         yield f"{before}\n{_json(memory)}"
         before = ","
     yield "\n]}\n" if before == "," else f"{before}]}}\n"
 
 
-def _dump_jsonl(found: Iterable[Memory]) -> Iterator[str]:
-    for memory in found:
+def _dump_jsonl(exported: Iterable[Memory]) -> Iterator[str]:
+    for memory in exported:
         yield f"{_json(memory)}\n"
 
 
@@ -662,7 +672,7 @@ def _json(memory: Memory) -> str:
 
 
 class _YamlBlock(str):
-    """Text of several lines, which YAML can show as such; libyaml escapes it where it cannot."""
+    """Text of several lines, written as a block; libyaml escapes text that has no block form."""
 
     __slots__ = ()
 
@@ -679,27 +689,27 @@ def _represent_block(dumper: Any, text: _YamlBlock) -> yaml.ScalarNode:
 _Dumper.add_representer(_YamlBlock, _represent_block)
 
 
-def _dump_yaml(found: Iterable[Memory]) -> Iterator[str]:
+def _dump_yaml(exported: Iterable[Memory]) -> Iterator[str]:
     before = "memories:\n"
-    for memory in found:
+    for memory in exported:
         record = _record(memory)
         if "\n" in memory.content:
             record["content"] = _YamlBlock(memory.content)
-        # libyaml ends a document after text that ends in empty lines; here the list goes on.
+        # libyaml ends the document after a text with empty lines at its end; the list continues.
         yield before + _yaml([record]).removesuffix("...\n")
         before = ""
     if before:
         yield "memories: []\n"
 
 
-def _dump_markdown(found: Iterable[Memory]) -> Iterator[str]:
-    for memory in found:
+def _dump_markdown(exported: Iterable[Memory]) -> Iterator[str]:
+    for memory in exported:
         front = _record(memory)
         front["length"] = len(front.pop("content").encode("utf-8"))
         yield f"---\n{_yaml(front)}---\n{memory.content}\n"
 
 
 def _yaml(value: Any) -> str:
-    # In one line each: a rule within the text of a value must not begin one.
+    # Each value on one line: a `---` inside a value must not start a line.
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30)
     return text

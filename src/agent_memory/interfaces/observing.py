@@ -1,4 +1,4 @@
-"""What was asked of the daemon, over which interface, how it ended and how long it took."""
+"""Counts and durations of calls, by interface, operation and outcome."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from agent_memory.kernel.tracing import Interface, Span, TraceContext
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 OK, FAILED, REFUSED = "ok", "failed", "refused"
-MOST = 1_000  # kinds of operations: callers may be able to make some up
+MOST = 1_000  # operations with counters of their own: a caller may be able to invent names
 OTHER = "other"
 
 
@@ -32,7 +32,7 @@ class OperationStats:
 
 
 class Observer:
-    """Counts, and passes on to whoever keeps traces."""
+    """The counters, and a trace span for each call if an exporter is set."""
 
     def __init__(self, spans: SpanExporter | None = None) -> None:
         self._spans = spans
@@ -74,7 +74,7 @@ class Observer:
     def observe(
         self, interface: Interface, name: str, trace: TraceContext | None = None
     ) -> Iterator[None]:
-        """Whatever is raised in it is how it ended."""
+        """Record the block as one call. An error raised in it is its outcome."""
         started = time.perf_counter()
         outcome = FAILED
         try:

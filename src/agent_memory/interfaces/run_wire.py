@@ -1,4 +1,4 @@
-"""Runs on the wire: commands and events as kontekst.proto has them, both ways."""
+"""Agent runs on the wire: commands and events of kontekst.proto, both ways."""
 
 from typing import assert_never
 
@@ -8,19 +8,18 @@ from agent_memory.proto import kontekst_pb2 as pb
 
 
 def parse_command(message: pb.RunCommand) -> machine.Command | None:
-    """None where it is empty, or of a kind that is not known here."""
+    """Parse a command; return None if it is empty or of an unknown kind."""
     match message.WhichOneof("command"):
         case "start":
             start = message.start
-            invoked = start.skill if start.HasField("skill") else None
             return machine.Start(
                 prompt=start.prompt,
                 session_id=start.session_id,
                 agent_name=start.agent_name,
                 working_dir=start.working_dir,
-                skill=None
-                if invoked is None
-                else machine.SkillInvocation(invoked.name, invoked.arguments),
+                skill=machine.SkillInvocation(start.skill.name, start.skill.arguments)
+                if start.HasField("skill")
+                else None,
             )
         case "approve_tool":
             return machine.Approve(CallId(message.approve_tool.call_id))
@@ -84,12 +83,12 @@ def event_to_proto(event: machine.RunEvent) -> pb.RunEvent:
         case machine.ToolsProposed(proposals):
             calls = [
                 pb.ProposedToolCall(
-                    call_id=each.call.call_id,
-                    name=each.call.name,
-                    arguments_json=each.call.arguments,
-                    preview=each.preview,
+                    call_id=proposal.call.call_id,
+                    name=proposal.call.name,
+                    arguments_json=proposal.call.arguments,
+                    preview=proposal.preview,
                 )
-                for each in proposals
+                for proposal in proposals
             ]
             return pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))
         case machine.ToolCallStarted(call_id):
@@ -119,7 +118,7 @@ def event_to_proto(event: machine.RunEvent) -> pb.RunEvent:
 
 
 def parse_event(message: pb.RunEvent) -> machine.RunEvent | None:
-    """None where it is of a kind that is not known here. Why a run failed is told in words only."""
+    """Parse an event; return None for an unknown kind. The cause of a failure is only text."""
     match message.WhichOneof("event"):
         case "started":
             return machine.Started(
@@ -142,7 +141,7 @@ def parse_event(message: pb.RunEvent) -> machine.RunEvent | None:
             return machine.ContextUsed(_parse_snapshot(message.context_snapshot.context))
         case "tools_proposed":
             return machine.ToolsProposed(
-                tuple(_parse_proposal(each) for each in message.tools_proposed.calls)
+                tuple(_parse_proposal(call) for call in message.tools_proposed.calls)
             )
         case "tool_started":
             return machine.ToolCallStarted(CallId(message.tool_started.call_id))
@@ -175,24 +174,26 @@ def _parse_end(message: pb.RunEvent) -> machine.End | None:
             return None
 
 
-def _parse_proposal(call: pb.ProposedToolCall) -> machine.Proposal:
-    made = ToolCall(call_id=CallId(call.call_id), name=call.name, arguments=call.arguments_json)
-    return machine.Proposal(call=made, preview=call.preview)
+def _parse_proposal(message: pb.ProposedToolCall) -> machine.Proposal:
+    call = ToolCall(
+        call_id=CallId(message.call_id), name=message.name, arguments=message.arguments_json
+    )
+    return machine.Proposal(call=call, preview=message.preview)
 
 
-def _parse_snapshot(found: pb.ContextSnapshot) -> machine.ContextSnapshot:
+def _parse_snapshot(snapshot: pb.ContextSnapshot) -> machine.ContextSnapshot:
     return machine.ContextSnapshot(
-        context_size=found.context_size,
-        system_tokens=found.system_tokens,
-        tool_tokens=found.tool_tokens,
-        history_tokens=found.history_tokens,
-        memory_tokens=found.memory_tokens,
-        history_messages=found.history_messages,
-        memory_messages=found.memory_messages,
-        history_budget=found.history_budget,
+        context_size=snapshot.context_size,
+        system_tokens=snapshot.system_tokens,
+        tool_tokens=snapshot.tool_tokens,
+        history_tokens=snapshot.history_tokens,
+        memory_tokens=snapshot.memory_tokens,
+        history_messages=snapshot.history_messages,
+        memory_messages=snapshot.memory_messages,
+        history_budget=snapshot.history_budget,
         messages=tuple(
-            machine.MessageStats(role=each.role, tokens=each.tokens, source=each.source)
-            for each in found.messages
+            machine.MessageStats(role=stats.role, tokens=stats.tokens, source=stats.source)
+            for stats in snapshot.messages
         ),
     )
 
@@ -211,7 +212,7 @@ def _snapshot_to_proto(snapshot: machine.ContextSnapshot) -> pb.ContextSnapshot:
         total_messages=snapshot.total_messages,
         history_budget=snapshot.history_budget,
         messages=[
-            pb.MessageStats(role=each.role, tokens=each.tokens, source=each.source)
-            for each in snapshot.messages
+            pb.MessageStats(role=stats.role, tokens=stats.tokens, source=stats.source)
+            for stats in snapshot.messages
         ],
     )

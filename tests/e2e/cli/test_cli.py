@@ -534,7 +534,7 @@ class TestTokens:
         assert_admitted(home, secret)
         ended = home.daemon("token", "revoke", name)
         assert (ended.returncode, ended.stdout) == (OK, f"Revoked {name}\n")
-        assert_not_admitted(home, f"Bearer {secret}", "not known, or was revoked")
+        assert_not_admitted(home, f"Bearer {secret}", "the key is unknown or revoked")
         listed = home.json("memory-daemon", "token", "list")
         assert name not in [each["name"] for each in listed]
 
@@ -549,7 +549,7 @@ class TestTokens:
         ended = home.apart("memory-daemon", *words)
         assert ended.returncode == OK, ended.stderr
         wrong = home.apart("memory-daemon", *words, environ={"MEMORY_KEY": "am_wrong"})
-        assert_refused(wrong, GENERAL, "this key is not known, or was revoked")
+        assert_refused(wrong, GENERAL, "the key is unknown or revoked")
         assert "am_wrong" not in wrong.stderr
 
     def test_commands_and_the_unix_socket_need_none(self, home: Home) -> None:

@@ -162,7 +162,7 @@ class TestRoundTrip:
         assert found["memory_ids"] == [name]
         answer = elsewhere("import", given=memory(*words, "summary").out)
         assert answer.code == INVALID
-        assert "record 1: its content is not here" in answer.errors
+        assert "record 1: the content is missing" in answer.errors
 
     def test_an_export_is_filtered(self, memory: MemoryCommand) -> None:
         filled(memory)

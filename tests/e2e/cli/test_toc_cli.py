@@ -431,7 +431,10 @@ class TestTree:
         assert sorted(leaves(found["nodes"])) == days
 
     def test_an_empty_store_says_so(self, empty: Home) -> None:
-        assert shown(empty.run("memory-daemon", "query", "tree")) == "Nothing is recorded there.\n"
+        assert (
+            shown(empty.run("memory-daemon", "query", "tree"))
+            == "Nothing is recorded in this time.\n"
+        )
         assert empty.run("memory-daemon", "query", "tree", "--format", "json").json() == {
             "nodes": []
         }

@@ -85,7 +85,7 @@ def test_its_pages_need_none_either(web: Web) -> None:
 def test_a_wrong_key_opens_nothing(web: Web, wrong: str) -> None:
     refused = web.ask(key="", headers={b"authorization": f"Bearer {wrong}".encode()})
     assert refused.status_code == 401
-    assert refused.json() == {"detail": "this key is not known, or was revoked"}
+    assert refused.json() == {"detail": "the key is unknown or revoked"}
 
 
 def test_the_right_one_does(web: Web) -> None:

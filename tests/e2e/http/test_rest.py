@@ -13,7 +13,7 @@ from langgraph.graph import StateGraph
 
 from agent_memory.client.langgraph import AgentMemorySaver
 from agent_memory.features.log.model.events import Event
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.events import event_to_proto
 from tests.launching import Home, wait_until
 from tests.memory_client import Client
 from tests.sessions_told import START, THUMBNAILS, build_session
@@ -66,7 +66,7 @@ def made(api: httpx.Client, path: str, **fields: Any) -> dict[str, Any]:
 def record(web: Web, events: list[Event]) -> None:
     """As another program would, over gRPC."""
     with Client(f"unix:{web.record['grpc_socket']}") as client:
-        outcomes = client.ingest_all(map(wire.event_to_proto, events))
+        outcomes = client.ingest_all(map(event_to_proto, events))
     assert all(outcome.created for outcome in outcomes)
 
 

@@ -145,7 +145,7 @@ def test_what_is_wrong_with_them_is_said(certified: tuple[Path, Path], tmp_path:
         (certificate, empty, "cannot be used"),
         (certificate, locked, "no password"),
         (key, certificate, "belong together"),
-        ("chain.pem", key, "give an absolute path"),
+        ("chain.pem", key, "use an absolute one"),
     ]
     for one, other, words in tried:
         with pytest.raises(ConfigError, match=words):

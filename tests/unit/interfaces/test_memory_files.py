@@ -9,8 +9,9 @@ import pytest
 from agent_memory.features.index.model.queries import Hit, RecallResult
 from agent_memory.features.memories.model import memories, memory_documents
 from agent_memory.features.memories.model.memories import Draft, Memory, MemoryStatus
-from agent_memory.interfaces import memory_files, wire
+from agent_memory.interfaces import memory_files
 from agent_memory.interfaces.memory_files import RejectedRecord
+from agent_memory.interfaces.wire.search import answer_json
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain, Millis
 
@@ -57,7 +58,7 @@ def _summaries(text: str, format_: str = "yaml") -> list[str]:
 def _recalled(memory: Memory, detail: str) -> str:
     (document,) = memory_documents.from_memory(memory)
     hit = Hit(document=document, score=0.5, parts={}, uri=memory.urn)
-    return json.dumps(wire.answer_json(RecallResult(hits=(hit,), total=1), detail))
+    return json.dumps(answer_json(RecallResult(hits=(hit,), total=1), detail))
 
 
 class TestTheFormatOfAFile:
@@ -156,10 +157,10 @@ class TestShapes:
         [
             ("just words", "yaml", "line 1, column 1: the file holds text"),
             ("5", "json", "line 1, column 1: the file holds a number"),
-            ("- a\n- b: [", "yaml", "line 3, column 1: this is no YAML"),
+            ("- a\n- b: [", "yaml", "line 3, column 1: not valid YAML"),
             ("a: 1\nb: é: c", "yaml", "line 2, column 5: .* mapping values are not allowed"),
             ("a: é\nbé: \x07", "yaml", "line 2, column 5: .* control characters"),
-            ('{"a": 1,\n  b}', "json", "line 2, column 3: this is no JSON"),
+            ('{"a": 1,\n  b}', "json", "line 2, column 3: not valid JSON"),
             ('{"a": 1}\n{"a": 2}', "json", "line 2, column 1: .* the format is jsonl"),
             ("1" * 5000, "json", "too many digits"),
             ("just words", "markdown", "line 1, column 1: there are no entries"),
@@ -360,16 +361,16 @@ class TestYaml:
 
     def test_a_billion_laughs_are_cut_short(self) -> None:
         levels = [f"- &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
-        with pytest.raises(InvalidInput, match=r"line 6, .* too much is repeated by aliases"):
+        with pytest.raises(InvalidInput, match=r"line 6, .* aliases repeat too much text"):
             _parse("\n".join(["- &l0 lol lol lol", *levels]))
 
     def test_one_long_text_is_not_repeated_for_ever(self) -> None:
         text = "- &a {summary: a, content: " + "x" * 100_000 + "}\n" + "- *a\n" * 1000
-        with pytest.raises(InvalidInput, match="line 12, column 3: too much is repeated"):
+        with pytest.raises(InvalidInput, match="line 12, column 3: aliases repeat too much"):
             _parse(text)
 
     def test_nothing_holds_itself(self) -> None:
-        with pytest.raises(InvalidInput, match="nothing is named 'a' before"):
+        with pytest.raises(InvalidInput, match="the alias 'a' has no anchor"):
             _parse("&a [*a]")
 
     @pytest.mark.parametrize("part", ["[", "- ", "{a: ", "? "])
@@ -398,7 +399,7 @@ class TestHits:
         assert _draft(_recalled(_memory(), "summary"), "json", None).summary == "Use PostgreSQL"
         for detail in ("summary", "minimal"):
             refused = _refused(_recalled(_memory(content="It has JSON."), detail), "json")
-            assert "its content is not here: write the file with" in refused.reason
+            assert "the content is missing: create the file with" in refused.reason
 
     def test_of_other_kinds_are_refused(self) -> None:
         text = (
@@ -406,7 +407,7 @@ class TestHits:
         )
         refused, draft = memory_files.parse(text.encode(), "json", "decisions")
         assert isinstance(refused, RejectedRecord)
-        assert "another kind ('event')" in refused.reason
+        assert "of kind 'event', not a memory" in refused.reason
         assert isinstance(draft, Draft)
 
     def test_whose_content_was_cut_are_refused(self) -> None:
@@ -452,12 +453,12 @@ class TestMarkdown:
     def test_a_content_stands_above_or_below_but_not_twice(self) -> None:
         assert _draft("---\nsummary: a\ncontent: b\n---\n", "markdown").content == "b"
         refused = _refused("---\nsummary: a\ncontent: b\n---\nc\n", "markdown")
-        assert "another below" in refused.reason
+        assert "both in the front matter and below" in refused.reason
 
     def test_broken_front_matter_says_its_line(self) -> None:
         refused = _refused("# Ours\n\n---\ntype: decisions\nsummary: a: b\n---\ntext", "markdown")
         assert refused.place == "line 3"
-        assert refused.reason.startswith("line 5, column 11: this is no YAML")
+        assert refused.reason.startswith("line 5, column 11: not valid YAML")
 
     def test_text_before_the_first_entry_is_reported_unless_it_is_a_title(self) -> None:
         entry = "---\nsummary: a\n---\n"

@@ -15,13 +15,14 @@ from agent_memory.features.log.adapters.outbox import StoredOutbox
 from agent_memory.features.log.model.events import Event, EventRole, EventType
 from agent_memory.features.memories.adapters.memory_store import StoredMemories
 from agent_memory.features.streaming.services.change_feed import ChangeFeed
-from agent_memory.interfaces import long_running, wire
+from agent_memory.interfaces import long_running
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.http import sse, streams
 from agent_memory.interfaces.http.connection_limit import ConnectionLimit
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.long_running import OnProgress
+from agent_memory.interfaces.wire.memories import record_text
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import EventId, Millis, SessionId
 from tests.contract.stores import memory as in_memory
@@ -172,7 +173,7 @@ def test_a_stream_that_cannot_go_on_says_so() -> None:
 async def _gone() -> None:
     store = in_memory(Path())
     log, outbox = StoredEventLog(store), StoredOutbox(store)
-    changes = ChangeFeed(log, outbox, StoredMemories(store), wire.record_text)
+    changes = ChangeFeed(log, outbox, StoredMemories(store), record_text)
     log.append([_event(str(number)) for number in range(5)]).result(SECONDS)
     outbox.trim(3)
     bridge = Bridge()

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from agent_memory.features.index.model.documents import Document, DocumentKind, Owner
 from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.errors import ERRORS, error_json, get_codes
+from agent_memory.interfaces.wire.events import (
+    event_to_proto,
+    outcomes_to_proto,
+    page_to_proto,
+    parse_event,
+)
+from agent_memory.interfaces.wire.search import MAX_HIT_CHARS, hit_json
+from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel import errors
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.ids import MAX_MILLIS, EventId, Millis, Position, SessionId
@@ -43,7 +51,7 @@ def kinds(of: type[AgentMemoryError]) -> list[type[AgentMemoryError]]:
 class TestErrors:
     @pytest.mark.parametrize("kind", kinds(AgentMemoryError))
     def test_every_error_has_codes_that_exist(self, kind: type[AgentMemoryError]) -> None:
-        codes = wire.codes(kind("why"))
+        codes = get_codes(kind("why"))
         assert codes.grpc in grpc.StatusCode.__members__
         if kind is errors.Cancelled:  # as a shell has it after Ctrl-C, and as nginx has it
             assert (codes.exit, codes.http) == (relay.INTERRUPTED, 499)
@@ -65,16 +73,16 @@ class TestErrors:
     def test_codes_are_kept(
         self, kind: type[AgentMemoryError], codes: tuple[int, str, int, int]
     ) -> None:
-        assert tuple(wire.codes(kind("why"))) == codes
+        assert tuple(get_codes(kind("why"))) == codes
 
     def test_the_launcher_has_the_same_exit_codes(self) -> None:
-        assert wire.ERRORS[errors.ConfigError].exit == relay.CONFIG_ERROR
-        assert wire.ERRORS[errors.StorageFailed].exit == relay.STORAGE_ERROR
+        assert ERRORS[errors.ConfigError].exit == relay.CONFIG_ERROR
+        assert ERRORS[errors.StorageFailed].exit == relay.STORAGE_ERROR
 
     def test_an_error_that_is_not_listed_has_the_codes_of_its_nearest_parent(self) -> None:
-        assert errors.StorageLocked not in wire.ERRORS
-        locked = wire.codes(errors.StorageLocked("why"))
-        assert locked == wire.codes(errors.StorageFailed("why"))
+        assert errors.StorageLocked not in ERRORS
+        locked = get_codes(errors.StorageLocked("why"))
+        assert locked == get_codes(errors.StorageFailed("why"))
 
     @pytest.mark.parametrize(
         ("kind", "code"),
@@ -88,7 +96,7 @@ class TestErrors:
     def test_streams_tell_an_error_by_its_number(
         self, kind: type[errors.AgentMemoryError], code: int
     ) -> None:
-        told = wire.error_json(kind("why"))
+        told = error_json(kind("why"))
         assert (told["code"], told["message"]) == (code, "why")
 
 
@@ -96,8 +104,8 @@ class TestEvents:
     @pytest.mark.parametrize("role", EventRole)
     @pytest.mark.parametrize("kind", EventType)
     def test_an_event_comes_back_as_it_was(self, kind: EventType, role: EventRole) -> None:
-        sent = wire.event_to_proto(event(kind, role)).SerializeToString()
-        assert wire.parse_event(pb.Event.FromString(sent)) == event(kind, role)
+        sent = event_to_proto(event(kind, role)).SerializeToString()
+        assert parse_event(pb.Event.FromString(sent)) == event(kind, role)
 
     @pytest.mark.parametrize("kind", EventType)
     def test_types_have_the_numbers_of_the_wire(self, kind: EventType) -> None:
@@ -112,46 +120,46 @@ class TestEvents:
         assert sorted(pb.EventRole.values()) == [0, *sorted(EventRole)]
 
     def test_an_unspecified_role_is_the_user(self) -> None:
-        message = wire.event_to_proto(event(role=EventRole.TOOL))
+        message = event_to_proto(event(role=EventRole.TOOL))
         message.ClearField("role")
-        assert wire.parse_event(message).role is EventRole.USER
+        assert parse_event(message).role is EventRole.USER
 
     @pytest.mark.parametrize("number", [0, 9, 99, -1])
     def test_an_unknown_type_is_refused_with_those_that_are_known(self, number: int) -> None:
-        message = wire.event_to_proto(event())
+        message = event_to_proto(event())
         message.event_type = number  # type: ignore[assignment]
         with pytest.raises(InvalidInput, match=rf"^event_type is {number};.*8 \(SESSION_END\)"):
-            wire.parse_event(message)
+            parse_event(message)
 
     @pytest.mark.parametrize("number", [5, 99, -1])
     def test_an_unknown_role_is_refused_with_those_that_are_known(self, number: int) -> None:
-        message = wire.event_to_proto(event())
+        message = event_to_proto(event())
         message.role = number  # type: ignore[assignment]
         with pytest.raises(InvalidInput, match=rf"^role is {number};.*4 \(TOOL\)"):
-            wire.parse_event(message)
+            parse_event(message)
 
     def test_an_event_beyond_a_limit_is_refused(self) -> None:
-        message = wire.event_to_proto(event())
+        message = event_to_proto(event())
         message.timestamp_ms = MAX_MILLIS + 1
         with pytest.raises(InvalidInput, match="timestamp_ms"):
-            wire.parse_event(message)
+            parse_event(message)
 
 
 class TestPages:
     def test_a_last_page_has_no_token(self) -> None:
-        sent = wire.page_to_proto(EventPage(events=(event(name="1"), event(name="2"))))
+        sent = page_to_proto(EventPage(events=(event(name="1"), event(name="2"))))
         assert [message.event_id for message in sent.events] == ["1", "2"]
         assert not sent.has_more
         assert not sent.HasField("continuation_token")
 
     def test_an_unfinished_page_has_a_token_that_leads_on(self) -> None:
         at = Position(at_ms=Millis(7), event_id=EventId("1"))
-        sent = wire.page_to_proto(EventPage(events=(event(name="1"),), next=at))
+        sent = page_to_proto(EventPage(events=(event(name="1"),), next=at))
         assert sent.has_more
-        assert wire.parse_token(sent.continuation_token) == at
+        assert parse_token(sent.continuation_token) == at
 
     def test_outcomes_keep_their_order_and_say_new_known_or_why_not(self) -> None:
-        sent = wire.outcomes_to_proto([("a", True), ("b", False), ("c", "too long")])
+        sent = outcomes_to_proto([("a", True), ("b", False), ("c", "too long")])
         assert [(o.event_id, o.created, o.error, o.HasField("error")) for o in sent.outcomes] == [
             ("a", True, "", False),
             ("b", False, "", False),
@@ -170,7 +178,7 @@ class TestTokens:
     )
     def test_a_token_comes_back_as_it_was(self, at_ms: int, event_id: str) -> None:
         at = Position(at_ms=Millis(at_ms), event_id=EventId(event_id))
-        assert wire.parse_token(wire.format_token(at)) == at
+        assert parse_token(format_token(at)) == at
 
     @pytest.mark.parametrize(
         "token",
@@ -194,12 +202,12 @@ class TestTokens:
     )
     def test_garbage_is_refused(self, token: str) -> None:
         with pytest.raises(InvalidInput, match="continuation_token"):
-            wire.parse_token(token)
+            parse_token(token)
 
     @given(token=st.text())
     def test_any_text_is_a_position_or_refused(self, token: str) -> None:
         try:
-            at = wire.parse_token(token)
+            at = parse_token(token)
         except InvalidInput:
             return
         assert 0 <= at.at_ms <= MAX_MILLIS
@@ -214,13 +222,13 @@ class TestHits:
         )
         if kind is DocumentKind.MEMORY:
             document = replace(document, id="subcog://user/decisions/0123456789ab:0")
-        shown = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full")
+        shown = hit_json(Hit(document=document, score=0.5, parts={}), "full")
         text = shown["content" if kind is DocumentKind.MEMORY else "text"]
-        assert len(text) == wire.MAX_HIT_CHARS
+        assert len(text) == MAX_HIT_CHARS
         assert shown["truncated"]
         assert shown["show_all"].split()[0] in ("memory", "memory-daemon")
 
-        whole = wire.hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
+        whole = hit_json(Hit(document=document, score=0.5, parts={}), "full", whole=True)
         assert whole["content" if kind is DocumentKind.MEMORY else "text"] == document.text
         assert not whole["truncated"]
         assert "show_all" not in whole

@@ -16,9 +16,9 @@ from agent_memory.features.memories.model.projects import MemoryLocation
 from agent_memory.features.memories.services.capture import CaptureResult
 from agent_memory.features.memories.services.editing import MemoryDetails, MemoryEdit
 from agent_memory.features.memories.services.project_resolver import Caller
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.memories import capture_json, memory_details_json, memory_json
 from agent_memory.kernel.errors import InvalidInput
 from agent_memory.kernel.ids import Domain
 
@@ -128,7 +128,7 @@ def show_captured(run: Invocation, captured: CaptureResult, verb: str) -> None:
         run.terminal.warn(f"warning: {captured.warning}\n")
     memory = captured.memory
     run.show(
-        wire.capture_json(captured, indexed=run.backend.require_services().indexes.is_current()),
+        capture_json(captured, indexed=run.backend.require_services().indexes.is_current()),
         lambda: "\n".join(
             (
                 f"\N{CHECK MARK} {verb}: {memory.id}",
@@ -154,7 +154,7 @@ def show(run: Invocation, memory_id: str) -> None:
     """Show one memory, whole. A few digits of its id are enough."""
     shown = run.backend.require_services().curation.show(memory_id, resolve_location(run))
     run.show(
-        wire.memory_details_json(shown),
+        memory_details_json(shown),
         lambda: "\n".join(_as_text(shown)),
         markdown=lambda: (
             f"# {rendering.plain(shown.memory.summary)}\n\n{rendering.plain(shown.memory.content)}"
@@ -244,7 +244,7 @@ def list_memories(
     shown = curation.load_details(found[:limit])
     run.show(
         {
-            "memories": [wire.memory_details_json(each, content=False) for each in shown],
+            "memories": [memory_details_json(each, content=False) for each in shown],
             "total": len(found),
         },
         lambda: "\n".join(_line(each, place) for each in shown) or "There are no memories.",
@@ -308,7 +308,7 @@ def edit(
     else:
         name = changed.memory.id
         run.show(
-            wire.memory_json(changed.memory),
+            memory_json(changed.memory),
             lambda: f"\N{CHECK MARK} Changed: {name}",
             essential=name,
         )
@@ -349,7 +349,7 @@ def _set_status(run: Invocation, names: tuple[str, ...], status: MemoryStatus, v
     found = [curation.find(name, place) for name in names]  # all of them, or none
     moved = [curation.set_status(memory, status, place) for memory in found]
     run.show(
-        {"memories": [wire.memory_json(each, content=False) for each in moved]},
+        {"memories": [memory_json(each, content=False) for each in moved]},
         lambda: "\n".join(f"\N{CHECK MARK} {verb}: {each.id}" for each in moved),
         essential="\n".join(each.id for each in moved),
     )

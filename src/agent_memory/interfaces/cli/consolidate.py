@@ -7,10 +7,10 @@ from contextlib import ExitStack
 import click
 
 from agent_memory.features.memories.model.consolidations import ConsolidationPlan
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, resolve_domains, resolve_location
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.memories import plan_json
 
 SHOWN = 20
 
@@ -73,7 +73,7 @@ def consolidate(
         )
     plan, applied = outcome.plan, outcome.applied
     run.show(
-        wire.plan_json(plan, applied=applied),
+        plan_json(plan, applied=applied),
         lambda: "\n".join((*_as_text(plan), "", _outcome(plan, applied, dry_run))),
         essential=str(len(plan.merges)),
     )

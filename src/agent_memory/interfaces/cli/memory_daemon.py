@@ -11,7 +11,6 @@ import click
 from agent_memory import config
 from agent_memory.features.log.model.events import EventPage
 from agent_memory.features.operations.services.admin import Admin
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import backup, query_toc, rendering, service_unit
 from agent_memory.interfaces.cli.backend import EventReader, StartOptions
 from agent_memory.interfaces.cli.commands import Group, Invocation, global_options, invocation
@@ -19,11 +18,15 @@ from agent_memory.interfaces.cli.completion import completion
 from agent_memory.interfaces.cli.recall import search
 from agent_memory.interfaces.cli.scheduler import scheduler
 from agent_memory.interfaces.cli.verify import verify
+from agent_memory.interfaces.wire.errors import ERRORS
+from agent_memory.interfaces.wire.events import page_json
+from agent_memory.interfaces.wire.operations import damage_text, stats_json, status_json
+from agent_memory.interfaces.wire.tokens import format_token, parse_token
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.status import BackupStatus, DaemonStatus, IndexesStatus, StoreStats
 
 NOT_RUNNING = 1
-FAILING = wire.ERRORS[StorageFailed].exit
+FAILING = ERRORS[StorageFailed].exit
 EXCERPT = 200
 
 
@@ -122,7 +125,7 @@ def status(run: Invocation, verbose: bool) -> int:
         )
         return NOT_RUNNING
     found = run.backend.status()
-    run.show(wire.status_json(found), lambda: _status_text(found, verbose=verbose))
+    run.show(status_json(found), lambda: _status_text(found, verbose=verbose))
     return 0 if found.store.writable else FAILING
 
 
@@ -167,7 +170,7 @@ def store_lines(found: DaemonStatus) -> Iterator[str]:
             f" written. Trying again by itself: {rendering.plain(health.reason)}"
         )
     for damage in found.damages:
-        yield f"DAMAGE: {rendering.plain(wire.damage_text(damage))}"
+        yield f"DAMAGE: {rendering.plain(damage_text(damage))}"
 
 
 def _backup_lines(found: BackupStatus) -> Iterator[str]:
@@ -232,10 +235,10 @@ def events(
     full: bool,
 ) -> None:
     """Show the events of a time range."""
-    after = None if token is None else wire.parse_token(token)
+    after = None if token is None else parse_token(token)
     with _open_events(run, ctx.meta["endpoint"]) as source:
         page = source.events(start, end, limit=limit, after=after)
-    run.show(wire.page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
+    run.show(page_json(page), lambda: _events_text(page, start, end, full=full), page=True)
 
 
 @contextmanager
@@ -261,7 +264,7 @@ def _events_text(page: EventPage, start: int, end: int, *, full: bool) -> str:
     more = "true" if page.next else "false"
     lines += ["", f"Total: {len(page.events)} events (has_more: {more})"]
     if page.next:
-        lines.append(f"Next page: --token {wire.format_token(page.next)}")
+        lines.append(f"Next page: --token {format_token(page.next)}")
     return "\n".join(lines)
 
 
@@ -291,7 +294,7 @@ def stats(ctx: click.Context, run: Invocation) -> None:
     """Show what the database holds, by column family."""
     with _open_admin(run, ctx.meta["db_path"]) as opened:
         found = opened.stats()
-    run.show(wire.stats_json(found), lambda: _stats_text(found))
+    run.show(stats_json(found), lambda: _stats_text(found))
 
 
 @admin.command(examples=("memory-daemon admin compact", "memory-daemon admin compact --cf events"))

@@ -34,11 +34,11 @@ from agent_memory.features.runs.model.machine import (
     TurnCompleted,
 )
 from agent_memory.features.runs.model.workspaces import escape_hidden, replace_surrogates
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import AgentRunner, RunningAgent
 from agent_memory.interfaces.cli.commands import Command, F, Invocation, invocation
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.wire.errors import ERRORS
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 
 MAX_INPUT_BYTES = 1 << 20
@@ -367,7 +367,7 @@ class _Conversation:
             )
         self._note("cancelled")
         self._show_session()
-        return wire.ERRORS[Cancelled].exit
+        return ERRORS[Cancelled].exit
 
     # What the user decides.
 

@@ -1,4 +1,4 @@
-"""`memory-daemon query root|node|browse|expand|tree`: walking the table of contents."""
+"""`memory-daemon query root|node|browse|expand|tree`: the table of contents."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,10 +19,11 @@ from agent_memory.features.toc.services.contents import (
     Expansion,
     TocBranch,
 )
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import TocBrowser
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.interfaces.wire.toc import branch_json, expansion_json, node_json, version_json
+from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import NotFound
 
 EXCERPT = 200
@@ -45,13 +46,13 @@ def root(ctx: click.Context, run: Invocation) -> None:
     with _open_toc(run, ctx) as toc:
         nodes = toc.roots()
     run.show(
-        {"nodes": [wire.node_json(each) for each in nodes]},
+        {"nodes": [node_json(year) for year in nodes]},
         lambda: "\n".join(
             [
                 "TOC Root Nodes:",
                 *(
-                    f'  - {each.node_id} "{each.title}" ({_count(len(each.child_ids), "child")})'
-                    for each in nodes
+                    f'  - {year.node_id} "{year.title}" ({_count(len(year.child_ids), "child")})'
+                    for year in nodes
                 ),
             ]
         ),
@@ -66,7 +67,7 @@ def root(ctx: click.Context, run: Invocation) -> None:
     )
 )
 @click.argument("node_id")
-@click.option("--history", is_flag=True, help="List the versions that were kept.")
+@click.option("--history", is_flag=True, help="List its earlier versions.")
 @click.option("--version", type=int, help="Show this version.")
 @invocation
 @click.pass_context
@@ -80,14 +81,14 @@ def node(
         if history:
             _show_history(run, node_id, contents.history(node_id))
             return
-        found = contents.version(node_id, version or 0)
+        shown = contents.version(node_id, version or 0)
     else:
         with _open_toc(run, ctx) as toc:
-            found = toc.node(node_id)
-    if found is None:
+            shown = toc.node(node_id)
+    if shown is None:
         raise NotFound(f"no node {node_id!r}" + ("" if version is None else f" version {version}"))
-    as_json = wire.node_json if version is None else wire.version_json
-    run.show(as_json(found), lambda: _node_text(found))
+    as_json = node_json if version is None else version_json
+    run.show(as_json(shown), lambda: _node_text(shown))
 
 
 @_commands.command(
@@ -98,24 +99,24 @@ def node(
 )
 @click.argument("parent_id")
 @click.option("-l", "--limit", type=int, default=20, show_default=True, help="Most children.")
-@click.option("-t", "--token", default="0", help="Continuation token of the page before.")
+@click.option("-t", "--token", default="0", help="The continuation token of the page before.")
 @invocation
 @click.pass_context
 def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, token: str) -> None:
     """List the children of a node, by time."""
-    offset = wire.parse_offset(token)
+    offset = parse_offset(token)
     with _open_toc(run, ctx) as toc:
         parent = toc.node(parent_id)
         if parent is None:
             raise NotFound(f"no node {parent_id!r}")
-        found = toc.children(parent_id, limit=limit, offset=offset)
+        page = toc.children(parent_id, limit=limit, offset=offset)
     run.show(
         {
-            "children": [wire.node_json(each) for each in found.nodes],
-            "continuation_token": None if found.next is None else str(found.next),
-            "has_more": found.next is not None,
+            "children": [node_json(child) for child in page.nodes],
+            "continuation_token": format_offset(page.next),
+            "has_more": page.next is not None,
         },
-        lambda: _browse_text(parent, found, offset, limit),
+        lambda: _browse_text(parent, page, offset, limit),
         page=True,
     )
 
@@ -129,12 +130,12 @@ def browse(ctx: click.Context, run: Invocation, parent_id: str, limit: int, toke
 @invocation
 @click.pass_context
 def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after: int) -> None:
-    """Show the conversation that a bullet's grip stands in."""
+    """Show the conversation around a grip of a bullet."""
     with _open_toc(run, ctx) as toc:
-        found = toc.expand(grip_id, before=before, after=after)
-    if found.grip is None:
+        expansion = toc.expand(grip_id, before=before, after=after)
+    if expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
-    run.show(wire.expansion_json(found), lambda: _expansion_text(found), page=True)
+    run.show(expansion_json(expansion), lambda: _expansion_text(expansion), page=True)
 
 
 @_commands.command(
@@ -145,7 +146,7 @@ def expand(ctx: click.Context, run: Invocation, grip_id: str, before: int, after
 )
 @click.option("--from", "start", type=DAY, help="First day.")
 @click.option("--to", "end", type=DAY, help="Last day.")
-@click.option("--bullets/--no-bullets", default=True, help="With the bullets of days and segments.")
+@click.option("--bullets/--no-bullets", default=True, help="With the bullets of segments.")
 @invocation
 @click.pass_context
 def tree(
@@ -159,7 +160,7 @@ def tree(
     _not_remote(ctx)
     branches = run.backend.require_services().contents.tree(_day(start), _day(end))
     run.show(
-        {"nodes": [wire.branch_json(each) for each in branches]},
+        {"nodes": [branch_json(branch) for branch in branches]},
         lambda: _tree_text(run.terminal.console(), branches, bullets=bullets),
         page=True,
     )
@@ -167,7 +168,7 @@ def tree(
 
 def _not_remote(ctx: click.Context) -> None:
     if ctx.meta["endpoint"] is not None:
-        raise click.UsageError("this works for the daemon here only: leave --endpoint out", ctx)
+        raise click.UsageError("this works only with the local daemon: leave --endpoint out", ctx)
 
 
 @contextmanager
@@ -182,20 +183,20 @@ def _open_toc(run: Invocation, ctx: click.Context) -> Iterator[TocBrowser]:
             yield remote
 
 
-def _node_text(found: TocNode) -> str:
+def _node_text(node: TocNode) -> str:
     lines = [
-        f"Node: {found.node_id}",
-        f"  Title: {rendering.plain(found.title)}",
-        f"  Level: {found.level.name.title()}",
-        f"  Summary: {rendering.plain(found.summary)}",
-        f"  Keywords: {rendering.plain(', '.join(found.keywords))}",
-        f"  Children: {len(found.child_ids)}",
-        f"  Time Range: {_range(found)}",
-        f"  Version: {found.version}",
+        f"Node: {node.node_id}",
+        f"  Title: {rendering.plain(node.title)}",
+        f"  Level: {node.level.name.title()}",
+        f"  Summary: {rendering.plain(node.summary)}",
+        f"  Keywords: {rendering.plain(', '.join(node.keywords))}",
+        f"  Children: {len(node.child_ids)}",
+        f"  Time Range: {_range(node)}",
+        f"  Version: {node.version}",
     ]
-    if found.bullets:
+    if node.bullets:
         lines.append("  Bullets:")
-    for bullet in found.bullets:
+    for bullet in node.bullets:
         lines.append(f"    - {rendering.plain(bullet.text)}")
         lines += [f"      {grip_id}" for grip_id in bullet.grip_ids]
     return "\n".join(lines)
@@ -203,16 +204,16 @@ def _node_text(found: TocNode) -> str:
 
 def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) -> None:
     if not versions:
-        raise NotFound(f"no kept versions of {node_id!r}")
+        raise NotFound(f"no earlier versions of {node_id!r}")
     run.show(
-        {"versions": [wire.version_json(each) for each in versions]},
+        {"versions": [version_json(version) for version in versions]},
         lambda: "\n".join(
             [
                 f"History of {versions[0].node_id}:",
                 *(
-                    f"  v{each.version}  {rendering.moment(each.created_ms)}"
-                    f"  {_count(len(each.bullets), 'bullet')}  {rendering.excerpt(each.title, 60)}"
-                    for each in versions
+                    f"  v{old.version}  {rendering.moment(old.created_ms)}"
+                    f"  {_count(len(old.bullets), 'bullet')}  {rendering.excerpt(old.title, 60)}"
+                    for old in versions
                 ),
             ]
         ),
@@ -220,22 +221,22 @@ def _show_history(run: Invocation, node_id: str, versions: Sequence[TocNode]) ->
     )
 
 
-def _browse_text(parent: TocNode, found: Children, offset: int, limit: int) -> str:
+def _browse_text(parent: TocNode, page: Children, offset: int, limit: int) -> str:
     lines = [f"Children of {parent.node_id}:"]
     lines += [
-        f'  {number}. {each.node_id} "{rendering.plain(each.title)}"'
-        for number, each in enumerate(found.nodes, offset + 1)
+        f'  {number}. {child.node_id} "{rendering.plain(child.title)}"'
+        for number, child in enumerate(page.nodes, offset + 1)
     ]
     size = min(limit or DEFAULT_CHILDREN, MAX_CHILDREN)
     pages = max(1, -(-len(parent.child_ids) // size))
-    more = "true" if found.next is not None else "false"
-    token = "" if found.next is None else f', next_token: "{found.next}"'
+    more = "true" if page.next is not None else "false"
+    token = "" if page.next is None else f', next_token: "{page.next}"'
     lines += ["", f"Page {offset // size + 1} of {pages} (has_more: {more}{token})"]
     return "\n".join(lines)
 
 
-def _expansion_text(found: Expansion) -> str:
-    grip = found.grip
+def _expansion_text(expansion: Expansion) -> str:
+    grip = expansion.grip
     if grip is None:
         return ""
     lines = [
@@ -247,9 +248,9 @@ def _expansion_text(found: Expansion) -> str:
         "Context:",
     ]
     for title, events in (
-        ("BEFORE", found.before),
-        ("EXCERPT", found.excerpt),
-        ("AFTER", found.after),
+        ("BEFORE", expansion.before),
+        ("EXCERPT", expansion.excerpt),
+        ("AFTER", expansion.after),
     ):
         lines.append(f"  --- {title} ---")
         lines += [_event_line(event) for event in events]
@@ -263,7 +264,7 @@ def _event_line(event: Event) -> str:
 
 def _tree_text(console: Console, branches: Sequence[TocBranch], *, bullets: bool) -> str:
     if not branches:
-        return "Nothing is recorded there."
+        return "Nothing is recorded in this time."
     with console.capture() as captured:
         for branch in branches:
             top = Tree(_label(branch.node))
@@ -288,17 +289,17 @@ _STYLES = {
 }
 
 
-def _label(found: TocNode) -> Text:
-    if found.level is not Level.SEGMENT:
-        return Text(found.title, style=_STYLES[found.level])
-    at = datetime.fromtimestamp(found.start_ms / 1000, UTC)
-    return Text.assemble((f"{at:%H:%M} ", "cyan"), rendering.plain(found.title))
+def _label(node: TocNode) -> Text:
+    if node.level is not Level.SEGMENT:
+        return Text(node.title, style=_STYLES[node.level])
+    at = datetime.fromtimestamp(node.start_ms / 1000, UTC)
+    return Text.assemble((f"{at:%H:%M} ", "cyan"), rendering.plain(node.title))
 
 
-def _range(found: TocNode) -> str:
-    if found.level is Level.SEGMENT:
-        return f"{rendering.moment(found.start_ms)} to {rendering.moment(found.end_ms)}"
-    return f"{rendering.moment(found.start_ms)[:10]} to {rendering.moment(found.end_ms)[:10]}"
+def _range(node: TocNode) -> str:
+    if node.level is Level.SEGMENT:
+        return f"{rendering.moment(node.start_ms)} to {rendering.moment(node.end_ms)}"
+    return f"{rendering.moment(node.start_ms)[:10]} to {rendering.moment(node.end_ms)[:10]}"
 
 
 def _count(number: int, noun: str) -> str:
@@ -306,5 +307,5 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-def _day(given: datetime | None) -> date | None:
-    return None if given is None else given.date()
+def _day(at: datetime | None) -> date | None:
+    return None if at is None else at.date()

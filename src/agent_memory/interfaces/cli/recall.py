@@ -1,9 +1,9 @@
-"""`memory recall` and `memory-daemon query search`, one search by two names; `memory context`."""
+"""`memory recall`, `memory-daemon query search` and `memory context`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -11,34 +11,40 @@ from agent_memory.features.index.model.documents import Document, DocumentKind
 from agent_memory.features.index.model.queries import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    MAX_OFFSET,
     Hit,
     Query,
     RecallResult,
     SearchMode,
-    SearchScope,
 )
-from agent_memory.features.log.model.events import EventRole
-from agent_memory.features.memories.model.memories import NAMESPACES
+from agent_memory.features.memories.model.memories import NAMESPACES, MemoryStatus
 from agent_memory.features.recall.model import contexts
 from agent_memory.features.recall.model.contexts import DEFAULT_TOKENS, MAX_TOKENS
 from agent_memory.features.recall.services.reasoning import Conclusion
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import SearchBackend
 from agent_memory.interfaces.cli.capture import CommaList, get_caller, join_lists
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
-from agent_memory.kernel.ids import MAX_MILLIS, USER, Millis
+from agent_memory.interfaces.search_request import (
+    ALL,
+    PLURALS,
+    ROLES,
+    SearchRequest,
+    parse_plurals,
+)
+from agent_memory.interfaces.wire.search import (
+    Detail,
+    answer_json,
+    build_show_command,
+    context_json,
+    format_document_id,
+    format_summary,
+    reasoning_json,
+)
+from agent_memory.kernel.ids import USER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PLURALS = {
-    "events": DocumentKind.EVENT,
-    "segments": DocumentKind.SEGMENT,
-    "grips": DocumentKind.GRIP,
-    "memories": DocumentKind.MEMORY,
-    "facts": DocumentKind.FACT,
-}
-DETAILS = ("minimal", "summary", "full")
 EXCERPT = 300
 MOST_LISTED = 10_000
 
@@ -52,18 +58,16 @@ class Kinds(click.ParamType[frozenset[DocumentKind]]):
         if isinstance(value, frozenset):
             return value
         names = [name.strip().lower() for name in str(value).split(",")]
-        if names == ["all"]:
-            return frozenset()
-        unknown = [name for name in names if name not in PLURALS]
-        if unknown:
-            self.fail(f"{unknown[0]!r} is none of {', '.join(PLURALS)}, all", param, ctx)
-        return frozenset(PLURALS[name] for name in names)
+        wrong = [name for name in names if name not in PLURALS and names != [ALL]]
+        if wrong:
+            self.fail(f"{wrong[0]!r} is not one of {', '.join(PLURALS)}, {ALL}", param, ctx)
+        return parse_plurals(names)
 
 
 def search_options(function: F) -> F:
-    """What both commands take."""
+    """Add the options of both commands, each named like its field of SearchRequest."""
     options = [
-        click.argument("words", metavar="[QUERY]...", nargs=-1),
+        click.argument("query", metavar="[QUERY]...", nargs=-1),
         click.option(
             "--mode",
             type=click.Choice([mode.value for mode in SearchMode]),
@@ -75,45 +79,46 @@ def search_options(function: F) -> F:
             "-l",
             "--limit",
             type=click.IntRange(1),
-            help=f"Most results; default {DEFAULT_LIMIT}, and all where no query is given.",
+            help=f"Most results; default {DEFAULT_LIMIT}, and all without a query.",
         ),
         click.option(
-            "--since", metavar="TIME", help="From: a date, a time, or words: 'last week'."
+            "--offset", type=click.IntRange(0, MAX_OFFSET), help="Skip this many results."
         ),
-        click.option("--until", metavar="TIME", help="To, likewise; the day given is included."),
+        click.option("--since", metavar="TIME", help="From a date, a time, or words: 'last week'."),
+        click.option("--until", metavar="TIME", help="To a time; a day is included whole."),
         click.option("--project", help="Only of this project."),
-        click.option("--session", help="Only of this session."),
+        click.option("--session", "session_id", help="Only of this session."),
         click.option("--agent", help="Only of this agent."),
-        click.option(
-            "--role",
-            type=click.Choice([role.name.lower() for role in EventRole]),
-            help="Only what this role said.",
-        ),
+        click.option("--role", type=click.Choice(ROLES), help="Only what this role said."),
         click.option("--namespace", type=click.Choice(NAMESPACES), help="Only this namespace."),
         click.option(
             "--domain",
-            default="all",
+            default=ALL,
             show_default=True,
-            help="project, user, org, or one by its name: project:my-app. For `memory recall` the"
-            " project is that of this folder.",
+            help="project, user, org, or one by its name: project:my-app; several with commas. For"
+            " `memory recall` the project is that of this folder.",
         ),
         click.option(
             "--tags", type=CommaList(), multiple=True, help="Only with all of these tags."
         ),
         click.option("--spec", help="Only of this spec."),
         click.option(
-            "--min-similarity",
-            type=click.FloatRange(0, 1),
-            default=0.0,
-            help="Only with at least this score.",
+            "--status",
+            "statuses",
+            type=click.Choice([status.value for status in MemoryStatus]),
+            multiple=True,
+            help="Only memories with this status; repeat it for several.",
         ),
-        click.option("--include-archived", is_flag=True, help="Also what was archived."),
+        click.option("--include-archived", is_flag=True, help="Also archived memories."),
+        click.option(
+            "--min-similarity", type=click.FloatRange(0, 1), help="Only with at least this score."
+        ),
         click.option(
             "--detail",
-            type=click.Choice(DETAILS),
+            type=click.Choice(get_args(Detail)),
             default="summary",
             show_default=True,
-            help="How much to tell of each; full says what made its score.",
+            help="How much to show of each result; full includes the parts of its score.",
         ),
     ]
     for option in reversed(options):
@@ -121,48 +126,12 @@ def search_options(function: F) -> F:
     return function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
-    """As they came."""
-
-    words: tuple[str, ...]
-    mode: str
-    limit: int | None
-    since: str | None
-    until: str | None
-    project: str | None
-    session: str | None
-    agent: str | None
-    role: str | None
-    namespace: str | None
-    domain: str
-    tags: tuple[tuple[str, ...], ...]
-    spec: str | None
-    min_similarity: float
-    include_archived: bool
-    detail: str
-
-    def build_query(self, kinds: frozenset[DocumentKind], searching: SearchBackend) -> Query:
-        return Query(
-            text=" ".join(self.words),
-            mode=SearchMode(self.mode),
-            limit=self.limit or 0,
-            min_score=self.min_similarity,
-            scope=SearchScope(
-                kinds=kinds,
-                project=self.project or "",
-                session=self.session or "",
-                agent=self.agent or "",
-                role=self.role or "",
-                namespace=self.namespace or "",
-                domains=frozenset(() if self.domain == "all" else {self.domain}),
-                spec=self.spec or "",
-                archived=self.include_archived,
-                tags=frozenset(join_lists(self.tags)),
-                since=searching.moments(self.since)[0] if self.since else Millis(0),
-                until=searching.moments(self.until)[1] if self.until else Millis(MAX_MILLIS),
-            ),
-        )
+def build_request(
+    *, query: tuple[str, ...], tags: tuple[tuple[str, ...], ...], **filters: Any
+) -> SearchRequest:
+    """Build a request from the options. Options that are not set keep their defaults."""
+    chosen = {name: value for name, value in filters.items() if value is not None}
+    return SearchRequest(query=" ".join(query), tags=join_lists(tags), **chosen)
 
 
 @click.command(
@@ -183,47 +152,47 @@ class SearchOptions:
     show_default=True,
     help=f"Where to look: {', '.join(PLURALS)}, several with commas, or all.",
 )
-@click.option("--reason", metavar="QUESTION", help="Have an LLM answer from what is found.")
+@click.option("--reason", metavar="QUESTION", help="Let an LLM answer from the results.")
 @invocation
-def recall(
-    run: Invocation, /, kinds: frozenset[DocumentKind], reason: str | None, **options: Any
-) -> None:
+def recall(run: Invocation, /, reason: str | None, detail: str, **filters: Any) -> None:
     """Find what was said, decided and learned.
 
-    Without a query, or with "all", everything is listed that the filters allow, newest first.
+    Without a query, or with "all", it lists everything that passes the filters, newest first.
     """
-    services, chosen = run.backend.require_services(), SearchOptions(**options)
-    if chosen.domain not in ("all", USER):
-        chosen = replace(
-            chosen, domain=services.workplaces.resolve_domain(chosen.domain, get_caller(run))
-        )
-    query = chosen.build_query(kinds, services.recall)
+    services, request = run.backend.require_services(), build_request(**filters)
+
+    def resolve_domain(name: str) -> str:
+        if name == USER:
+            return name
+        return services.workplaces.resolve_domain(name, get_caller(run))
+
+    query = request.to_query(services.recall.moments, resolve_domain)
     if reason is None:
-        show_answer(run, run_search(services.recall, query), kinds, chosen.detail)
+        show_answer(run, run_search(services.recall, query), query.scope.kinds, detail)
         return
-    question = " ".join((reason, *chosen.words))
-    concluded = services.reasoning.conclude(replace(query, text=question))
-    if concluded.found.warning:
-        run.terminal.warn(f"warning: {concluded.found.warning}\n")
+    question = f"{reason} {query.text}".strip()
+    conclusion = services.reasoning.conclude(replace(query, text=question))
+    if conclusion.found.warning:
+        run.terminal.warn(f"warning: {conclusion.found.warning}\n")
     run.show(
-        wire.reasoning_json(concluded, chosen.detail),
-        lambda: "\n".join(_render_conclusion(concluded)),
-        essential=rendering.plain(concluded.answer),
+        reasoning_json(conclusion, detail),
+        lambda: "\n".join(_render_conclusion(conclusion)),
+        essential=rendering.plain(conclusion.answer),
         page=True,
     )
 
 
-def _render_conclusion(concluded: Conclusion) -> Iterator[str]:
-    yield rendering.plain(concluded.answer)
-    if concluded.dates:
+def _render_conclusion(conclusion: Conclusion) -> Iterator[str]:
+    yield rendering.plain(conclusion.answer)
+    if conclusion.dates:
         yield ""
-        yield from (f"({rendering.plain(each)})" for each in concluded.dates)
-    if concluded.sources:
+        yield from (f"({rendering.plain(date)})" for date in conclusion.dates)
+    if conclusion.sources:
         yield ""
         yield "Sources:"
-    for number, hit in enumerate(concluded.sources, 1):
+    for number, hit in enumerate(conclusion.sources, 1):
         day = rendering.moment(hit.document.at_ms)[:10]
-        yield f"[{number}] {day}  {rendering.plain(wire.format_summary(hit.document))}"
+        yield f"[{number}] {day}  {rendering.plain(format_summary(hit.document))}"
         yield f"    {rendering.plain(hit.uri or hit.document.id)}"
 
 
@@ -245,14 +214,12 @@ def _render_conclusion(concluded: Conclusion) -> Iterator[str]:
 )
 @invocation
 @click.pass_context
-def search(
-    ctx: click.Context, run: Invocation, /, kinds: frozenset[DocumentKind], **options: Any
-) -> None:
+def search(ctx: click.Context, run: Invocation, /, detail: str, **filters: Any) -> None:
     """Search everything that was recorded."""
-    chosen = SearchOptions(**options)
-    with _open_search(run, ctx.meta["endpoint"]) as searching:
-        answer = run_search(searching, chosen.build_query(kinds, searching))
-    show_answer(run, answer, kinds, chosen.detail)
+    with _open_search(run, ctx.meta["endpoint"]) as backend:
+        query = build_request(**filters).to_query(backend.moments)
+        answer = run_search(backend, query)
+    show_answer(run, answer, query.scope.kinds, detail)
 
 
 @click.command(
@@ -264,26 +231,26 @@ def search(
     ),
 )
 @click.argument("prompt", nargs=-1)
-@click.option("--project", default="", help="The project that is worked on.")
-@click.option("--branch", default="", help="The branch that is worked on.")
-@click.option("--file", default="", metavar="PATH", help="The file that is worked on.")
+@click.option("--project", default="", help="The project you work on.")
+@click.option("--branch", default="", help="The branch you work on.")
+@click.option("--file", default="", metavar="PATH", help="The file you work on.")
 @click.option(
     "--tokens",
     type=click.IntRange(1, MAX_TOKENS),
     default=DEFAULT_TOKENS,
     show_default=True,
-    help="The most that the context may take.",
+    help="Most tokens of the context.",
 )
 @invocation
 def context(
     run: Invocation, prompt: tuple[str, ...], project: str, branch: str, file: str, tokens: int
 ) -> None:
-    """Show what an agent would be given of the memory, as XML within a budget of tokens."""
-    wanted = contexts.ContextRequest(
+    """Show the context that an agent would get, as XML within a budget of tokens."""
+    request = contexts.ContextRequest(
         project=project, branch=branch, prompt=" ".join(prompt), file=file, tokens=tokens
     )
-    built = run.backend.require_services().context.build(wanted)
-    run.show(wire.context_json(built), lambda: rendering.plain(built.text), essential=built.text)
+    built = run.backend.require_services().context.build(request)
+    run.show(context_json(built), lambda: rendering.plain(built.text), essential=built.text)
 
 
 @contextmanager
@@ -297,27 +264,30 @@ def _open_search(run: Invocation, endpoint: str | None) -> Iterator[SearchBacken
             yield remote
 
 
-def run_search(searching: SearchBackend, query: Query) -> RecallResult:
-    """The answer, page by page where more is wanted than a page holds."""
+def run_search(backend: SearchBackend, query: Query) -> RecallResult:
+    """Search in as many pages as the limit takes."""
     if query.is_listing:
-        return _list_all(searching, query)
+        return _list_all(backend, query)
     most = query.limit or DEFAULT_LIMIT
     hits: list[Hit] = []
-    offset = 0
+    offset = query.offset
     while True:
         left = min(MAX_LIMIT, most - len(hits))
-        answer = searching.search(replace(query, limit=left, offset=offset))
+        answer = backend.search(replace(query, limit=left, offset=offset))
         hits += answer.hits
         if answer.next is None or len(hits) >= most:
             return replace(answer, hits=tuple(hits))
         offset = answer.next
 
 
-def _list_all(searching: SearchBackend, query: Query) -> RecallResult:
-    """Everything in scope. A page begins at the moment of the last hit, so that none has to count
-    all that were before it."""
-    most = min(query.limit or MOST_LISTED, MOST_LISTED)
-    first = answer = searching.search(replace(query, limit=min(MAX_LIMIT, most)))
+def _list_all(backend: SearchBackend, query: Query) -> RecallResult:
+    """List everything in scope.
+
+    Each page starts at the time of the last hit, so that the daemon need not skip all earlier hits.
+    """
+    skipped = query.offset
+    most = min(skipped + (query.limit or MOST_LISTED), MOST_LISTED)
+    first = answer = backend.search(replace(query, limit=min(MAX_LIMIT, most), offset=0))
     hits = list(answer.hits)
     while answer.next is not None and answer.hits and len(hits) < most:
         last = hits[-1].document.at_ms
@@ -327,12 +297,12 @@ def _list_all(searching: SearchBackend, query: Query) -> RecallResult:
             offset=sum(hit.document.at_ms == last for hit in hits),
             scope=replace(query.scope, until=last),
         )
-        answer = searching.search(page)
+        answer = backend.search(page)
         hits += answer.hits
     warning = first.warning
     if answer.next is not None and not query.limit:
         warning = f"the newest {len(hits):,} are shown: narrow the time range to go further back"
-    return replace(first, hits=tuple(hits), warning=warning)
+    return replace(first, hits=tuple(hits[skipped:]), warning=warning)
 
 
 def show_answer(
@@ -341,7 +311,7 @@ def show_answer(
     if answer.warning:
         run.terminal.warn(f"warning: {answer.warning}\n")
     run.show(
-        wire.answer_json(answer, detail, whole=True),
+        answer_json(answer, detail, whole=True),
         lambda: _as_text(answer, kinds, detail),
         markdown=lambda: _as_markdown(answer),
         essential="\n".join(hit.uri or hit.document.id for hit in answer.hits),
@@ -366,7 +336,7 @@ def _as_text(answer: RecallResult, kinds: frozenset[DocumentKind], detail: str) 
 
 def _hit_lines(number: int, hit: Hit, detail: str) -> Iterator[str]:
     document = hit.document
-    label = wire.format_document_id(document)
+    label = format_document_id(document)
     if document.kind not in (DocumentKind.MEMORY, DocumentKind.GRIP, DocumentKind.SEGMENT):
         label = f"{document.kind} {label}"
     score = f" ({hit.score:.2f} similarity)" if hit.parts else ""
@@ -416,24 +386,24 @@ def _as_markdown(answer: RecallResult) -> str:
     parts = []
     for hit in answer.hits:
         document = hit.document
-        head = rendering.plain(wire.format_summary(document))
-        score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # none where all are listed
+        head = rendering.plain(format_summary(document))
+        score = [f"Score: {hit.score:.2f}"] if hit.parts else []  # a listing has no scores
         about = " | ".join([*_about(document), *score])
         where = hit.uri or document.id
-        said = rendering.plain(document.text)
+        text = rendering.plain(document.text)
         if hit.truncated:
-            said += f"\n\n{_cut_note(hit)}"
-        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{said}\n")
+            text += f"\n\n{_cut_note(hit)}"
+        parts.append(f"## {head}\n\n{about}\n\n`{rendering.plain(where)}`\n\n{text}\n")
     return "\n".join(parts)
 
 
 def _cut_note(hit: Hit) -> str:
-    """Another daemon has sent only the beginning."""
-    command = rendering.plain(wire.build_show_command(hit.document))
-    return f"[cut; all of it, where it is kept: {command}]"
+    """Say how to see the whole text: a remote daemon sends only its beginning."""
+    command = rendering.plain(build_show_command(hit.document))
+    return f"[cut; to see all of it, run there: {command}]"
 
 
 def _summarize_document(document: Document) -> str:
-    if document.kind is DocumentKind.FACT:  # its name alone says nothing
+    if document.kind is DocumentKind.FACT:  # the title is only its key
         return f"{document.title}: {document.text}"
     return document.title or document.text

@@ -19,7 +19,8 @@ from agent_memory.features.log.model.events import Event, EventPage, EventRole, 
 from agent_memory.features.toc.model.periods import Level, NodeId
 from agent_memory.features.toc.model.toc import Bullet, Grip, GripId, TocNode
 from agent_memory.features.toc.services.contents import Children, Expansion
-from agent_memory.interfaces import wire
+from agent_memory.interfaces.wire.search import HIT_FIELDS
+from agent_memory.interfaces.wire.tokens import format_token, parse_offset, parse_token
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -47,11 +48,11 @@ class RemoteDaemon:
     def events(
         self, start: int, end: int, *, limit: int = 0, after: Position | None = None
     ) -> EventPage:
-        token = None if after is None else wire.format_token(after)
+        token = None if after is None else format_token(after)
         found = self._client.get_events(start, end, limit, token)
         return EventPage(
             events=tuple(_event(event) for event in found.events),
-            next=wire.parse_token(found.continuation_token) if found.continuation_token else None,
+            next=parse_token(found.continuation_token) if found.continuation_token else None,
         )
 
     def search(self, query: Query, /) -> RecallResult:
@@ -66,7 +67,7 @@ class RemoteDaemon:
             agent=scope.agent,
             role=scope.role,
             namespace=scope.namespace,
-            domain=next(iter(scope.domains), ""),  # a command names one
+            domain=",".join(sorted(scope.domains)),
             tags=sorted(scope.tags),
             spec=scope.spec,
             statuses=sorted(scope.statuses),
@@ -80,7 +81,7 @@ class RemoteDaemon:
         return RecallResult(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=found.total,
-            next=None if token is None else wire.parse_offset(token),
+            next=None if token is None else parse_offset(token),
             warning=found.warning,
         )
 
@@ -99,7 +100,7 @@ class RemoteDaemon:
         token = found.continuation_token
         return Children(
             nodes=tuple(_node(node) for node in found.children),
-            next=wire.parse_offset(token) if token else None,
+            next=parse_offset(token) if token else None,
         )
 
     def status(self) -> tuple[bool, list[JobStatus]]:
@@ -216,33 +217,23 @@ def translate_errors() -> Iterator[None]:
 
 
 def _hit(hit: client.SearchHit) -> Hit:
+    values = {field.path: getattr(hit, field.name) for field in HIT_FIELDS}
+    own = {path: value for path, value in values.items() if "." not in path}
+    of_document = {
+        path.removeprefix("document."): value for path, value in values.items() if path not in own
+    }
     return Hit(
         document=Document(
             kind=DocumentKind(hit.kind),
             id=hit.uri if hit.kind == DocumentKind.MEMORY else hit.id,
             owner=Owner(""),
-            at_ms=Millis(hit.timestamp_ms),
             text=hit.text,
             title=hit.title,
-            session=hit.session_id,
-            project=hit.project,
-            agent=hit.agent,
-            speaker=hit.speaker,
-            role=hit.role,
-            tool=hit.tool_name,
-            namespace=hit.namespace,
-            domain=hit.domain,
-            spec=hit.spec,
-            status=hit.status,
-            tags=frozenset(hit.tags),
-            relates_to=hit.relates_to,
+            **of_document | {"tags": frozenset(hit.tags)},
         ),
         score=hit.score,
         parts=hit.score_parts,
         uri=hit.uri,
-        event_id=hit.event_id,
-        last_event_id=hit.last_event_id,
-        grip_id=hit.grip_id,
-        node_id=hit.node_id,
         truncated=hit.truncated,
+        **own,
     )

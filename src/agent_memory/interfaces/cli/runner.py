@@ -6,12 +6,12 @@ from collections.abc import Mapping
 import click
 from click.shell_completion import get_completion_class, split_arg_string
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli.backend import Backend
 from agent_memory.interfaces.cli.commands import Invocation
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
 from agent_memory.interfaces.observing import OK, Observer
+from agent_memory.interfaces.wire.errors import ERRORS, get_codes
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 from agent_memory.kernel.tracing import Interface
@@ -85,11 +85,11 @@ class Runner:
             terminal.warn(_usage(exc))
             return exc.exit_code
         except click.Abort:
-            return wire.ERRORS[Cancelled].exit
+            return ERRORS[Cancelled].exit
         except AgentMemoryError as exc:
             if not isinstance(exc, Cancelled):  # whoever cancels knows
                 terminal.warn(_error(exc, causes=invocation.verbose > 0))
-            return wire.codes(exc).exit
+            return get_codes(exc).exit
 
 
 def _error(exc: BaseException, *, causes: bool) -> str:

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import click
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.backend import JobControl
 from agent_memory.interfaces.cli.commands import Group, Invocation, invocation
+from agent_memory.interfaces.wire.operations import job_json
 from agent_memory.kernel.errors import NotFound
 from agent_memory.kernel.jobs import JobOutcome, JobStatus
 
@@ -42,7 +42,7 @@ def status(ctx: click.Context, run: Invocation) -> None:
     with _open_jobs(ctx, run) as steering:
         running, jobs = steering.status()
     run.show(
-        {"scheduler_running": running, "jobs": [wire.job_json(job) for job in jobs]},
+        {"scheduler_running": running, "jobs": [job_json(job) for job in jobs]},
         lambda: "\n\n".join(
             [f"Scheduler: {'Running' if running else 'Stopped'}", "Jobs:\n" + _job_text(jobs[0])]
             + [_job_text(job) for job in jobs[1:]]
@@ -80,7 +80,7 @@ def run_job(ctx: click.Context, run: Invocation, job_name: str) -> int:
     """Run a job now and wait for it."""
     with _open_jobs(ctx, run) as steering:
         job = steering.run(job_name)
-    run.show(wire.job_json(job), lambda: _job_text(job))
+    run.show(job_json(job), lambda: _job_text(job))
     return 0 if job.state.last_result is JobOutcome.SUCCESS else 1
 
 

@@ -15,10 +15,11 @@ from typing import Protocol
 
 import structlog
 
-from agent_memory.interfaces import listening, wire
+from agent_memory.interfaces import listening
 from agent_memory.interfaces.cli import frames
 from agent_memory.interfaces.cli.frames import CommandCall
 from agent_memory.interfaces.cli.terminal import Terminal
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.cancellation import CancelToken
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled, InvalidInput
 from agent_memory.launcher import relay
@@ -243,7 +244,7 @@ class CommandServer:
         try:
             code = self._run(call, Terminal(call, connection, connection.cancelled))
         except AgentMemoryError as exc:
-            code = wire.codes(exc).exit
+            code = get_codes(exc).exit
         except Exception:
             log.exception("command.crashed", program=call.program)  # no arguments: what was said
             with contextlib.suppress(Cancelled):

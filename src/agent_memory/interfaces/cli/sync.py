@@ -10,10 +10,10 @@ from agent_memory.features.memories.model.memories import NAMESPACES, get_family
 from agent_memory.features.memories.model.tiers import Tier
 from agent_memory.features.memories.services.sync import SyncOptions, SyncResult
 from agent_memory.features.recall.services.memory_stats import MemoryCheck, MemoryCounts
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.capture import DOMAIN_HELP, get_caller, resolve_domains
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.memories import sync_outcomes_json
 from agent_memory.kernel.ids import ORG, PROJECT, USER
 
 Name = TypeVar("Name", bound=str)
@@ -72,7 +72,7 @@ def sync(run: Invocation, both: bool, fetch: bool, push: bool, domain: str, forc
             run.terminal.warn(f"warning: {where}: {rendering.plain(problem.reason)}\n")
     if synced or not failed:
         run.show(
-            wire.sync_outcomes_json(outcomes),
+            sync_outcomes_json(outcomes),
             lambda: "\n".join(_render_synced(each) for each in synced),
         )
     for place, why in failed[1:]:

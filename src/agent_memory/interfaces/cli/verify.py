@@ -5,13 +5,14 @@ from dataclasses import asdict
 import click
 
 from agent_memory.features.operations.services.verification import Verdict
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.cli import rendering
 from agent_memory.interfaces.cli.commands import Command, Invocation, invocation
+from agent_memory.interfaces.wire.errors import ERRORS
+from agent_memory.interfaces.wire.operations import damage_text
 from agent_memory.kernel.errors import FeatureUnavailable, StorageFailed
 from agent_memory.kernel.status import StoreRepair
 
-DAMAGED = wire.ERRORS[StorageFailed].exit
+DAMAGED = ERRORS[StorageFailed].exit
 
 
 @click.command(
@@ -64,7 +65,7 @@ def _lines(verdict: Verdict, made: tuple[str, ...]) -> list[str]:
     lines = [
         f"Read {verdict.rows:,} rows, {verdict.memories:,} memories and {verdict.notes:,} notes."
     ]
-    lines += [f"Damaged: {rendering.plain(wire.damage_text(each))}" for each in verdict.damages]
+    lines += [f"Damaged: {rendering.plain(damage_text(each))}" for each in verdict.damages]
     lines += [f"Damaged: {name} ({files})" for name, files in verdict.indexes.items()]
     lines += [f"Problem: {rendering.plain(each)}" for each in verdict.problems]
     lines += [f"Rebuilt {each}" for each in made]
@@ -79,7 +80,7 @@ def _lines(verdict: Verdict, made: tuple[str, ...]) -> list[str]:
 
 def _repair_lines(done: StoreRepair) -> list[str]:
     lines = [f"Read {done.rows:,} rows."]
-    lines += [f"Repaired: {rendering.plain(wire.damage_text(each))}" for each in done.damages]
+    lines += [f"Repaired: {rendering.plain(damage_text(each))}" for each in done.damages]
     if not done.damages:
         lines.append("The database is sound.")
     else:

@@ -12,19 +12,19 @@ from agent_memory.kernel.access import Address, SocketOwner
 from agent_memory.kernel.errors import Unauthorized
 
 _UNIX = "unix:"
-_REMEMBERED = 1024  # connections, whose further calls need less
+_REMEMBERED = 1024  # connections whose later calls need no confirmation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcCaller:
-    """What a call says of itself (`authorization`), and what gRPC says of its connection."""
+    """The `authorization` of a call, and its peer as gRPC names it."""
 
     authorization: str | None
     peer: str
 
     @property
     def uses_socket(self) -> bool:
-        """Whether it came over the Unix socket, which only its owner can open."""
+        """Return whether the call came over the Unix socket, which only its owner can open."""
         return self.peer.startswith(_UNIX)
 
 
@@ -32,13 +32,13 @@ Confirm = Callable[[], None]
 Guard = Callable[[GrpcCaller], Confirm | None]
 """Raise Unauthorized unless this caller may make the call.
 
-Where it gives something to call, the verdict is about the connection that is open now, and stands
-only if that is still the one on which the call came: call it once that is shown.
+If it returns a function, the decision is about the connection that is open now, and holds only if
+the call came on that connection: call the function once that is proven.
 """
 
 
 class KeyGuard:
-    """Ask every caller for a key."""
+    """A guard that asks every caller for a key."""
 
     def __init__(self, keys: BearerGuard) -> None:
         self._keys = keys
@@ -48,16 +48,16 @@ class KeyGuard:
 
 
 class SameUserGuard:
-    """Admit programs of the daemon's own user; ask all others for a key.
+    """A guard that admits programs of the daemon's own user and asks all others for a key.
 
-    The user is looked up for every call: a verdict that was kept could outlive its connection, and
-    the next program to get the port would inherit it.
+    The user is looked up for every call: a cached decision could outlive its connection, and the
+    next program to get the port would inherit it.
 
-    The other way round, a call can outlive its connection: sent, received and then reset by another
-    user, whose port the owner's next connection gets before the call is looked at. So the first
-    call of each connection, which its socket's inode tells, is to be confirmed. Later ones need not
-    be: calls are looked at in the order in which they came, and one that came before this
-    connection would have been looked at before its first.
+    A call can also outlive its connection: another user sends it and resets the connection, and the
+    owner's next connection gets that port before the call is checked. So the first call of each
+    connection, identified by the inode of its socket, must be confirmed. Later calls need not be:
+    calls are checked in the order of arrival, so one that came before this connection would have
+    been checked before its first call.
     """
 
     def __init__(self, keys: BearerGuard, owners: SocketOwners | None, uid: int) -> None:
@@ -68,21 +68,21 @@ class SameUserGuard:
         self._confirmed: OrderedDict[str, int] = OrderedDict()  # by peer, the inode
 
     def serve_at(self, host: str, port: int) -> None:
-        """Learn where the server listens."""
+        """Add an address on which the server listens."""
         self._own.append(Address.parse(host, port))
 
     def __call__(self, caller: GrpcCaller) -> Confirm | None:
-        # A key that is shown is checked, whoever shows it: a revoked one must not seem to work.
+        # Check every key that is sent, even by the same user: a revoked one must not seem to work.
         if caller.authorization is not None:
             self._keys(caller.authorization)
             return None
         owner = self._owner(caller.peer)
         if owner is None or owner.uid != self._uid:
             raise Unauthorized(
-                "a bearer key is needed, because this connection cannot be shown to be of the"
+                "a bearer key is needed, because this connection is not known to belong to the"
                 " daemon's own user: send `authorization: Bearer KEY` with the key in the file"
-                " `key` of the data folder, or with one that `memory-daemon token create NAME`"
-                " makes; the daemon's Unix socket needs none"
+                " `key` of the data folder, or with one from `memory-daemon token create NAME`;"
+                " the daemon's Unix socket needs none"
             )
         if self._confirmed.get(caller.peer) == owner.inode:
             return None
@@ -106,7 +106,7 @@ class SameUserGuard:
 
 @lru_cache(_REMEMBERED)
 def parse_peer(name: str) -> Address | None:
-    """The address in `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`; None where there is none."""
+    """Return the address in `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`, or None."""
     kind, _, rest = name.partition(":")
     host, _, port = unquote(rest).rpartition(":")
     if kind not in ("ipv4", "ipv6") or not (port.isascii() and port.isdigit()):

@@ -16,7 +16,7 @@ from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.proto import kontekst_pb2 as pb
 
 DESCRIPTOR = pb.DESCRIPTOR.services_by_name["AgentService"]
-MAX_UNSENT = 1_000  # events that a client has yet to take
+MAX_UNSENT = 1_000  # events that wait for a slow client
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class AgentService:
             async for event in outlet.events():
                 yield run_wire.event_to_proto(event)
         finally:
-            # Its end, or the client's: a run that nobody hears is not wanted.
+            # The run has ended, or the client has left: a run without a listener stops.
             reading.cancel()
             outlet.leave()
             running.leave()
@@ -51,23 +51,23 @@ class AgentService:
 async def _forward_commands(
     commands: AsyncIterator[pb.RunCommand], running: ActiveRun, outlet: "_EventQueue"
 ) -> None:
-    """A client that closes its side still gets its answer, if it has asked for one."""
-    asked = False
+    """Pass commands on. A client that closes its side after a command still gets the answer."""
+    commanded = False
     try:
         async for message in commands:
             command = run_wire.parse_command(message)
-            if command is None and not asked:
+            if command is None and not commanded:
                 break
             if command is not None:
                 running.command(command)
-            asked = True
+            commanded = True
     except AgentMemoryError as exc:
         outlet.fail(exc)
     running.close_input()
 
 
 class _EventQueue:
-    """From the run's thread to the loop. A run waits where its client does not keep up."""
+    """Events from the run's thread to the loop. The run waits for a client that is too slow."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,6 +1,5 @@
-"""memory.CheckpointService: parse, call, render."""
+"""memory.CheckpointService: checkpoints of LangGraph graphs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_memory.features.checkpoints.model import graphs
@@ -64,21 +63,17 @@ class CheckpointService:
         return pb.PutCheckpointResponse()
 
     async def put_writes(self, request: pb.PutWritesRequest) -> pb.PutWritesResponse:
-        writes = [_parse_write(each) for each in request.writes]
+        writes = [_parse_write(write) for write in request.writes]
         await self.bridge.wait(self.graphs.put_writes(_parse_key(request), writes))
         return pb.PutWritesResponse()
 
     async def get_checkpoint(self, request: pb.GetCheckpointRequest) -> pb.GetCheckpointResponse:
-        chosen = request.checkpoint_id if request.HasField("checkpoint_id") else None
+        only = CheckpointId(request.checkpoint_id) if request.HasField("checkpoint_id") else None
 
         def read() -> pb.GetCheckpointResponse:
-            found = self.graphs.get(
-                ThreadId(request.thread_id),
-                request.checkpoint_ns,
-                None if chosen is None else CheckpointId(chosen),
-            )
+            snapshot = self.graphs.get(ThreadId(request.thread_id), request.checkpoint_ns, only)
             return pb.GetCheckpointResponse(
-                snapshot=None if found is None else _snapshot_to_proto(found)
+                snapshot=None if snapshot is None else _snapshot_to_proto(snapshot)
             )
 
         return await self.bridge.run(read)
@@ -94,7 +89,7 @@ class CheckpointService:
         def read() -> pb.GetWritesResponse:
             page = self.graphs.writes(place, after)
             return pb.GetWritesResponse(
-                writes=[_write_to_proto(each) for each in page.writes],
+                writes=[_write_to_proto(write) for write in page.writes],
                 more_after=_cursor_to_proto(page.next),
             )
 
@@ -112,7 +107,7 @@ class CheckpointService:
         after = _parse_key(request.after) if request.HasField("after") else None
 
         def read() -> pb.ListCheckpointsResponse:
-            found, rest = self.graphs.list(
+            snapshots, rest = self.graphs.list(
                 scope,
                 wanted=graphs.read_filter(request.filter),
                 only=only,
@@ -121,38 +116,35 @@ class CheckpointService:
                 limit=request.limit,
             )
             return pb.ListCheckpointsResponse(
-                snapshots=[_snapshot_to_proto(each) for each in found],
+                snapshots=[_snapshot_to_proto(snapshot) for snapshot in snapshots],
                 next=None if rest is None else pb.CheckpointCursor(**rest._asdict()),
             )
 
         return await self.bridge.run(read)
 
     async def delete_threads(self, request: pb.DeleteThreadsRequest) -> pb.DeleteThreadsResponse:
-        await self._run(lambda: self.graphs.delete_threads(request.thread_ids))
+        await self.bridge.run(lambda: self.graphs.delete_threads(request.thread_ids))
         return pb.DeleteThreadsResponse()
 
     async def delete_checkpoints(
         self, request: pb.DeleteCheckpointsRequest
     ) -> pb.DeleteCheckpointsResponse:
-        await self._run(lambda: self.graphs.delete_checkpoints(request.checkpoint_ids))
+        await self.bridge.run(lambda: self.graphs.delete_checkpoints(request.checkpoint_ids))
         return pb.DeleteCheckpointsResponse()
 
     async def delete_for_runs(self, request: pb.DeleteForRunsRequest) -> pb.DeleteForRunsResponse:
-        await self._run(lambda: self.graphs.delete_for_runs(request.run_ids))
+        await self.bridge.run(lambda: self.graphs.delete_for_runs(request.run_ids))
         return pb.DeleteForRunsResponse()
 
     async def copy_thread(self, request: pb.CopyThreadRequest) -> pb.CopyThreadResponse:
         source, target = ThreadId(request.source_thread_id), ThreadId(request.target_thread_id)
-        await self._run(lambda: self.graphs.copy_thread(source, target))
+        await self.bridge.run(lambda: self.graphs.copy_thread(source, target))
         return pb.CopyThreadResponse()
 
     async def prune_threads(self, request: pb.PruneThreadsRequest) -> pb.PruneThreadsResponse:
         strategy = graphs.parse_strategy(request.strategy)
-        await self._run(lambda: self.graphs.prune(request.thread_ids, strategy))
+        await self.bridge.run(lambda: self.graphs.prune(request.thread_ids, strategy))
         return pb.PruneThreadsResponse()
-
-    async def _run(self, work: Callable[[], None]) -> None:
-        await self.bridge.run(work)
 
 
 def _parse_key(
@@ -188,16 +180,16 @@ def _parse_write(message: pb.PendingWrite) -> PendingWrite:
 
 
 def _snapshot_to_proto(snapshot: CheckpointSnapshot) -> pb.GraphSnapshot:
-    found = snapshot.checkpoint
+    checkpoint = snapshot.checkpoint
     return pb.GraphSnapshot(
         checkpoint=pb.GraphCheckpoint(
-            **found.place._asdict(),
-            parent_checkpoint_id=found.parent_checkpoint_id,
-            metadata=found.metadata,
-            type=found.type,
-            blob=found.blob,
+            **checkpoint.place._asdict(),
+            parent_checkpoint_id=checkpoint.parent_checkpoint_id,
+            metadata=checkpoint.metadata,
+            type=checkpoint.type,
+            blob=checkpoint.blob,
         ),
-        writes=[_write_to_proto(each) for each in snapshot.pending.writes],
+        writes=[_write_to_proto(write) for write in snapshot.pending.writes],
         more_after=_cursor_to_proto(snapshot.pending.next),
     )
 

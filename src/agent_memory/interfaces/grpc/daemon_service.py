@@ -1,4 +1,4 @@
-"""kontekst.DaemonService: what the daemon is doing, and its end."""
+"""kontekst.DaemonService: status and shutdown of the daemon."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ DESCRIPTOR = pb.DESCRIPTOR.services_by_name["DaemonService"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonControl:
-    """The process that serves: what there is to say of it, and how it is ended."""
+    """The status of the daemon process, and how to stop it."""
 
     get_status: Callable[[], DaemonStatus]
     stop: Callable[[], None]
@@ -44,7 +44,7 @@ class DaemonService:
         return await self.bridge.run(self._status)
 
     async def shutdown(self, _request: pb.ShutdownRequest) -> pb.ShutdownResponse:
-        self.host.stop()  # calls that go on are answered first, this one too
+        self.host.stop()  # it answers open calls first, this one too
         return pb.ShutdownResponse(message="the daemon is stopping")
 
     def _status(self) -> pb.GetStatusResponse:

@@ -9,16 +9,16 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.grpc.admission import GrpcCaller, Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel import tracing
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput
 from agent_memory.kernel.tracing import Interface, TraceContext
 
 log = structlog.get_logger()
 
-READ_AT_ONCE = 16 << 10  # characters that are searched for secrets on the event loop itself
+READ_AT_ONCE = 16 << 10  # characters to scan for secrets on the event loop itself
 
 M = TypeVar("M", bound=Message)
 Context = Any  # grpc.aio.ServicerContext, whose stubs are generic over two types we do not use
@@ -36,10 +36,10 @@ def build_service(
     guard: Guard | None,
     observer: Observer,
 ) -> Handler:
-    """Handlers for the methods given by name; the others answer UNIMPLEMENTED.
+    """Build the handlers of a service; methods without one answer UNIMPLEMENTED.
 
     Requests are parsed here and not by gRPC, which would answer INTERNAL for a client's bad bytes.
-    A guard is asked before each call, except on the Unix socket: only its owner can open it.
+    The guard checks each call, except on the Unix socket: only its owner can open it.
     """
     known = descriptor.methods_by_name
     methods = {
@@ -79,7 +79,7 @@ def _stream(
             with observer.observe(Interface.GRPC, method.name, _trace(context)):
                 if guard is not None:
                     await _admit(context, guard)
-                async for message in call(_parse(request_class, each) async for each in raw):
+                async for message in call(_parse(request_class, part) async for part in raw):
                     yield message
         except AgentMemoryError as exc:
             await _abort(context, method, exc)
@@ -97,14 +97,14 @@ def _trace(context: Context) -> TraceContext | None:
 
 
 async def _admit(context: Context, guard: Guard) -> None:
-    given = dict(context.invocation_metadata()).get("authorization")
-    caller = GrpcCaller(authorization=given, peer=context.peer())
+    authorization = dict(context.invocation_metadata()).get("authorization")
+    caller = GrpcCaller(authorization=authorization, peer=context.peer())
     if caller.uses_socket:
         return
     confirm = guard(caller)
     if confirm is not None:
-        # Written to the call's own connection. If that is gone, gRPC cancels this task before it
-        # tells that the write ended.
+        # This writes to the call's own connection. If it is gone, gRPC cancels this task before it
+        # reports the write as done.
         await context.send_initial_metadata(())
         confirm()
 
@@ -115,12 +115,12 @@ def _parse(request_class: type[M], raw: bytes) -> M:
     except DecodeError as exc:
         raise InvalidInput(
             f"the request is not a {request_class.DESCRIPTOR.full_name}: it is damaged, or a string"
-            " in it is not valid UTF-8"
+            " of it is not valid UTF-8"
         ) from exc
 
 
 async def _abort(context: Context, method: MethodDescriptor, exc: AgentMemoryError) -> None:
-    code = wire.codes(exc).grpc
+    code = get_codes(exc).grpc
     if code == "INTERNAL":
         log.error("grpc.failed", method=method.name, error=str(exc))
     await context.abort(grpc.StatusCode[code], str(exc) or type(exc).__doc__)

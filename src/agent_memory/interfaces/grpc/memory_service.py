@@ -1,4 +1,4 @@
-"""memory.MemoryService: parse, call, render."""
+"""memory.MemoryService: events, table of contents, search and jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,11 +11,15 @@ from agent_memory.features.log.services.timeline import Timeline
 from agent_memory.features.operations.services.jobs import Jobs
 from agent_memory.features.recall.services.recall import Recall
 from agent_memory.features.toc.services.contents import Contents
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
 from agent_memory.interfaces.grpc import handlers
 from agent_memory.interfaces.grpc.admission import Guard
 from agent_memory.interfaces.observing import Observer
+from agent_memory.interfaces.wire.events import outcomes_to_proto, page_to_proto, parse_event
+from agent_memory.interfaces.wire.operations import job_to_proto
+from agent_memory.interfaces.wire.search import answer_to_proto, parse_request
+from agent_memory.interfaces.wire.toc import expansion_to_proto, node_to_proto
+from agent_memory.interfaces.wire.tokens import format_offset, parse_offset, parse_token
 from agent_memory.kernel.errors import ContentBlocked, InvalidInput, NotFound
 from agent_memory.proto import memory_pb2 as pb
 
@@ -62,7 +66,7 @@ class MemoryService:
     async def ingest_event(self, request: pb.IngestEventRequest) -> pb.IngestEventResponse:
         if not request.HasField("event"):
             raise InvalidInput("event is required")
-        event = wire.parse_event(request.event)
+        event = parse_event(request.event)
         clean = await self._run_if_long(event.text, work=lambda: self.ingest.clean(event))
         (created,) = await self.bridge.wait(self.ingest.submit([clean]))
         return pb.IngestEventResponse(event_id=clean.event_id, created=created)
@@ -70,7 +74,7 @@ class MemoryService:
     async def ingest_events(
         self, requests: AsyncIterator[pb.IngestEventsRequest]
     ) -> AsyncIterator[pb.IngestEventsResponse]:
-        """Reads ahead while earlier messages are being written; answers in order."""
+        """Read ahead while earlier messages are written, and answer in order."""
         answers: asyncio.Queue[_Submitted | BaseException | None] = asyncio.Queue(
             MESSAGES_IN_FLIGHT
         )
@@ -90,7 +94,7 @@ class MemoryService:
                     raise answer
                 outcomes = await self.bridge.wait(answer.created)
                 created = iter(outcomes)
-                yield wire.outcomes_to_proto(
+                yield outcomes_to_proto(
                     [(name, error or next(created)) for name, error in answer.events]
                 )
         finally:
@@ -98,12 +102,12 @@ class MemoryService:
 
     async def get_events(self, request: pb.GetEventsRequest) -> pb.GetEventsResponse:
         after = (
-            wire.parse_token(request.continuation_token)
+            parse_token(request.continuation_token)
             if request.HasField("continuation_token")
             else None
         )
         return await self.bridge.run(
-            lambda: wire.page_to_proto(
+            lambda: page_to_proto(
                 self.timeline.events(
                     request.from_timestamp_ms,
                     request.to_timestamp_ms,
@@ -115,43 +119,43 @@ class MemoryService:
 
     async def get_toc_root(self, _request: pb.GetTocRootRequest) -> pb.GetTocRootResponse:
         nodes = await self.bridge.run(self.contents.roots)
-        return pb.GetTocRootResponse(nodes=[wire.node_to_proto(node) for node in nodes])
+        return pb.GetTocRootResponse(nodes=[node_to_proto(node) for node in nodes])
 
     async def get_node(self, request: pb.GetNodeRequest) -> pb.GetNodeResponse:
         node = await self.bridge.run(lambda: self.contents.node(request.node_id))
-        return pb.GetNodeResponse(node=None if node is None else wire.node_to_proto(node))
+        return pb.GetNodeResponse(node=None if node is None else node_to_proto(node))
 
     async def browse_toc(self, request: pb.BrowseTocRequest) -> pb.BrowseTocResponse:
         token = request.continuation_token
-        offset = wire.parse_offset(token) if request.HasField("continuation_token") else 0
-        found = await self.bridge.run(
+        offset = parse_offset(token) if request.HasField("continuation_token") else 0
+        page = await self.bridge.run(
             lambda: self.contents.children(request.parent_id, limit=request.limit, offset=offset)
         )
         return pb.BrowseTocResponse(
-            children=[wire.node_to_proto(node) for node in found.nodes],
-            continuation_token=None if found.next is None else str(found.next),
-            has_more=found.next is not None,
+            children=[node_to_proto(node) for node in page.nodes],
+            continuation_token=format_offset(page.next),
+            has_more=page.next is not None,
         )
 
     async def expand_grip(self, request: pb.ExpandGripRequest) -> pb.ExpandGripResponse:
         before = request.events_before if request.HasField("events_before") else None
         after = request.events_after if request.HasField("events_after") else None
         return await self.bridge.run(
-            lambda: wire.expansion_to_proto(
+            lambda: expansion_to_proto(
                 self.contents.expand(request.grip_id, before=before, after=after)
             )
         )
 
     async def search(self, request: pb.SearchRequest) -> pb.SearchResponse:
-        query = wire.parse_query(request)
-        return await self.bridge.run(lambda: wire.answer_to_proto(self.recall.search(query)))
+        query = parse_request(request).to_query(self.recall.moments)
+        return await self.bridge.run(lambda: answer_to_proto(self.recall.search(query)))
 
     async def get_scheduler_status(
         self, _request: pb.GetSchedulerStatusRequest
     ) -> pb.GetSchedulerStatusResponse:
         running, jobs = await self.bridge.run(self.jobs.status)
         return pb.GetSchedulerStatusResponse(
-            scheduler_running=running, jobs=[wire.job_to_proto(job) for job in jobs]
+            scheduler_running=running, jobs=[job_to_proto(job) for job in jobs]
         )
 
     async def pause_job(self, request: pb.PauseJobRequest) -> pb.PauseJobResponse:
@@ -168,7 +172,7 @@ class MemoryService:
         except NotFound as exc:
             return pb.RunJobResponse(success=False, error=str(exc))
         error = job.state.last_error
-        return pb.RunJobResponse(success=error is None, error=error, job=wire.job_to_proto(job))
+        return pb.RunJobResponse(success=error is None, error=error, job=job_to_proto(job))
 
     async def _submit(self, request: pb.IngestEventsRequest) -> "_Submitted":
         if len(request.events) > MAX_EVENTS_PER_MESSAGE:
@@ -177,25 +181,25 @@ class MemoryService:
                 f" {MAX_EVENTS_PER_MESSAGE}: send several messages"
             )
         texts = (message.text for message in request.events)
-        found = await self._run_if_long(
+        results = await self._run_if_long(
             *texts, work=lambda: [self._read(m) for m in request.events]
         )
-        events = [each for each in found if not isinstance(each, str)]
+        events = [result for result in results if not isinstance(result, str)]
         names = [
-            (message.event_id, each if isinstance(each, str) else None)
-            for message, each in zip(request.events, found, strict=True)
+            (message.event_id, result if isinstance(result, str) else None)
+            for message, result in zip(request.events, results, strict=True)
         ]
         return _Submitted(events=names, created=self.ingest.submit(events))
 
     def _read(self, message: pb.Event) -> Clean | str:
-        """The event, or why it is refused."""
+        """Return the event, or the reason for refusing it."""
         try:
-            return self.ingest.clean(wire.parse_event(message))
+            return self.ingest.clean(parse_event(message))
         except (InvalidInput, ContentBlocked) as exc:
             return str(exc)
 
     async def _run_if_long(self, *texts: str, work: Callable[[], T]) -> T:
-        """Off the event loop where there is much to read."""
+        """Run the work off the event loop if the texts are long."""
         if sum(map(len, texts)) <= handlers.READ_AT_ONCE:
             return work()
         return await self.bridge.run(work)
@@ -203,7 +207,7 @@ class MemoryService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Submitted:
-    """One message of a stream: per event its id and why it was refused, if it was."""
+    """One message of a stream: for each event its id, and why it was refused, if it was."""
 
     events: list[tuple[str, str | None]]
     created: "Future[list[bool]]"

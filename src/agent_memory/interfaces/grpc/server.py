@@ -15,7 +15,7 @@ from agent_memory.interfaces import listening
 from agent_memory.interfaces.grpc.handlers import Handler
 from agent_memory.kernel.errors import ListenFailed
 
-MAX_MESSAGE_BYTES = 16 << 20  # above every limit of ours, so that it is we who say what is too big
+MAX_MESSAGE_BYTES = 16 << 20  # above our own limits, so that our error messages apply
 MAX_CONCURRENT_CALLS = 4096
 HANDSHAKE_MILLIS = 20_000
 SETTLE_SECONDS = 0.15
@@ -24,7 +24,7 @@ REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 
 
 class _Arrivals(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # not generic at run time
-    """Counts the calls that come in and leaves them to the handlers after it."""
+    """A handler that counts incoming calls and leaves them to the handlers after it."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -34,10 +34,10 @@ class _Arrivals(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # not generi
 
 
 class GrpcServer:
-    """One grpc.aio server for all services. `port` is the one it got.
+    """One grpc.aio server for all services. `port` is the port it listens on.
 
-    `on_listening` is called with each host and port. Reflection and health answer everyone: they
-    tell nothing that is stored, and tools ask them before they call anything else.
+    `on_listening` is called with each host and port. Reflection and health need no key: they
+    show nothing that is stored, and tools call them first.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class GrpcServer:
             options=[
                 ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
                 ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-                # Otherwise a second daemon would share the port in silence.
+                # Otherwise a second daemon would silently share the port.
                 ("grpc.so_reuseport", 0),
-                # A connection that does not even begin to speak HTTP/2 is not kept for minutes.
+                # Close connections that never start HTTP/2 after seconds, not minutes.
                 ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLIS),
             ],
             maximum_concurrent_rpcs=MAX_CONCURRENT_CALLS,
@@ -71,13 +71,13 @@ class GrpcServer:
 
     def listen(self, hosts: Sequence[str], port: int) -> None:
         """Bind all addresses; port 0 takes a free one, the same for every host."""
-        # gRPC does not say why it cannot: plain sockets find out first what there is to be had.
+        # gRPC does not report why it fails, so try with plain sockets first.
         probes = listening.bind(hosts, port)
         port = probes[0].getsockname()[1]
-        found = [probe.getsockname()[0] for probe in probes]
+        hosts = [probe.getsockname()[0] for probe in probes]
         for probe in probes:
             probe.close()
-        for host in found:
+        for host in hosts:
             address = listening.format_address(host, port)
             try:
                 self._server.add_insecure_port(address)
@@ -95,7 +95,7 @@ class GrpcServer:
         await self.report_health(True)
 
     async def report_health(self, serving: bool) -> None:
-        """Tell health checks whether the store takes writes."""
+        """Report to health checks whether the store accepts writes."""
         states = health_pb2.HealthCheckResponse
         for name in self._names:
             await self._health.set(name, states.SERVING if serving else states.NOT_SERVING)
@@ -106,7 +106,7 @@ class GrpcServer:
         await self._server.stop(grace_seconds)
 
     async def _settle(self) -> None:
-        """Let calls that have reached us also reach their handlers: gRPC cancels the rest."""
+        """Wait until received calls reach their handlers: gRPC cancels the others."""
         for _ in range(SETTLE_ROUNDS):
             seen = self._arrivals.count
             await asyncio.sleep(SETTLE_SECONDS)
@@ -114,7 +114,7 @@ class GrpcServer:
                 return
 
     def _reflect(self, names: Sequence[str]) -> None:
-        """Reflection under both of its names: v1 is v1alpha renamed, message for message."""
+        """Serve reflection under both names: v1 is v1alpha renamed, message for message."""
         reflection.enable_server_reflection(names, self._server)
         info = grpc.stream_stream_rpc_method_handler(
             reflection.aio.ReflectionServicer(names).ServerReflectionInfo,  # type: ignore[attr-defined]

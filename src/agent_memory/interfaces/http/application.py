@@ -9,7 +9,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi_offline import FastAPIOffline
 
 from agent_memory import __version__
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import (
     answers,
     checkpoints,
@@ -22,6 +21,7 @@ from agent_memory.interfaces.http import (
 )
 from agent_memory.interfaces.http.answers import PROBLEMS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.wire.errors import get_codes
 from agent_memory.kernel.errors import AgentMemoryError
 from agent_memory.kernel.status import DaemonStatus
 
@@ -82,7 +82,7 @@ def _add_error_handlers(api: FastAPI) -> FastAPI:
 
 async def _on_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)  # noqa: S101  # the handler is registered for it
-    return answers.render_json({"detail": _plain(str(error))}, wire.codes(error).http)
+    return answers.render_json({"detail": _plain(str(error))}, get_codes(error).http)
 
 
 async def _on_invalid_request(_request: Request, error: Exception) -> Response:

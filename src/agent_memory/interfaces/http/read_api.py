@@ -1,4 +1,4 @@
-"""`/api/v1/`: events, sessions, the table of contents, grips, search and memories, to be read."""
+"""Reading under `/api/v1/`: events, sessions, the table of contents, grips, search, memories."""
 
 from typing import Annotated, Any
 
@@ -6,26 +6,30 @@ from fastapi import APIRouter, Path, Query, Response
 
 from agent_memory.features.index.model import queries
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import SearchMode, SearchScope
 from agent_memory.features.log.services.timeline import MAX_EVENTS
 from agent_memory.features.memories.model.projects import NOWHERE, MemoryLocation
 from agent_memory.features.toc.services.contents import MAX_CHILDREN, MAX_CONTEXT
-from agent_memory.interfaces import knowledge_json, wire
-from agent_memory.interfaces.http import answers, questions
+from agent_memory.interfaces import knowledge_json
+from agent_memory.interfaces.http import answers
 from agent_memory.interfaces.http.answers import MISSING
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.models import Items, Limit, Offset, SessionAnswer
+from agent_memory.interfaces.http.questions import SearchParameters
+from agent_memory.interfaces.search_request import SearchRequest
+from agent_memory.interfaces.wire.events import event_json, page_json
+from agent_memory.interfaces.wire.memories import memory_details_json
+from agent_memory.interfaces.wire.search import Detail, answer_json
+from agent_memory.interfaces.wire.toc import expansion_json, node_json, version_json
+from agent_memory.interfaces.wire.tokens import parse_token
 from agent_memory.kernel.errors import NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Domain, Millis
+from agent_memory.kernel.ids import MAX_MILLIS, Domain
 
 Object = dict[str, Any]
-NO_LOCATION = MemoryLocation(
-    domain=Domain("user"), home=NOWHERE
-)  # a program on a port is in no folder
+# An HTTP client has no current folder.
+NO_LOCATION = MemoryLocation(domain=Domain("user"), home=NOWHERE)
 EventLimit = Annotated[int, Query(ge=0, le=MAX_EVENTS, description="0 is the default, 50.")]
 Time = Annotated[int, Query(ge=0, le=MAX_MILLIS, description="Unix milliseconds.")]
-Token = Annotated[str | None, Query(max_length=512, description="From the page before.")]
-Detail = Annotated[str, Query(pattern="^(minimal|summary|full)$")]
+Token = Annotated[str | None, Query(max_length=512, description="That of the page before.")]
 Word = Annotated[str, Query(max_length=256)]
 Words = Annotated[list[str], Query(max_length=queries.MAX_TAGS)]
 
@@ -48,13 +52,13 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         limit: EventLimit = 0,
         continuation_token: Token = None,
     ) -> Response:
-        after = None if continuation_token is None else wire.parse_token(continuation_token)
+        after = None if continuation_token is None else parse_token(continuation_token)
 
         def read() -> Response:
             page = parts.timeline.events(
                 from_timestamp_ms, to_timestamp_ms, limit=limit, after=after
             )
-            return answers.render_json(wire.page_json(page))
+            return answers.render_json(page_json(page))
 
         return await run(read)
 
@@ -66,8 +70,7 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         responses=MISSING,
     )
     async def event(event_id: str) -> Response:
-        found = await run(lambda: parts.timeline.event(event_id))
-        return answers.render_json(wire.event_json(found))
+        return answers.render_json(event_json(await run(lambda: parts.timeline.event(event_id))))
 
     @routes.get(
         "/sessions/",
@@ -76,8 +79,8 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
         response_model=Items[SessionAnswer],
     )
     async def sessions(limit: Limit = 50, offset: Offset = 0) -> Response:
-        found = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
-        return answers.render_page(found, knowledge_json.session_json)
+        page = await run(lambda: parts.knowledge.sessions(limit=limit, offset=offset))
+        return answers.render_page(page, knowledge_json.session_json)
 
     @routes.get(
         "/sessions/{session_id:path}/events/",
@@ -88,11 +91,11 @@ def _events(routes: APIRouter, parts: HttpDependencies) -> None:
     async def of_session(
         session_id: str, limit: EventLimit = 0, continuation_token: Token = None
     ) -> Response:
-        after = None if continuation_token is None else wire.parse_token(continuation_token)
+        after = None if continuation_token is None else parse_token(continuation_token)
 
         def read() -> Response:
             page = parts.timeline.of_session(session_id, limit=limit, after=after)
-            return answers.render_json(wire.page_json(page))
+            return answers.render_json(page_json(page))
 
         return await run(read)
 
@@ -105,11 +108,11 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
     )
     async def roots() -> Response:
         nodes = await run(contents.roots)
-        return answers.render_json({"nodes": [wire.node_json(node) for node in nodes]})
+        return answers.render_json({"nodes": [node_json(node) for node in nodes]})
 
     @routes.get(
         "/toc/{node_id}/",
-        summary="A node, as it is or as it was",
+        summary="A node, or an earlier version of it",
         tags=["contents"],
         response_model=Object,
         responses=MISSING,
@@ -118,19 +121,19 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
         node_id: str, version: Annotated[int | None, Query(ge=1, le=10**6)] = None
     ) -> Response:
         def read() -> Response:
-            found = (
-                contents.node(node_id) if version is None else contents.version(node_id, version)
-            )
-            if found is None:
-                raise NotFound(f"there is no node {node_id!r}, or not in this version")
-            shown = wire.node_json(found) if version is None else wire.version_json(found)
-            return answers.render_json(shown)
+            if version is None:
+                shown, render = contents.node(node_id), node_json
+            else:
+                shown, render = contents.version(node_id, version), version_json
+            if shown is None:
+                raise NotFound(f"there is no node {node_id!r}, or no such version of it")
+            return answers.render_json(render(shown))
 
         return await run(read)
 
     @routes.get(
         "/toc/{node_id}/children/",
-        summary="What hangs under a node, by time",
+        summary="The children of a node, by time",
         tags=["contents"],
         response_model=Object,
     )
@@ -139,13 +142,13 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
         limit: Annotated[int, Query(ge=0, le=MAX_CHILDREN)] = 0,
         offset: Offset = 0,
     ) -> Response:
-        found = await run(lambda: contents.children(node_id, limit=limit, offset=offset))
-        nodes = [wire.node_json(node) for node in found.nodes]
-        return answers.render_json({"children": nodes, "next_offset": found.next})
+        page = await run(lambda: contents.children(node_id, limit=limit, offset=offset))
+        nodes = [node_json(node) for node in page.nodes]
+        return answers.render_json({"children": nodes, "next_offset": page.next})
 
     @routes.get(
         "/grips/{grip_id}/",
-        summary="From a bullet's grip to the events it rests on",
+        summary="A grip and the events around it",
         tags=["contents"],
         response_model=Object,
         responses=MISSING,
@@ -155,57 +158,24 @@ def _contents(routes: APIRouter, parts: HttpDependencies) -> None:
         events_before: Annotated[int | None, Query(ge=0, le=MAX_CONTEXT)] = None,
         events_after: Annotated[int | None, Query(ge=0, le=MAX_CONTEXT)] = None,
     ) -> Response:
-        found = await run(
+        expansion = await run(
             lambda: contents.expand(grip_id, before=events_before, after=events_after)
         )
-        if found.grip is None:
+        if expansion.grip is None:
             raise NotFound(f"there is no grip {grip_id!r}")
-        return answers.render_json(wire.expansion_json(found))
+        return answers.render_json(expansion_json(expansion))
 
 
 def _search(routes: APIRouter, parts: HttpDependencies) -> None:
     run = parts.bridge.run
 
     @routes.get(
-        "/search/", summary="Search all that is kept", tags=["search"], response_model=Object
+        "/search/", summary="Search everything recorded", tags=["search"], response_model=Object
     )
-    async def search(
-        query: Annotated[str, Query(max_length=queries.MAX_QUERY_CHARS)] = "",
-        kinds: Annotated[list[DocumentKind], Query(max_length=10)] = [],  # noqa: B006  # FastAPI's own
-        mode: SearchMode = SearchMode.HYBRID,
-        limit: Annotated[int, Query(ge=0, le=queries.MAX_LIMIT)] = 0,
-        offset: Annotated[int, Query(ge=0, le=queries.MAX_OFFSET)] = 0,
-        project: Word = "",
-        session_id: Word = "",
-        agent: Word = "",
-        namespace: Word = "",
-        domain: Word = "",
-        tags: Words = [],  # noqa: B006
-        from_timestamp_ms: Time = 0,
-        to_timestamp_ms: Time = MAX_MILLIS,
-        min_score: Annotated[float, Query(ge=0, le=1)] = 0.0,
-        detail: Detail = "summary",
-    ) -> Response:
-        asked = queries.Query(
-            text=query,
-            mode=mode,
-            limit=limit,
-            offset=offset,
-            min_score=min_score,
-            scope=SearchScope(
-                kinds=frozenset(kinds),
-                project=project,
-                session=session_id,
-                agent=agent,
-                namespace=questions.parse_namespace(namespace),
-                domains=questions.parse_domains(domain),
-                tags=frozenset(tags),
-                since=Millis(from_timestamp_ms),
-                until=Millis(to_timestamp_ms),
-            ),
-        )
-        answer = await run(lambda: parts.recall.search(asked))
-        return answers.render_json(wire.answer_json(answer, detail))
+    async def search(parameters: Annotated[SearchParameters, Query()]) -> Response:
+        query = parameters.to_query(parts.recall)
+        answer = await run(lambda: parts.recall.search(query))
+        return answers.render_json(answer_json(answer, parameters.detail))
 
     @routes.get(
         "/memories/", summary="Memories, the newest first", tags=["memories"], response_model=Object
@@ -218,28 +188,26 @@ def _search(routes: APIRouter, parts: HttpDependencies) -> None:
         offset: Annotated[int, Query(ge=0, le=queries.MAX_OFFSET)] = 0,
         detail: Detail = "summary",
     ) -> Response:
-        asked = queries.Query(
-            text="",
+        request = SearchRequest(
+            kinds=[DocumentKind.MEMORY],
+            namespace=namespace,
+            domain=domain,
+            tags=tags,
             limit=limit,
             offset=offset,
-            scope=SearchScope(
-                kinds=frozenset({DocumentKind.MEMORY}),
-                namespace=questions.parse_namespace(namespace),
-                domains=questions.parse_domains(domain),
-                tags=frozenset(tags),
-            ),
         )
-        answer = await run(lambda: parts.recall.search(asked))
-        return answers.render_json(wire.answer_json(answer, detail))
+        query = request.to_query(parts.recall.moments)
+        answer = await run(lambda: parts.recall.search(query))
+        return answers.render_json(answer_json(answer, detail))
 
     @routes.get(
         "/memories/{namespace}/{name}/",
-        summary="One memory, as its URN names it",
+        summary="One memory",
         tags=["memories"],
         response_model=Object,
         responses=MISSING,
     )
     async def memory(namespace: str, name: str, domain: Word = "") -> Response:
         uri = f"subcog://{domain}/{namespace}/{name}" if domain else f"{namespace}:{name}"
-        found = await run(lambda: parts.curation.show(uri, NO_LOCATION))
-        return answers.render_json(wire.memory_details_json(found))
+        details = await run(lambda: parts.curation.show(uri, NO_LOCATION))
+        return answers.render_json(memory_details_json(details))

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.bridge import Bridge
+from agent_memory.interfaces.wire.operations import status_json
 from agent_memory.kernel.status import DaemonStatus
 
 
@@ -15,6 +15,6 @@ def build_router(bridge: Bridge, read_status: Callable[[], DaemonStatus]) -> API
 
     @routes.get("/status/", summary="Read the status of the daemon and its store")
     async def status() -> dict[str, Any]:
-        return wire.status_json(await bridge.run(read_status))
+        return status_json(await bridge.run(read_status))
 
     return routes

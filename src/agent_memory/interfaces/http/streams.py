@@ -11,12 +11,14 @@ from agent_memory.features.log.model.events import MAX_SESSION_ID_CHARS
 from agent_memory.features.memories.services.project_resolver import Caller
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.streaming.services.change_feed import EventFilter, FeedItem, Follower
-from agent_memory.interfaces import feed_follower, wire
+from agent_memory.interfaces import feed_follower
 from agent_memory.interfaces.http import questions, sse, task_stream
 from agent_memory.interfaces.http.dependencies import HttpDependencies
 from agent_memory.interfaces.http.questions import RecallRequest
 from agent_memory.interfaces.http.task_stream import TaskStreams
 from agent_memory.interfaces.long_running import OnProgress
+from agent_memory.interfaces.wire.errors import error_json
+from agent_memory.interfaces.wire.memories import plan_json, sync_outcomes_json
 from agent_memory.kernel.errors import AgentMemoryError, InvalidInput, StorageClosed
 from agent_memory.kernel.ids import USER
 
@@ -87,7 +89,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
                 "success": True,
                 "summary": f"Compared {plan.considered} memories: {len(plan.merges)} groups {verb}"
                 + "".join(f"; skipped {reason}" for reason in plan.skipped[:5]),
-                "result": wire.plan_json(plan, applied=outcome.applied),
+                "result": plan_json(plan, applied=outcome.applied),
             }
 
         events = streams.run("consolidate", request.model_dump(), work)
@@ -106,7 +108,7 @@ def _add_tasks(routes: APIRouter, dependencies: HttpDependencies) -> None:
             outcomes = dependencies.sharing.sync_domains(
                 request.domain, options, caller, dependencies.remote, done
             )
-            result = wire.sync_outcomes_json(outcomes)
+            result = sync_outcomes_json(outcomes)
             failed = "".join(f"; {each['domain']}: {each['reason']}" for each in result["failed"])
             return {
                 "success": result["success"],
@@ -270,7 +272,7 @@ async def _tail(
         while True:
             while reached < follower.start:
                 if not await feed.has_all_after(reached):
-                    yield sse.format_json_event("error", wire.error_json(InvalidInput(_GONE)))
+                    yield sse.format_json_event("error", error_json(InvalidInput(_GONE)))
                     return
                 items, reached = await feed.read_since(reached, follower.start)
                 for item in items:

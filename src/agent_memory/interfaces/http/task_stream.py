@@ -5,9 +5,9 @@ from typing import Any
 
 import structlog
 
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.http import sse
 from agent_memory.interfaces.long_running import OnProgress, ProgressStep, TaskRunner
+from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import AgentMemoryError, Cancelled
 
 log = structlog.get_logger()
@@ -53,7 +53,7 @@ def format_start(operation: str, params: Mapping[str, Any], token: str = "") -> 
 
 def format_failure(error: AgentMemoryError) -> bytes:
     """Return an error event and the complete event that ends the stream."""
-    shown = wire.error_json(error)
+    shown = error_json(error)
     end = {"success": False, "summary": shown["message"], "error": shown}
     return sse.format_json_event("error", shown) + sse.format_json_event("complete", end)
 

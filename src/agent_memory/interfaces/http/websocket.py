@@ -20,10 +20,11 @@ from agent_memory.features.streaming.services.change_feed import (
     Follower,
     MemoryFilter,
 )
-from agent_memory.interfaces import feed_follower, wire
+from agent_memory.interfaces import feed_follower
 from agent_memory.interfaces.http import questions, sse
 from agent_memory.interfaces.http.connection_limit import RETRY_SECONDS
 from agent_memory.interfaces.http.dependencies import HttpDependencies
+from agent_memory.interfaces.wire.errors import error_json
 from agent_memory.kernel.errors import (
     AgentMemoryError,
     InvalidInput,
@@ -205,7 +206,7 @@ class _WebSocketSession:
         self._woken.set()
 
     def _fail(self, request: Request, error: AgentMemoryError) -> None:
-        self._queue_answer(request, type="error", **wire.error_json(error))
+        self._queue_answer(request, type="error", **error_json(error))
 
     async def _send_all(self) -> None:
         while True:

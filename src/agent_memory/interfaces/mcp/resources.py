@@ -17,10 +17,12 @@ from agent_memory.features.log.model.events import check_millis
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import NAMESPACES, SCHEME
 from agent_memory.features.recall.model.contexts import NOTICE
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.mcp import budgets, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
-from agent_memory.interfaces.mcp.tools import hit_json, node_json
+from agent_memory.interfaces.mcp.tools import render_hit, render_node
+from agent_memory.interfaces.wire.memories import memory_details_json
+from agent_memory.interfaces.wire.search import format_document_id, format_summary
+from agent_memory.interfaces.wire.toc import expansion_json
 from agent_memory.kernel.errors import ConfigError, InvalidInput, NotFound
 from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, USER, Domain, Millis
 
@@ -117,7 +119,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     if plain.rstrip("/") == uris.CONTENTS:
         return {
             "uri": uris.CONTENTS,
-            "children": [node_json(node) for node in request.deps.contents.roots()],
+            "children": [render_node(node) for node in request.deps.contents.roots()],
         }
     if plain.startswith(f"{uris.CONTENTS}/"):
         return _node(request, plain.removeprefix(f"{uris.CONTENTS}/"))
@@ -144,7 +146,7 @@ def _read_resource(request: RequestContext, uri: str) -> dict[str, Any]:
     shown = request.deps.curation.show(
         f"{SCHEME}{name}/{namespace}/{memory_id}", request.find_here()
     )
-    return {**wire.memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
+    return {**memory_details_json(shown), "uri": uris.from_urn(shown.memory.urn)}
 
 
 def _domain(request: RequestContext, domain: Domain) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def _namespace(request: RequestContext, domain: Domain, namespace: str) -> dict[
         "namespace": namespace,
         "uri": uris.from_namespace(domain, namespace),
         "total": answer.total,
-        "memories": [hit_json(hit, "summary") for hit in answer.hits],
+        "memories": [render_hit(hit, "summary") for hit in answer.hits],
     }
     if answer.next is not None:
         listing["note"] = (
@@ -188,7 +190,7 @@ def _node(request: RequestContext, node_id: str) -> dict[str, Any]:
         raise NotFound(f"no node {node_id!r} in the table of contents")
     children = [{"node_id": each, "uri": uris.from_node(each)} for each in node.child_ids]
     grips = [{"grip_id": each, "uri": uris.from_grip(each)} for each in sorted(node.grip_ids())]
-    return {**node_json(node), "children": children, "grips": grips}
+    return {**render_node(node), "children": children, "grips": grips}
 
 
 def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
@@ -196,7 +198,7 @@ def _grip(request: RequestContext, grip_id: str) -> dict[str, Any]:
     if expansion is None or expansion.grip is None:
         raise NotFound(f"no grip {grip_id!r}")
     share = _MOST_BYTES // 4
-    shown = wire.expansion_json(expansion)
+    shown = expansion_json(expansion)
     events = {
         name: budgets.cut_evenly(shown[name], share)
         for name in ("events_before", "excerpt_events", "events_after")
@@ -249,8 +251,8 @@ def _memory(hit: Hit) -> Resource:
     when = documents.format_iso(document.at_ms)
     return Resource(
         uri=uris.from_urn(hit.uri),
-        name=wire.format_document_id(document),
-        title=wire.format_summary(document),
+        name=format_document_id(document),
+        title=format_summary(document),
         description=f"{document.namespace} of {document.domain}, {when}",
         mime_type=JSON,
         annotations=Annotations(last_modified=when),  # the text of a memory never changes

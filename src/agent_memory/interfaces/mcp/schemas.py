@@ -1,7 +1,9 @@
-"""What tools tell, as JSON Schema."""
+"""The results of tools, as JSON Schema."""
 
 from collections.abc import Mapping
 from typing import Any
+
+from agent_memory.interfaces.wire.search import HIT_FIELDS
 
 Schema = dict[str, Any]
 
@@ -14,7 +16,7 @@ URI: Schema = {"type": "string", "description": "A resource that can be read."}
 SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 MORE: Schema = {
     "type": ["string", "null"],
-    "description": "Pass it on as continuation_token for what follows.",
+    "description": "Pass it as continuation_token to get what follows.",
 }
 NOTE: Schema = {"type": "string", "description": "What was left out, and how to get it."}
 COUNTS: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -29,7 +31,7 @@ def array_of(schema: Schema) -> Schema:
 
 
 def object_of(required: Mapping[str, Schema], **further: Schema) -> Schema:
-    """An object with these, and perhaps with further ones."""
+    """Describe an object with these properties, and optional further ones."""
     return {
         "type": "object",
         "properties": {**required, **further},
@@ -45,7 +47,7 @@ CAPTURE = object_of(
         "namespace": TEXT,
         "domain": TEXT,
         "indexed": FLAG,
-        "created": {**FLAG, "description": "False where the same was there already."},
+        "created": {**FLAG, "description": "False if the same memory existed."},
         "warning": nullable(TEXT),
     }
 )
@@ -55,27 +57,15 @@ RESULT = object_of(
         "kind": TEXT,
         "id": TEXT,
         "uri": nullable(URI),
-        "score": {**SHARE, "description": "Relevance, from 0 to 1; 0 where all are listed."},
+        "score": {**SHARE, "description": "Relevance, from 0 to 1; 0 in a listing."},
         "summary": TEXT,
         "timestamp": TEXT,
     },
-    timestamp_ms=MILLIS,
-    namespace=TEXT,
-    domain=TEXT,
-    tags=array_of(TEXT),
-    spec=nullable(TEXT),
-    status=TEXT,
-    relates_to=array_of(TEXT),
+    **{field.name: field.schema for field in HIT_FIELDS if field.kinds},
+    key=TEXT,
+    user=nullable(TEXT),
     content=TEXT,
     text=TEXT,
-    event_id=nullable(TEXT),
-    last_event_id=nullable(TEXT),
-    session_id=nullable(TEXT),
-    grip_id=nullable(TEXT),
-    node_id=nullable(TEXT),
-    project=nullable(TEXT),
-    role=TEXT,
-    speaker=nullable(TEXT),
     truncated=FLAG,
     score_parts={"type": "object", "additionalProperties": {"type": "number"}},
 )
@@ -222,7 +212,7 @@ FORGET = object_of(
         "forgotten": array_of(object_of({"memory_id": ID, "uri": URI})),
         "found_in": {
             **array_of(TEXT),
-            "description": "Where it could still be found; empty where it is gone.",
+            "description": "Where it was still found; empty if it is gone.",
         },
         "unreachable": {**array_of(TEXT), "description": "Copies that are out of reach."},
     }

@@ -12,7 +12,7 @@ from pydantic import (
     StrictInt,
 )
 
-from agent_memory.features.index.model.queries import MAX_QUERY_CHARS
+from agent_memory.features.index.model.queries import MAX_LIMIT, MAX_QUERY_CHARS
 from agent_memory.features.memories.model import memories
 from agent_memory.features.memories.model.memories import (
     MAX_CONTENT_BYTES,
@@ -24,6 +24,7 @@ from agent_memory.features.memories.model.memories import (
     MAX_TAGS,
     NAMESPACES,
 )
+from agent_memory.interfaces.wire.search import Detail
 
 MAX_FORGOTTEN = 50
 MAX_AROUND = 20
@@ -40,9 +41,12 @@ AnyNamespace = Annotated[
     Field(json_schema_extra={"enum": ["", *NAMESPACES]}),
 ]
 Kind = Literal["memories", "events", "segments", "grips", "facts", "all"]
+Status = Literal["active", "resolved", "archived", "tombstone"]
+Role = Literal["", "user", "assistant", "system", "tool"]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Domain = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
+Filter = Annotated[str, Field(max_length=MAX_NAME_CHARS)]
 Token = Annotated[
     str,
     Field(
@@ -99,18 +103,14 @@ class RecallInput(ToolInput):
         max_length=MAX_QUERY_CHARS,
         description="A question or words, as you would ask a colleague. Empty lists the newest.",
     )
-    limit: StrictInt = Field(10, ge=1, le=100)
+    limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
     namespace: AnyNamespace = Field("", description="Only this kind of memory; empty: any.")
-    domain: Domain = Field("all", description=SOME_DOMAIN)
+    domain: Domain = Field("all", description=f"{SOME_DOMAIN} Several with commas.")
     mode: Literal["hybrid", "vector", "bm25"] = Field(
         "hybrid", description="By words and meaning, by meaning, or by words."
     )
-    min_similarity: float = Field(
-        0.0, ge=0.0, le=1.0, description="Leave out what is less relevant."
-    )
-    detail: Literal["minimal", "summary", "full"] = Field(
-        "summary", description="`full` has the content too."
-    )
+    min_similarity: float = Field(0.0, ge=0.0, le=1.0, description="Only with at least this score.")
+    detail: Detail = Field("summary", description="`full` includes the content.")
     kinds: list[Kind] = Field(
         default=["memories"],
         min_length=1,
@@ -118,9 +118,20 @@ class RecallInput(ToolInput):
         description="Where to look: memories; events (what was said, verbatim), segments and grips"
         " (summaries of conversations and their sources), facts; or all.",
     )
-    tags: list[Tag] = Field(default=[], max_length=MAX_TAGS, description="All of them.")
+    tags: list[Tag] = Field(default=[], max_length=MAX_TAGS, description="Only with all of these.")
     since: str = Field("", max_length=_TIME_CHARS, description="2026-01-30, or `last week`.")
     until: str = Field("", max_length=_TIME_CHARS, description="Likewise.")
+    project: Filter = Field("", description="Only of this project, by its name.")
+    session_id: Filter = Field("", description="Only of this session.")
+    agent: Filter = Field("", description="Only of this agent, as `claude-code`.")
+    role: Role = Field("", description="Only events of this role; empty: any.")
+    spec: Filter = Field("", description="Only memories of this specification.")
+    statuses: list[Status] = Field(
+        default=[],
+        max_length=4,
+        description="Only memories with one of these; empty: all but archived and tombstone.",
+    )
+    include_archived: StrictBool = Field(default=False, description="Archived memories too.")
     continuation_token: Token = ""
 
 
@@ -135,9 +146,7 @@ class SyncInput(ToolInput):
     )
     fetch: StrictBool = Field(default=False, description="Fetch only.")
     push: StrictBool = Field(default=False, description="Push only.")
-    force: StrictBool = Field(
-        default=False, description="Read all notes, even if nothing seems new."
-    )
+    force: StrictBool = Field(default=False, description="Read all notes, even if none seem new.")
 
 
 class ConsolidateInput(ToolInput):

@@ -9,25 +9,22 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from agent_memory.features.index.model import documents
 from agent_memory.features.index.model.documents import DocumentKind
-from agent_memory.features.index.model.queries import Hit, Query, SearchMode, SearchScope
+from agent_memory.features.index.model.queries import Hit
 from agent_memory.features.memories.model.memories import Draft
 from agent_memory.features.memories.services.sync import SyncOptions
 from agent_memory.features.recall.model.contexts import MARKER, NOTICE
 from agent_memory.features.toc.model.toc import TocNode
-from agent_memory.interfaces import wire
 from agent_memory.interfaces.long_running import OnProgress
 from agent_memory.interfaces.mcp import budgets, schemas, settings, tool_inputs, uris
 from agent_memory.interfaces.mcp.request_context import RequestContext
+from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
+from agent_memory.interfaces.wire.events import event_json
+from agent_memory.interfaces.wire.memories import capture_json, plan_json, sync_outcomes_json
+from agent_memory.interfaces.wire.search import hit_json
+from agent_memory.interfaces.wire.toc import expansion_json, node_json
+from agent_memory.interfaces.wire.tokens import format_offset, parse_offset
 from agent_memory.kernel.errors import Cancelled, InvalidInput, NotFound
-from agent_memory.kernel.ids import MAX_MILLIS, Millis
 
-KINDS = {
-    "memories": DocumentKind.MEMORY,
-    "events": DocumentKind.EVENT,
-    "segments": DocumentKind.SEGMENT,
-    "grips": DocumentKind.GRIP,
-    "facts": DocumentKind.FACT,
-}
 PREFIX, DOTTED = "memory_", "memory."
 _MARGIN = 1_000  # bytes for the fields around the rows of an answer
 
@@ -94,63 +91,53 @@ def capture(
     captured = request.deps.capture.capture(draft, request.resolve_location(tool_input.domain))
     memory = captured.memory
     return {
-        **wire.capture_json(captured, indexed=request.deps.indexes.is_current()),
+        **capture_json(captured, indexed=request.deps.indexes.is_current()),
         "uri": uris.from_urn(memory.urn),
         "namespace": memory.namespace,
         "domain": memory.domain,
     }
 
 
-def recall(visit: RequestContext, given: tool_inputs.RecallInput, _: OnProgress) -> dict[str, Any]:
-    search = visit.deps.recall
-    token = given.continuation_token
-    offset = wire.parse_offset(token) if token else 0
-    query = Query(
-        text=given.query,
-        mode=SearchMode(given.mode),
-        limit=given.limit,
-        offset=offset,
-        min_score=given.min_similarity,
-        scope=SearchScope(
-            kinds=frozenset() if "all" in given.kinds else frozenset(KINDS[k] for k in given.kinds),
-            namespace=given.namespace,
-            domains=frozenset(visit.resolve_domains(given.domain) or ()),
-            tags=frozenset(given.tags),
-            since=search.moments(given.since)[0] if given.since else Millis(0),
-            until=search.moments(given.until)[1] if given.until else Millis(MAX_MILLIS),
-        ),
-    )
-    answer = search.search(query)
-    rows = [hit_json(hit, given.detail) for hit in answer.hits]
-    told: dict[str, Any] = {"notice": NOTICE, "results": [], **_rest(answer.total, answer.warning)}
-    kept = budgets.take_fitting(rows, _room(RECALL, told))
-    more = answer.next if len(kept) == len(rows) else offset + len(kept)
-    if len(kept) < len(rows):
-        told["note"] = (
-            f"{len(rows) - len(kept)} more results do not fit: pass continuation_token on"
+def recall(
+    request: RequestContext, tool_input: tool_inputs.RecallInput, _: OnProgress
+) -> dict[str, Any]:
+    token = tool_input.continuation_token
+    offset = parse_offset(token) if token else 0
+    filters = tool_input.model_dump(exclude={"kinds", "detail", "continuation_token"})
+    search = SearchRequest(**filters, kinds=parse_plurals(tool_input.kinds), offset=offset)
+    service = request.deps.recall
+    answer = service.search(search.to_query(service.moments, request.resolve_domain))
+    rows = [render_hit(hit, tool_input.detail) for hit in answer.hits]
+    result: dict[str, Any] = {
+        "notice": NOTICE,
+        "results": [],
+        "total": answer.total,
+        "warning": answer.warning,
+        "continuation_token": None,
+    }
+    fitting = budgets.take_fitting(rows, _room(RECALL, result))
+    left_out = len(rows) - len(fitting)
+    if left_out:
+        result["note"] = f"{left_out} more results do not fit: pass continuation_token on"
+    elif any(row.get(budgets.TRUNCATED) for row in fitting):
+        result["note"] = (
+            "If `truncated` is true, read the resource at `uri` for the whole text; without a uri,"
+            " memory_expand shows the events around grip_id."
         )
-    elif any(row.get(budgets.TRUNCATED) for row in kept):
-        told["note"] = (
-            "Where `truncated` is true, the resource at `uri` has all of it; where there is none,"
-            " memory_expand shows what is around its grip_id."
-        )
-    return {**told, "results": kept, "continuation_token": None if more is None else str(more)}
+    following = offset + len(fitting) if left_out else answer.next
+    return {**result, "results": fitting, "continuation_token": format_offset(following)}
 
 
-def _rest(total: int, warning: str | None) -> dict[str, Any]:
-    return {"total": total, "warning": warning, "continuation_token": None}
-
-
-def hit_json(hit: Hit, detail: str) -> dict[str, Any]:
-    shown = wire.hit_json(hit, detail)
-    shown.pop("show_all", None)  # a client reads the resource instead; `note` says so
+def render_hit(hit: Hit, detail: str) -> dict[str, Any]:
+    row = hit_json(hit, detail)
+    row.pop("show_all", None)  # a client reads the resource instead, as `note` says
     if hit.uri:
-        shown["uri"] = uris.from_urn(hit.uri)
+        row["uri"] = uris.from_urn(hit.uri)
     elif hit.document.kind is DocumentKind.GRIP:
-        shown["uri"] = uris.from_grip(hit.grip_id or hit.document.id)
+        row["uri"] = uris.from_grip(hit.grip_id or hit.document.id)
     elif hit.document.kind is DocumentKind.SEGMENT:
-        shown["uri"] = uris.from_node(hit.node_id or hit.document.id)
-    return shown
+        row["uri"] = uris.from_node(hit.node_id or hit.document.id)
+    return row
 
 
 def status(
@@ -194,7 +181,7 @@ def sync(
     if failures and len(failures) == len(outcomes):
         raise failures[0]
     return {
-        **wire.sync_outcomes_json(outcomes),
+        **sync_outcomes_json(outcomes),
         "warnings": [outcome.alone for outcome in outcomes if outcome.alone],
     }
 
@@ -213,7 +200,7 @@ def consolidate(
         confirm=lambda _plan: not tool_input.dry_run,
         done=done,
     )
-    answer = {"notice": NOTICE, **wire.plan_json(outcome.plan, applied=outcome.applied)}
+    answer = {"notice": NOTICE, **plan_json(outcome.plan, applied=outcome.applied)}
     for name in ("merges", "moves"):
         rows = answer[name]
         answer[name] = budgets.take_fitting(
@@ -239,7 +226,7 @@ def timeline(
 ) -> dict[str, Any]:
     contents, node_id = request.deps.contents, uris.to_plain(tool_input.node_id)
     token = tool_input.continuation_token
-    offset = wire.parse_offset(token) if token else 0
+    offset = parse_offset(token) if token else 0
     node: TocNode | None = None
     if node_id:
         node = contents.node(node_id)
@@ -254,22 +241,18 @@ def timeline(
     most = budgets.tokens_to_bytes(TIMELINE.tokens)
     answer: dict[str, Any] = {
         "notice": NOTICE,
-        "node": None if node is None else budgets.cut(node_json(node), most // 4),
+        "node": None if node is None else budgets.cut(render_node(node), most // 4),
     }
-    rows = [node_json(child) for child in children]
+    rows = [render_node(child) for child in children]
     fitting = budgets.take_fitting(rows, _room(TIMELINE, answer))
     if len(fitting) < len(rows):
         following = offset + len(fitting)
         answer["note"] = f"{len(rows) - len(fitting)} more do not fit: pass continuation_token on"
-    return {
-        **answer,
-        "children": fitting,
-        "continuation_token": None if following is None else str(following),
-    }
+    return {**answer, "children": fitting, "continuation_token": format_offset(following)}
 
 
-def node_json(node: TocNode) -> dict[str, Any]:
-    return {**wire.node_json(node), "uri": uris.from_node(node.node_id)}
+def render_node(node: TocNode) -> dict[str, Any]:
+    return {**node_json(node), "uri": uris.from_node(node.node_id)}
 
 
 def expand(
@@ -282,7 +265,7 @@ def expand(
     if expansion.grip is None:
         raise NotFound(f"no grip {tool_input.grip_id!r}")
     grip = budgets.cut(
-        {**wire.expansion_json(expansion)["grip"], "uri": uris.from_grip(tool_input.grip_id)},
+        {**expansion_json(expansion)["grip"], "uri": uris.from_grip(tool_input.grip_id)},
         budgets.tokens_to_bytes(EXPAND.tokens) // 4,
     )
     answer: dict[str, Any] = {"notice": NOTICE, "grip": grip}
@@ -294,7 +277,7 @@ def expand(
         ("events_before", expansion.before[::-1], room // 4),
         ("events_after", expansion.after, room // 4),
     ):
-        rows = budgets.cut_evenly([wire.event_json(event) for event in events], share)
+        rows = budgets.cut_evenly([event_json(event) for event in events], share)
         answer[name] = rows[::-1] if name == "events_before" else rows
         truncated = truncated or any(row.get(budgets.TRUNCATED) for row in rows)
     if truncated:

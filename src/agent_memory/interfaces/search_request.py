@@ -1,0 +1,115 @@
+"""A search request: the filters that every interface offers, parsed and checked in one place."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
+from agent_memory.features.log.model.events import EventRole
+from agent_memory.features.memories.model import memories
+from agent_memory.features.memories.model.memories import MemoryStatus
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, ORG, PROJECT, Millis
+
+ALL = "all"
+PLURALS = {
+    "events": DocumentKind.EVENT,
+    "segments": DocumentKind.SEGMENT,
+    "grips": DocumentKind.GRIP,
+    "memories": DocumentKind.MEMORY,
+    "facts": DocumentKind.FACT,
+}
+ROLES = tuple(role.name.lower() for role in EventRole)
+
+Moments = Callable[[str], tuple[Millis, Millis]]  # the first and last moment that words name
+E = TypeVar("E", bound=StrEnum)
+
+
+def check_domain(name: str) -> str:
+    """Check a domain of a filter: a full name, or `project` or `org` for all of these."""
+    return name if name in (PROJECT, ORG) else memories.check_domain(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """A search as a caller sends it. An empty filter matches everything."""
+
+    query: str = ""
+    kinds: Collection[str] = ()
+    mode: str = SearchMode.HYBRID
+    limit: int = 0  # 0 is the default
+    offset: int = 0
+    project: str = ""
+    session_id: str = ""
+    agent: str = ""
+    role: str = ""
+    namespace: str = ""
+    domain: str = ""  # several with commas; `all` is every domain
+    spec: str = ""
+    statuses: Collection[str] = ()
+    include_archived: bool = False
+    tags: Collection[str] = ()  # a hit has all of them
+    since: str | int = ""  # words or Unix milliseconds
+    until: str | int = ""
+    min_similarity: float = 0.0
+
+    def to_query(
+        self, moments: Moments, resolve_domain: Callable[[str], str] = check_domain
+    ) -> Query:
+        """Build the query. Raises InvalidInput."""
+        return Query(
+            text=self.query,
+            mode=_parse_choice(SearchMode, "mode", self.mode),
+            limit=self.limit,
+            offset=self.offset,
+            min_score=self.min_similarity,
+            scope=SearchScope(
+                kinds=frozenset(_parse_choice(DocumentKind, "kind", name) for name in self.kinds),
+                project=self.project,
+                session=self.session_id,
+                agent=self.agent,
+                role=_parse_role(self.role),
+                namespace=memories.check_namespace(self.namespace) if self.namespace else "",
+                domains=frozenset(map(resolve_domain, _split_domains(self.domain))),
+                spec=self.spec,
+                statuses=frozenset(
+                    _parse_choice(MemoryStatus, "status", name) for name in self.statuses
+                ),
+                archived=self.include_archived,
+                tags=frozenset(self.tags),
+                since=_parse_time(self.since, lambda words: moments(words)[0], 0),
+                until=_parse_time(self.until, lambda words: moments(words)[1], MAX_MILLIS),
+            ),
+        )
+
+
+def parse_plurals(names: Collection[str]) -> frozenset[DocumentKind]:
+    """Parse kinds as people and agents write them: plural, or `all`."""
+    return frozenset() if ALL in names else frozenset(PLURALS[name] for name in names)
+
+
+def _parse_role(name: str) -> str:
+    if name and name not in ROLES:
+        raise InvalidInput(f"role is {name!r}; it must be one of {', '.join(ROLES)}")
+    return name
+
+
+def _split_domains(domain: str) -> list[str]:
+    names = [name.strip() for name in domain.split(",")] if domain else []
+    return [] if ALL in names else names
+
+
+def _parse_time(time: str | int, parse_words: Callable[[str], Millis], default: int) -> Millis:
+    if isinstance(time, int):
+        return Millis(time)
+    return parse_words(time) if time else Millis(default)
+
+
+def _parse_choice(choices: type[E], field: str, name: str) -> E:
+    try:
+        return choices(name)
+    except ValueError:
+        known = ", ".join(choices)
+        raise InvalidInput(f"{field} is {name!r}; it must be one of {known}") from None

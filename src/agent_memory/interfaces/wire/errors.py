@@ -1,0 +1,51 @@
+"""The one table of codes that an error has in commands, gRPC, HTTP and JSON-RPC."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agent_memory.kernel import errors
+from agent_memory.kernel.errors import AgentMemoryError
+
+
+class Codes(NamedTuple):
+    """The codes of one kind of error. `grpc` is the name of a gRPC status."""
+
+    exit: int
+    grpc: str
+    http: int
+    rpc: int = -32000  # of JSON-RPC and of streams, as 004 has them
+
+
+ERRORS: Mapping[type[AgentMemoryError], Codes] = {
+    errors.InvalidInput: Codes(exit=11, grpc="INVALID_ARGUMENT", http=422, rpc=-32002),
+    errors.NotFound: Codes(exit=10, grpc="NOT_FOUND", http=404, rpc=-32001),
+    errors.Unauthorized: Codes(exit=1, grpc="UNAUTHENTICATED", http=401),
+    errors.ContentBlocked: Codes(exit=12, grpc="FAILED_PRECONDITION", http=422, rpc=-32003),
+    errors.FeatureUnavailable: Codes(exit=3, grpc="FAILED_PRECONDITION", http=409),
+    errors.ConfigError: Codes(exit=3, grpc="FAILED_PRECONDITION", http=500),
+    errors.Overloaded: Codes(exit=1, grpc="RESOURCE_EXHAUSTED", http=503),
+    errors.LlmFailed: Codes(exit=6, grpc="UNAVAILABLE", http=502),
+    errors.ToolFailed: Codes(exit=1, grpc="FAILED_PRECONDITION", http=409),
+    errors.RemoteUnavailable: Codes(exit=5, grpc="UNAVAILABLE", http=502),
+    errors.ListenFailed: Codes(exit=1, grpc="UNAVAILABLE", http=503),
+    errors.Cancelled: Codes(exit=130, grpc="CANCELLED", http=499),
+    errors.StorageClosed: Codes(exit=4, grpc="UNAVAILABLE", http=503),
+    errors.StorageDamaged: Codes(exit=4, grpc="DATA_LOSS", http=500),
+    errors.StorageUnwritable: Codes(exit=4, grpc="UNAVAILABLE", http=503),
+    errors.StorageFailed: Codes(exit=4, grpc="INTERNAL", http=500),
+    AgentMemoryError: Codes(exit=1, grpc="INTERNAL", http=500),
+}
+
+
+def get_codes(error: AgentMemoryError) -> Codes:
+    """Return the codes of the nearest listed class of this error."""
+    return next(ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS)
+
+
+def error_json(error: AgentMemoryError) -> dict[str, Any]:
+    codes = get_codes(error)
+    return {
+        "code": codes.rpc,
+        "name": codes.grpc.lower(),
+        "message": str(error) or type(error).__doc__,
+    }

@@ -1,0 +1,90 @@
+"""Events on the wire: protobuf, and JSON with the same names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_memory.features.log.model.events import Event, EventPage, EventRole, EventType
+from agent_memory.interfaces.wire.tokens import format_token
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import EventId, Millis, SessionId
+from agent_memory.proto import memory_pb2 as pb
+
+_TYPES = {int(kind): kind for kind in EventType}
+_ROLES = {0: EventRole.USER, **{int(role): role for role in EventRole}}
+
+
+def parse_event(message: pb.Event) -> Event:
+    kind = _TYPES.get(message.event_type)
+    if kind is None:
+        raise _unknown_number("event_type", message.event_type, EventType)
+    role = _ROLES.get(message.role)
+    if role is None:
+        raise _unknown_number("role", message.role, EventRole)
+    return Event(
+        event_id=EventId(message.event_id),
+        session_id=SessionId(message.session_id),
+        at_ms=Millis(message.timestamp_ms),
+        type=kind,
+        role=role,
+        text=message.text,
+        metadata=dict(message.metadata),
+    )
+
+
+def _unknown_number(
+    field: str, number: int, known: type[EventType] | type[EventRole]
+) -> InvalidInput:
+    numbers = ", ".join(f"{item.value} ({item.name})" for item in known)
+    return InvalidInput(f"{field} is {number}; it must be one of {numbers}")
+
+
+def event_to_proto(event: Event) -> pb.Event:
+    return pb.Event(
+        event_id=event.event_id,
+        session_id=event.session_id,
+        timestamp_ms=event.at_ms,
+        event_type=int(event.type),  # type: ignore[arg-type]  # enums are plain numbers on the wire
+        role=int(event.role),  # type: ignore[arg-type]
+        text=event.text,
+        metadata=event.metadata,
+    )
+
+
+def page_to_proto(page: EventPage) -> pb.GetEventsResponse:
+    return pb.GetEventsResponse(
+        events=[event_to_proto(event) for event in page.events],
+        has_more=page.next is not None,
+        continuation_token=None if page.next is None else format_token(page.next),
+    )
+
+
+def outcomes_to_proto(outcomes: Sequence[tuple[str, bool | str]]) -> pb.IngestEventsResponse:
+    """Convert pairs of an event's id and whether it is new, or why it was refused."""
+    return pb.IngestEventsResponse(
+        outcomes=[
+            pb.IngestOutcome(event_id=event_id, error=outcome)
+            if isinstance(outcome, str)
+            else pb.IngestOutcome(event_id=event_id, created=outcome)
+            for event_id, outcome in outcomes
+        ]
+    )
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "session_id": event.session_id,
+        "timestamp_ms": event.at_ms,
+        "event_type": event.type.name.lower(),
+        "role": event.role.name.lower(),
+        "text": event.text,
+        "metadata": dict(event.metadata),
+    }
+
+
+def page_json(page: EventPage) -> dict[str, Any]:
+    return {
+        "events": [event_json(event) for event in page.events],
+        "has_more": page.next is not None,
+        "continuation_token": None if page.next is None else format_token(page.next),
+    }

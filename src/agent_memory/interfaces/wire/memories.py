@@ -1,0 +1,114 @@
+"""Memories on the wire: JSON of captures, syncs, consolidations and changes."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from agent_memory.features.index.model import documents
+from agent_memory.features.log.model.events import Event
+from agent_memory.features.memories.model.consolidations import ConsolidationPlan
+from agent_memory.features.memories.model.memories import Memory
+from agent_memory.features.memories.services.capture import CaptureResult
+from agent_memory.features.memories.services.editing import MemoryDetails
+from agent_memory.features.memories.services.remote_sync import DomainSyncOutcome
+from agent_memory.features.memories.services.sync import SyncResult
+from agent_memory.interfaces.wire.events import event_json
+
+
+def capture_json(captured: CaptureResult, *, indexed: bool) -> dict[str, Any]:
+    return {
+        "success": True,
+        "memory_id": captured.memory.id,
+        "uri": captured.memory.urn,
+        "indexed": indexed,
+        "created": captured.created,
+        "warning": captured.warning,
+    }
+
+
+def memory_json(memory: Memory, *, content: bool = True) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "id": memory.id,
+        "uri": memory.urn,
+        "namespace": memory.namespace,
+        "domain": memory.domain,
+        "summary": memory.summary,
+        "content": memory.content,
+        "timestamp": documents.format_iso(memory.created_ms),
+        "timestamp_ms": memory.created_ms,
+        "updated_at": documents.format_iso(memory.updated_ms),
+        "spec": memory.spec or None,
+        "tags": sorted(memory.tags),
+        "relates_to": list(memory.relates_to),
+        "status": memory.status.value,
+        "commit": memory.commit or None,
+        "superseded_by": memory.superseded_by or None,
+        "event_id": memory.event_id or None,
+        "session_id": memory.session_id or None,
+    }
+    if not content:
+        del shown["content"]
+    return shown
+
+
+def memory_details_json(details: MemoryDetails, *, content: bool = True) -> dict[str, Any]:
+    """Render a memory with its tier and use, which only this machine has."""
+    use = details.use
+    return {
+        **memory_json(details.memory, content=content),
+        "tier": details.tier.value,
+        "activation_count": use.count,
+        "last_accessed": documents.format_iso(use.last_ms) if use.count else None,
+    }
+
+
+def sync_json(synced: SyncResult) -> dict[str, Any]:
+    return {
+        "domain": synced.place.domain,
+        "imported": synced.imported,
+        "written": synced.written,
+        "moved": synced.moved,
+        "fetched": synced.fetched,
+        "pushed": synced.pushed,
+        "problems": [asdict(problem) for problem in synced.problems],
+    }
+
+
+def sync_outcomes_json(outcomes: Sequence[DomainSyncOutcome]) -> dict[str, Any]:
+    return {
+        "success": all(outcome.failure is None for outcome in outcomes),
+        "domains": [sync_json(outcome.synced) for outcome in outcomes if outcome.synced],
+        "failed": [
+            {"domain": outcome.place.domain, "reason": str(outcome.failure)}
+            for outcome in outcomes
+            if outcome.failure is not None
+        ],
+    }
+
+
+def plan_json(plan: ConsolidationPlan, *, applied: bool) -> dict[str, Any]:
+    return {
+        "applied": applied,
+        "considered": plan.considered,
+        "merges": [
+            {
+                "kept": None if merge.written else merge.cluster.kept.id,
+                "summary": (merge.written or merge.cluster.kept).summary,
+                "superseded": [memory.id for memory in merge.superseded],
+            }
+            for merge in plan.merges
+        ],
+        "moves": [
+            {"id": move.memory.id, "from": move.before.value, "to": move.after.value}
+            for move in plan.moves
+        ],
+        "skipped": list(plan.skipped),
+    }
+
+
+def record_text(record: Event | Memory) -> str:
+    """Render an event or a memory as the JSON text that followers of changes get."""
+    shown = event_json(record) if isinstance(record, Event) else memory_json(record)
+    return msgspec.json.encode(shown).decode()

@@ -1,0 +1,233 @@
+"""Each filter of a search, through every interface of a real daemon: the results are the same."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from typing import Any
+
+import httpx
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from agent_memory.client import MemoryClient
+from agent_memory.interfaces.search_request import PLURALS, SearchRequest
+from agent_memory.interfaces.wire.events import event_to_proto
+from agent_memory.proto import memory_pb2 as pb
+from tests.launching import Home
+from tests.mcp_clients import LineClient
+from tests.memory_client import SERVICE, Client
+from tests.sessions_told import START, THUMBNAILS, build_session
+from tests.web import Web
+
+EVENTS = [
+    *build_session("pictures", THUMBNAILS, project="thumbnails"),
+    *build_session("pier", THUMBNAILS, start=START + 10**6, agent="codex", project="lanterns"),
+]
+MIDDLE = START + 10**6 - 1
+PLURAL_OF = {str(kind): plural for plural, kind in PLURALS.items()}
+GRPC_NAMES = {
+    "since": "from_timestamp_ms",
+    "until": "to_timestamp_ms",
+    "min_similarity": "min_score",
+    "offset": "continuation_token",
+}
+REST_NAMES = {name: alias for name, alias in GRPC_NAMES.items() if name != "offset"}
+TOKEN = {"offset": "continuation_token"}
+OPTIONS = {"session_id": "session", "statuses": "status"}
+
+Filters = dict[str, Any]
+Find = Callable[[Filters], list[str]]
+
+CASES: dict[str, Filters] = {
+    "query": {"query": "orientation", "mode": "bm25", "kinds": ["event"]},
+    "kinds": {"kinds": ["memory"]},
+    "mode": {"query": "orientation", "mode": "bm25", "kinds": ["event", "memory"]},
+    "limit": {"kinds": ["event"], "limit": 3},
+    "offset": {"kinds": ["event"], "limit": 5, "offset": 4},
+    "project": {"kinds": ["event"], "project": "lanterns"},
+    "session_id": {"kinds": ["event"], "session_id": "pier"},
+    "agent": {"kinds": ["event"], "agent": "codex"},
+    "role": {"kinds": ["event"], "role": "assistant"},
+    "namespace": {"kinds": ["memory"], "namespace": "decisions"},
+    "domain": {"kinds": ["memory"], "domain": "user,project:lanterns"},
+    "spec": {"kinds": ["memory"], "spec": "pictures"},
+    "statuses": {"kinds": ["memory"], "statuses": ["resolved", "archived"]},
+    "include_archived": {"kinds": ["memory"], "include_archived": True},
+    "tags": {"kinds": ["memory"], "tags": ["upright", "jpeg"]},
+    "since": {"kinds": ["event"], "since": MIDDLE},
+    "until": {"kinds": ["event"], "until": MIDDLE},
+    "min_similarity": {
+        "query": "orientation resize", "mode": "bm25", "kinds": ["event"], "min_similarity": 0.5
+    },
+}  # fmt: skip
+
+
+def rename(filters: Filters, names: dict[str, str]) -> Filters:
+    return {names.get(name, name): value for name, value in filters.items()}
+
+
+def stringify(filters: Filters, *names: str) -> Filters:
+    return {name: str(value) if name in names else value for name, value in filters.items()}
+
+
+def pluralize(filters: Filters) -> Filters:
+    return {**filters, "kinds": [PLURAL_OF[kind] for kind in filters["kinds"]]}
+
+
+def over_grpc(client: Client) -> Find:
+    def find(filters: Filters) -> list[str]:
+        request = pb.SearchRequest(**stringify(rename(filters, GRPC_NAMES), "continuation_token"))
+        answer = client.unary(f"/{SERVICE}/Search", request, pb.SearchResponse)
+        return [hit.id for hit in answer.hits]
+
+    return find
+
+
+def over_client(client: MemoryClient) -> Find:
+    def find(filters: Filters) -> list[str]:
+        named = stringify(rename(filters, GRPC_NAMES), "continuation_token")
+        return [hit.id for hit in client.search(named.pop("query", ""), **named).hits]
+
+    return find
+
+
+def over_rest(api: httpx.Client) -> Find:
+    def find(filters: Filters) -> list[str]:
+        answer = api.get("/api/v1/search/", params=rename(filters, REST_NAMES))
+        answer.raise_for_status()
+        return [hit["id"] for hit in answer.json()["results"]]
+
+    return find
+
+
+def to_body(filters: Filters) -> Filters:
+    return stringify(rename(filters, TOKEN), "continuation_token", "since", "until")
+
+
+def over_sse(api: httpx.Client) -> Find:
+    def find(filters: Filters) -> list[str]:
+        answer = api.post("/stream/recall", json=to_body(filters))
+        answer.raise_for_status()
+        events = [block.splitlines() for block in answer.text.split("\n\n")]
+        return [
+            json.loads(lines[-1].removeprefix("data: "))["memory"]["id"]
+            for lines in events
+            if "event: result" in lines
+        ]
+
+    return find
+
+
+def over_websocket(socket: ClientConnection) -> Find:
+    def find(filters: Filters) -> list[str]:
+        socket.send(json.dumps({"operation": "recall", **to_body(filters)}))
+        ids: list[str] = []
+        while (answer := json.loads(socket.recv()))["type"] == "result":
+            ids.append(answer["data"]["memory"]["id"])
+        assert answer["type"] == "complete", answer
+        return ids
+
+    return find
+
+
+def over_mcp(server: LineClient) -> Find:
+    def find(filters: Filters) -> list[str]:
+        server.call(1, "memory_recall", **pluralize(to_body(filters)), detail="minimal")
+        while (answer := server.receive()).get("id") != 1:
+            pass
+        result = answer["result"]["structuredContent"]
+        assert "note" not in result
+        return [hit["id"] for hit in result["results"]]
+
+    return find
+
+
+def over_commands(home: Home, *command: str) -> Find:
+    kinds_option = "in" if "recall" in command else "kinds"
+
+    def find(filters: Filters) -> list[str]:
+        words = [*command, *filters.get("query", "").split()]
+        for name, value in rename(pluralize(filters), {**OPTIONS, "kinds": kinds_option}).items():
+            option = f"--{name.replace('_', '-')}"
+            match name, value:
+                case "query", _:
+                    pass
+                case _, True:
+                    words.append(option)
+                case "status", list():
+                    words += [word for status in value for word in (option, status)]
+                case _, list():
+                    words += [option, ",".join(value)]
+                case _:
+                    words += [option, str(value)]
+        answer = home.run(words[0], *words[1:], "--format", "json")
+        assert answer.code == 0, answer.errors
+        return [hit["id"] for hit in answer.json()["results"]]
+
+    return find
+
+
+def capture(home: Home, namespace: str, summary: str, *options: str, domain: str = "user") -> str:
+    words = ("capture", namespace, summary, "--domain", domain, *options, "--format", "json")
+    answer = home.run("memory", *words)
+    assert answer.code == 0, answer.errors
+    name: str = answer.json()["memory_id"]
+    return name
+
+
+def fill(home: Home, client: Client) -> None:
+    assert all(each.created for each in client.ingest_all(map(event_to_proto, EVENTS)))
+    capture(home, "decisions", "Turn pictures upright first", "--tags", "upright,jpeg")
+    capture(home, "decisions", "Keep originals", "--tags", "upright", "--spec", "pictures")
+    capture(home, "learnings", "A resize loses the orientation", "--spec", "pictures")
+    capture(home, "patterns", "Sizes are powers of two", domain="project")
+    resolved = capture(home, "blockers", "No test has a rotated picture")
+    archived = capture(home, "progress", "Half of the sizes are done")
+    assert home.run("memory", "resolve", resolved).code == 0
+    assert home.run("memory", "archive", archived).code == 0
+
+
+@pytest.fixture(scope="module")
+def interfaces() -> Iterator[dict[str, Find]]:
+    with ExitStack() as stack:
+        home = stack.enter_context(Home())
+        home.serve()
+        web = Web(home)
+        target = f"unix:{web.record['grpc_socket']}"
+        client = stack.enter_context(Client(target))
+        fill(home, client)
+        api = stack.enter_context(web.client())
+        socket = connect(
+            f"ws://{web.place}/ws",
+            additional_headers={"Authorization": f"Bearer {web.key}"},
+            proxy=None,
+        )
+        remote = ("memory-daemon", "query", "-e", target, "search")
+        yield {
+            "gRPC": over_grpc(client),
+            "client": over_client(stack.enter_context(MemoryClient.connect(target))),
+            "REST": over_rest(api),
+            "SSE": over_sse(api),
+            "WebSocket": over_websocket(stack.enter_context(socket)),
+            "MCP": over_mcp(stack.enter_context(LineClient(home))),
+            "memory recall": over_commands(home, "memory", "recall"),
+            "query search": over_commands(home, "memory-daemon", "query", "search"),
+            "query search, remote": over_commands(home, *remote),
+        }
+
+
+def test_every_filter_has_a_case() -> None:
+    assert list(CASES) == [field.name for field in fields(SearchRequest)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_interface_filters_alike(interfaces: dict[str, Find], name: str) -> None:
+    filters = {"limit": 100, **CASES[name]}
+    results = {interface: find(filters) for interface, find in interfaces.items()}
+    expected = results["gRPC"]
+    assert expected
+    assert results == dict.fromkeys(results, expected)
+    if name not in ("query", "mode"):
+        others = {other: value for other, value in filters.items() if other != name}
+        assert interfaces["gRPC"](others) != expected, "the filter has no effect"

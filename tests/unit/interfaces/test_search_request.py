@@ -1,0 +1,164 @@
+"""Search requests: what they parse, and that every interface offers every filter."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from agent_memory.client.values import SearchFilters, SearchHit, SearchResult
+from agent_memory.features.index.model.documents import DocumentKind
+from agent_memory.features.index.model.queries import Query, SearchMode, SearchScope
+from agent_memory.interfaces.cli import recall
+from agent_memory.interfaces.cli.commands import Command
+from agent_memory.interfaces.cli.remote import RemoteDaemon
+from agent_memory.interfaces.http.questions import RecallRequest, SearchParameters
+from agent_memory.interfaces.mcp import schemas, tool_inputs
+from agent_memory.interfaces.search_request import SearchRequest, parse_plurals
+from agent_memory.interfaces.wire.search import HIT_FIELDS, parse_request
+from agent_memory.kernel.errors import InvalidInput
+from agent_memory.kernel.ids import MAX_MILLIS, Millis
+from agent_memory.proto import memory_pb2 as pb
+
+FIELDS = {field.name for field in fields(SearchRequest)}
+MILLISECONDS = {"from_timestamp_ms": "since", "to_timestamp_ms": "until"}
+TOKEN = {"continuation_token": "offset"}
+SCORE = {"min_score": "min_similarity"}
+APART = {"detail", "reason"}  # they change the answer, not the search
+
+
+def moments(_words: str) -> tuple[Millis, Millis]:
+    return Millis(10), Millis(20)
+
+
+def offers(names: Any, renamed: dict[str, str]) -> set[str]:
+    return {renamed.get(name, name) for name in names} - APART
+
+
+class TestEveryInterfaceOffersEveryFilter:
+    @pytest.mark.parametrize("command", [recall.recall, recall.search], ids=lambda c: c.name)
+    def test_commands(self, command: Any) -> None:
+        of_every_command = {option.name for option in Command("bare").params}
+        names = {option.name for option in command.params}
+        assert offers(names - of_every_command, {}) == FIELDS
+
+    def test_rest(self) -> None:
+        schema = SearchParameters.model_json_schema()
+        assert offers(schema["properties"], MILLISECONDS | SCORE) == FIELDS
+
+    def test_streams(self) -> None:
+        assert offers(RecallRequest.model_json_schema()["properties"], TOKEN) == FIELDS
+
+    def test_mcp(self) -> None:
+        schema = tool_inputs.schema(tool_inputs.RecallInput)
+        assert offers(schema["properties"], TOKEN) == FIELDS
+
+    def test_grpc(self) -> None:
+        names = pb.SearchRequest.DESCRIPTOR.fields_by_name
+        assert offers(names, MILLISECONDS | SCORE | TOKEN) == FIELDS
+
+    def test_the_client(self) -> None:
+        names = {"query", *SearchFilters.__annotations__}
+        assert names == set(pb.SearchRequest.DESCRIPTOR.fields_by_name)
+
+
+class TestAHitIsDescribedOnce:
+    def test_protobuf_and_the_client_have_every_field(self) -> None:
+        common = {"kind", "id", "uri", "score", "title", "text", "truncated", "score_parts"}
+        names = common | {field.name for field in HIT_FIELDS}
+        assert set(pb.SearchHit.DESCRIPTOR.fields_by_name) == names
+        assert {field.name for field in fields(SearchHit)} == names
+
+    def test_the_schema_of_mcp_has_every_field_of_the_json(self) -> None:
+        names = {field.name for field in HIT_FIELDS if field.kinds}
+        assert names <= set(schemas.RESULT["properties"])
+
+
+class TestQueries:
+    def test_an_empty_request_asks_for_everything(self) -> None:
+        assert SearchRequest().to_query(moments) == Query(text="", limit=0)
+
+    @pytest.mark.parametrize(
+        ("names", "kinds"),
+        [
+            (["events", "segments"], {DocumentKind.EVENT, DocumentKind.SEGMENT}),
+            (["memories"], {DocumentKind.MEMORY}),
+            (["events", "all"], set()),
+        ],
+    )
+    def test_kinds_are_plural_for_people(self, names: list[str], kinds: set[DocumentKind]) -> None:
+        assert parse_plurals(names) == kinds
+
+    @pytest.mark.parametrize(
+        ("domain", "domains"),
+        [
+            ("", set()),
+            ("all", set()),
+            ("project", {"project"}),
+            ("user, project:a", {"user", "project:a"}),
+            ("user,all", set()),
+        ],
+    )
+    def test_domains_stand_between_commas(self, domain: str, domains: set[str]) -> None:
+        assert SearchRequest(domain=domain).to_query(moments).scope.domains == domains
+
+    def test_domains_are_resolved_for_the_caller(self) -> None:
+        query = SearchRequest(domain="project").to_query(moments, lambda name: f"{name}:mine")
+        assert query.scope.domains == {"project:mine"}
+
+    def test_times_are_words_or_milliseconds(self) -> None:
+        words = SearchRequest(since="last week", until="last week").to_query(moments).scope
+        assert (words.since, words.until) == (10, 20)
+        numbers = SearchRequest(since=3, until=4).to_query(moments).scope
+        assert (numbers.since, numbers.until) == (3, 4)
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"kinds": ["events"]}, "kind is 'events'; it must be one of event"),
+            ({"mode": "psychic"}, "mode is 'psychic'; it must be one of hybrid"),
+            ({"role": "ghost"}, "role is 'ghost'; it must be one of user"),
+            ({"namespace": "dreams"}, "namespace is 'dreams'"),
+            ({"domain": "elsewhere"}, "domain is 'elsewhere'"),
+            ({"statuses": ["lost"]}, "status is 'lost'; it must be one of active"),
+            ({"since": 5, "until": 4}, "before it begins"),
+            ({"limit": -1}, "must not be negative"),
+            ({"min_similarity": 2.0}, "from 0 to 1"),
+        ],
+    )
+    def test_a_wrong_filter_is_named(self, wrong: dict[str, Any], message: str) -> None:
+        with pytest.raises(InvalidInput, match=message):
+            SearchRequest(**wrong).to_query(moments)
+
+    def test_a_query_for_another_daemon_arrives_whole(self) -> None:
+        query = Query(
+            text="why",
+            mode=SearchMode.BM25,
+            limit=7,
+            offset=3,
+            min_score=0.25,
+            scope=SearchScope(
+                kinds=frozenset({DocumentKind.FACT, DocumentKind.MEMORY}),
+                project="p",
+                session="s",
+                agent="a",
+                role="tool",
+                namespace="decisions",
+                domains=frozenset({"user", "project:x"}),
+                spec="c",
+                statuses=frozenset({"active"}),
+                archived=True,
+                tags=frozenset({"t", "u"}),
+                since=Millis(5),
+                until=Millis(MAX_MILLIS),
+            ),
+        )
+        sent: list[Query] = []
+
+        class Recorder:
+            def search(self, text: str, **filters: Any) -> SearchResult:
+                request = parse_request(pb.SearchRequest(query=text, **filters))
+                sent.append(request.to_query(moments))
+                return SearchResult()
+
+        RemoteDaemon(Recorder()).search(query)  # type: ignore[arg-type]
+        assert sent == [query]
