@@ -229,7 +229,7 @@ class TestCapture:
         again = answer.json()
         assert (again["memory_id"], again["uri"]) == (first["memory_id"], first["uri"])
         assert (again["success"], again["created"]) == (True, False)
-        assert "captured before" in again["warning"]
+        assert "already captured" in again["warning"]
         assert answer.errors == f"warning: {again['warning']}\n"
         tagged = memory.json(*words, "--tags", "b")
         assert "tags" in tagged["warning"]

@@ -109,7 +109,7 @@ class TestTheSameAgain:
         assert not result.created
         assert result.memory.updated_ms == NOW
         assert result.warning is not None
-        assert "captured before, at 2026-06-10" in result.warning
+        assert "already captured at 2026-06-10" in result.warning
         assert len(parts.waiting()) == 1
         assert parts.told == 1
 
@@ -167,7 +167,7 @@ class TestSecrets:
         result = parts.capture.capture(given, PLACE)
         assert TOKEN not in repr(result)
         assert "[REDACTED:" in repr(result.memory)
-        assert "a secret was removed from it" in str(result.warning)
+        assert "a secret was removed" in str(result.warning)
         again = parts.capture.capture(given, PLACE)
         assert (again.created, again.memory) == (False, result.memory)
 

@@ -348,7 +348,7 @@ class TestApply:
             (told,) = modelled.service.apply(plan, parts.here, quietly)
         unmerged = list(parts.curation.list_all([lost.domain]))
         assert all(each.id in told for each in unmerged)
-        assert "the repository of project:lost is not on this machine" in told
+        assert "the repository of project:lost is no longer on this machine" in told
         assert [each.status for each in unmerged] == [MemoryStatus.ACTIVE] * 2
         assert {parts.stored(each.key).status for each in alike} == {MemoryStatus.ARCHIVED}
         later = parts.plan()  # it is not forgotten that there is something to do

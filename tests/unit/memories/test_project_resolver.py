@@ -358,7 +358,7 @@ class TestWithoutAFolder:
     def test_the_present_project_is_asked_for_by_name(self, machine: Machine) -> None:
         machine.here(machine.made("one").folder)
         for ask in (machine.workplaces.resolve, machine.workplaces.resolve_domain):
-            with pytest.raises(InvalidInput, match=r"project:my-app.*known are: one"):
+            with pytest.raises(InvalidInput, match=r"project:my-app.*known projects: one"):
                 ask("project", self.NOWHERE)
 
     def test_all_are_those_on_this_machine(self, machine: Machine) -> None:

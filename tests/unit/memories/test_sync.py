@@ -367,7 +367,7 @@ class TestWithARemote:
         hook.chmod(0o755)
         memory = ada.capture("Second")
         ssh = route_over_ssh(ada.repository, remote)
-        with pytest.raises(RemoteUnavailable, match="others push") as caught:
+        with pytest.raises(RemoteUnavailable, match="others keep pushing") as caught:
             ada.exchange(f"ssh://host{remote.folder}", variables=ssh)
         # An address may hold a password.
         assert str(remote.folder) not in str(caught.value)

@@ -6,7 +6,8 @@ from agent_memory.kernel.ids import PROJECT
 
 
 def from_memory(memory: Memory) -> list[Document]:
-    """One, or none where it was forgotten. It is found by its URN: ids are of one domain only."""
+    """Return one document, or none for a tombstone. Its id is the URN, as memory ids are unique
+    only within a domain."""
     if memory.status is MemoryStatus.TOMBSTONE:
         return []
     family, _, name = memory.domain.partition(":")
