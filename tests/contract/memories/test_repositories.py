@@ -354,5 +354,5 @@ class TestPrivateRepositories:
     def test_a_folder_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         repositories = GitRepositories(tmp_path / "file")
-        with pytest.raises(GitFailed, match="cannot be made"):
+        with pytest.raises(GitFailed, match="cannot be created"):
             repositories.open_notebook(repositories.get_private_home("user.git"), USER)

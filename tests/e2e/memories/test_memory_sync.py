@@ -618,7 +618,7 @@ class TestRemotes:
         ada.repository.git("remote", "set-url", "origin", address)
         for options in ("--fetch", "--push", "--remote"):
             answer = ada.memory("sync", options, "--domain", "project")
-            assert_refused(answer, NETWORK, "does not let us in")
+            assert_refused(answer, NETWORK, "access denied")
 
     def test_credentials_of_an_address_are_never_shown(
         self, ada: Clone, one: Home, refusing: int

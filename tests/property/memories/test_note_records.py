@@ -223,7 +223,7 @@ class Clone:
         data = present + text
         name = hashlib.sha256(data).hexdigest()
         self.blobs[name] = data
-        self.index.put(path, name, records.outline(parse_here(data)))
+        self.index.put(path, name, records.build_outline(parse_here(data)))
 
     def texts(self) -> list[bytes]:
         return [self.blobs[blob] for blob in self.index.blobs.values()]
@@ -239,7 +239,7 @@ def parse_here(text: bytes) -> list[Part]:
 def agrees(clone: Clone) -> bool:
     """What is known of each text is what a reader would find."""
     read = {
-        path: records.outline(parse_here(clone.blobs[blob]))
+        path: records.build_outline(parse_here(clone.blobs[blob]))
         for path, blob in clone.index.blobs.items()
     }
     places: dict[str, set[str]] = {}
@@ -402,7 +402,7 @@ class TestEarlierLayouts:
             "relates_to:\n- decisions:1a2b3c4:0\n- learnings:1a2b3c4:1765368000500\n",
             "Cause found.\n\n---\n\nA rule above.",
         )
-        (draft,) = legacy_formats.drafts(text.encode())
+        (draft,) = legacy_formats.parse_drafts(text.encode())
         assert draft.namespace == "blockers"
         assert draft.summary == "Build host runs out of inodes when two nightly jobs overlap"
         assert draft.content == "Cause found.\n\n---\n\nA rule above."
@@ -436,7 +436,7 @@ class TestEarlierLayouts:
             )
             for name, at, summary, body in entries
         )
-        drafts = legacy_formats.drafts(text.encode())
+        drafts = legacy_formats.parse_drafts(text.encode())
         told = [(each.namespace, each.summary, each.content) for each in drafts]
         assert list(dict.fromkeys(told)) == list(
             dict.fromkeys(
@@ -462,20 +462,20 @@ class TestEarlierLayouts:
         ],
     )
     def test_what_is_no_entry_gives_nothing(self, text: str) -> None:
-        assert legacy_formats.drafts(text.encode()) == []
+        assert legacy_formats.parse_drafts(text.encode()) == []
 
     @given(notes)
     def test_no_text_does_harm(self, data: bytes) -> None:
-        legacy_formats.drafts(data)
+        legacy_formats.parse_drafts(data)
 
     def test_long_summaries_are_cut_and_copies_are_one(self) -> None:
         text = ENTRY.format("decisions", "2025-11-03T09:00:00Z", "word " * 40, "", "body")
-        (draft,) = legacy_formats.drafts((text + "\n" + text).encode())
+        (draft,) = legacy_formats.parse_drafts((text + "\n" + text).encode())
         assert len(draft.summary) <= memories.MAX_SUMMARY_CHARS
         assert draft.summary.endswith("…")
 
     def test_text_after_an_entry_is_of_its_content(self) -> None:
         text = ENTRY.format("blockers", "2025-11-03T09:00:00Z", "x", "spec: null\n", "body")
-        (draft,) = legacy_formats.drafts((text + "\n## Resolution\n\nDone.\n").encode())
+        (draft,) = legacy_formats.parse_drafts((text + "\n## Resolution\n\nDone.\n").encode())
         assert draft.content == "body\n\n## Resolution\n\nDone."
         assert draft.spec == ""
