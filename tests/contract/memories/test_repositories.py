@@ -348,7 +348,7 @@ class TestPrivateRepositories:
         ],
     )
     def test_no_name_leads_elsewhere(self, repositories: Repositories, name: str) -> None:
-        with pytest.raises(InvalidInput, match="no name"):
+        with pytest.raises(InvalidInput, match="not a valid name"):
             repositories.get_private_home(name)
 
     def test_a_folder_that_cannot_be_written_is_told(self, tmp_path: Path) -> None:

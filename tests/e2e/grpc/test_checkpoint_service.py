@@ -61,7 +61,7 @@ WRONG = [
     ("PutCheckpoint", b"\xff", "not a memory.PutCheckpointRequest"),
     ("PutCheckpoint", made("t", blob=bytes(15 * MIB + 1)), "the limit is 15 MiB"),
     ("PutCheckpoint", made("t", metadata="[]"), "metadata must be a JSON object"),
-    ("PutCheckpoint", made("t\n"), "thread_id has characters that cannot be printed"),
+    ("PutCheckpoint", made("t\n"), "thread_id has unprintable characters"),
     ("PutWrites", b"", "thread_id is required"),
     ("GetCheckpoint", b"", "thread_id is required"),
     ("GetWrites", b"", "thread_id is required"),

@@ -1,4 +1,4 @@
-"""Work: what is known of the runs of agents, each an episode, and of their sessions."""
+"""Run sessions: what is known of agent runs, each an episode, and of the sessions they are in."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,8 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Session):
-    """A session within a session. `outcome` is empty while it goes on, and where it was cut off."""
+    """A run: a session within a session. `outcome` is empty while it runs, and if it was
+    interrupted."""
 
     run_id: str
     outcome: str = ""
@@ -30,15 +31,15 @@ class Run(Session):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSession:
-    """The runs of a session, all in all. It is listed by what happened last."""
+    """All runs of a session together. Lists are ordered by the last activity."""
 
     id: KnowledgeId  # the session's
     session_id: SessionId
-    agent: str  # of the last run, as is the outcome
+    agent: str  # of the last run, like the outcome
     first_ms: Millis
     last_ms: Millis
     runs: int
-    summary: str  # of the first prompt that says something
+    summary: str  # of the first prompt with text
     last_run: str
     outcome: str = ""
 
@@ -49,7 +50,7 @@ class RunSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKnowledge:
-    """All that is known of a session, and of its runs those that are of interest."""
+    """What is known of a session, and of the runs in question."""
 
     session: Session | None = None
     whole: RunSession | None = None
@@ -61,7 +62,7 @@ def derive_id(session_id: SessionId, run_id: str) -> KnowledgeId:
 
 
 def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> SessionKnowledge:
-    """After more events of the session."""
+    """Return the knowledge after more events of the session."""
     session, whole, runs = known.session, known.whole, dict(known.runs)
     for event in events:
         session = sessions.add_event(session, event, owner)
@@ -75,9 +76,9 @@ def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> 
 
 
 def build_episode(run: Run, known: Episode | None, now: Millis) -> Episode:
-    """One that was cut off has had no answer."""
+    """Build the episode of a run. An interrupted run counts as unanswered."""
     error = _ERRORS.get(run.outcome, sessions.NO_ANSWER)
-    found = Episode(
+    episode = Episode(
         id=run.id,
         agent_id=run.agent,
         user_id=users.derive_id(run.user) if run.user else None,
@@ -90,7 +91,7 @@ def build_episode(run: Run, known: Episode | None, now: Millis) -> Episode:
         ended_ms=run.last_ms,
         created_ms=now,
     )
-    return sessions.keep_fixed(found, known)
+    return sessions.keep_fixed(episode, known)
 
 
 def _create_run(event: Event, run_id: str) -> Run:
