@@ -1,4 +1,4 @@
-"""The Notebook and Exchange ports, over real repositories and remotes."""
+"""The Notebook and SharedNotebook ports, over real repositories and remotes."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def opened(repository: Repository, domain: Domain = DOMAIN) -> GitNotebook:
-    """As another process would: it knows nothing yet."""
+    """Open a notebook as another process would, with no index."""
     return GitRepositories(repository.folder.parent / "data", InlineWorker()).open_notebook(
         repository.home, domain
     )
@@ -66,7 +66,7 @@ def many(count: int, *, start: int = 0, commit: str = "") -> list[Memory]:
 
 
 def pointed(repository: Repository, entries: dict[str, bytes], ref: str = REF) -> None:
-    """A notes ref at a tree with these texts, made by git."""
+    """Point a notes ref at a tree with these texts, made by git."""
     index = repository.folder / "other-index"
     index.unlink(missing_ok=True)
     apart = Repository(repository.folder, {**repository.environ, "GIT_INDEX_FILE": str(index)})
@@ -348,7 +348,7 @@ class TestPages:
     def test_nothing_of_a_remote_takes_the_place_of_ours(
         self, repository: Repository, tmp_path: Path, name: str
     ) -> None:
-        """A file where we have a folder."""
+        """The remote has a file where we have a folder."""
         other = clone_repository(repository, tmp_path / "other")
         everything = many(note_edits.MAX_RECORDS + 1)
         notebook = opened(other)
@@ -842,7 +842,7 @@ def synced(notebook: SharedNotebook, repository: Repository, remote: str = "orig
 
 
 def whole(notebook: SharedNotebook, repository: Repository) -> int:
-    """A sync as the service does it; how many were moved."""
+    """Sync as the service does; return how many notes were moved."""
     notebook.fetch("origin", repository.environ)
     moved = notebook.rehome()
     synced(notebook, repository)
@@ -1277,7 +1277,7 @@ def masked(umask: int) -> Iterator[None]:
 
 
 class TestModes:
-    """Of what is written by a process whose files are its own."""
+    """Modes of files that a process with a private umask writes."""
 
     @pytest.mark.parametrize(
         ("umask", "shared", "folder", "file"),

@@ -87,7 +87,7 @@ WRONG = [
     (
         "DeleteThreads",
         pb.DeleteThreadsRequest(thread_ids=["t"] * 1001).SerializeToString(),
-        "the limit of one call is 1000",
+        "in one call; the limit is 1000",
     ),
 ]
 

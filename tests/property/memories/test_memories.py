@@ -1,4 +1,4 @@
-"""Memories: names are inverse to parsing, and merging does not depend on order."""
+"""Memories: parsing inverts naming, and merging does not depend on order."""
 
 from functools import reduce
 

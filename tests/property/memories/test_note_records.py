@@ -1,4 +1,4 @@
-"""Records in notes: nothing is lost, nothing is taken for what it is not, and clones converge."""
+"""Records in notes: nothing is lost or mistaken, and clones converge."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -79,7 +79,7 @@ class TestText:
         except InvalidInput:
             return
         (read,) = found(records.render(odd), made.domain, made.namespace)
-        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone says nothing
+        told = "" if made.status is MemoryStatus.TOMBSTONE else name  # a tombstone has no text
         assert (read.digest, read.event_id, read.session_id) == (made.digest, told, told)
 
     @given(any_memories())
@@ -179,7 +179,7 @@ class TestText:
         assert found(text.replace(b"length: 0\n---\n", b"length: 4\n---\nbody")) == []
 
     def test_hostile_texts_take_no_longer_than_long_ones(self) -> None:
-        """Each claims a content that reaches over all that follow; hashing is bounded."""
+        """Each claims a content that spans all that follow; hashing is bounded."""
         claim = records.render(memory("x", "y" * 99_000))[:-99_001]
         texts = claim * 400 + b"\n" * 100_000
         assert found(texts + records.render(memory("z"))) in ([], [memory("z")])
@@ -187,7 +187,7 @@ class TestText:
 
 @dataclass
 class Clone:
-    """Notes without git: blobs by their hash, and where each stands."""
+    """Notes without git: blobs by hash, and their paths."""
 
     blobs: dict[str, bytes] = field(default_factory=dict)
     index: NoteIndex = field(default_factory=NoteIndex)
@@ -217,7 +217,7 @@ class Clone:
         self.change(take)
 
     def append(self, text: bytes, commit: str) -> None:
-        """As `git notes append` does."""
+        """Append as `git notes append` does."""
         path = self.index.notes.get(commit) or trees.note_path(commit)
         present = self.blobs[self.index.blobs[path]] + b"\n" if path in self.index.blobs else b""
         data = present + text
@@ -237,7 +237,7 @@ def parse_here(text: bytes) -> list[Part]:
 
 
 def agrees(clone: Clone) -> bool:
-    """What is known of each text is what a reader would find."""
+    """Check that each outline equals what a reader would find."""
     read = {
         path: records.build_outline(parse_here(clone.blobs[blob]))
         for path, blob in clone.index.blobs.items()

@@ -1,4 +1,4 @@
-"""Capture: what is kept, what is told about it, and what is refused."""
+"""Capture: what is stored, the warnings, and what is refused."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ PRIVATE_KEY = f"-----BEGIN {'RSA'} PRIVATE KEY-----\n{'MIIEow' * 40}\n-----END R
 
 
 class Parts:
-    """Capturing on a store of its own."""
+    """Capture on its own store."""
 
     def __init__(self, store: CommittedStore) -> None:
         self.memories = StoredMemories(store)

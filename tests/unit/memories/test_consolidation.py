@@ -1,4 +1,4 @@
-"""Consolidation: what a plan looks at, what it leaves to others, and what it can take back."""
+"""Consolidation: what a plan covers, what it leaves alone, and what undo restores."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -46,7 +46,7 @@ APP = Domain("project:app")
 
 
 class TickingClock:
-    """A second later whenever it is asked."""
+    """A clock that advances by a second at each reading."""
 
     def __init__(self) -> None:
         self.at_ms = START
@@ -107,11 +107,11 @@ def quietly(_phase: str, _done: int, _of: int) -> None:
 
 
 class Killed(BaseException):
-    """What ends a process without a word."""
+    """Stands for the death of the process."""
 
 
 class DyingStore:
-    """A store whose process is killed before one of its writes; what was written is kept."""
+    """A store whose process is killed before one of its writes; earlier writes stay."""
 
     def __init__(self, store: OrderedStore, writes: int) -> None:
         self._store = store
@@ -187,7 +187,7 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 
 @pytest.fixture
 def alike(parts: Parts) -> tuple[Memory, Memory]:
-    """The older one first."""
+    """Return two duplicates, the older one first."""
     return (
         parts.keep("Use PostgreSQL as the database of the shop", tags=frozenset({"old"})),
         parts.keep("Use PostgreSQL as the shop database", tags=frozenset({"new"})),
@@ -371,7 +371,7 @@ class TestApply:
 
 
 class TestKilled:
-    """At whatever write it is killed: what it has changed can be undone."""
+    """Changes can be undone, at whatever write the process is killed."""
 
     def killed(self, parts: Parts, folder: Path, plan: ConsolidationPlan, writes: int) -> bool:
         dying = built(DyingStore(parts.store, writes), parts.clock, folder)

@@ -1,4 +1,4 @@
-"""Workplaces: which project a folder of real repositories belongs to, and where memories go."""
+"""The project of a folder, with real repositories, and where memories are stored."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from tests.git_repositories import Repository
 
 
 class Machine:
-    """One computer: a data folder, a store, and a home in which someone works."""
+    """One computer: a data folder, a store and a home folder."""
 
     def __init__(self, folder: Path, projects: StoredProjects, shared: OrgRepository) -> None:
         self.home = folder / "home"
@@ -54,7 +54,7 @@ class Machine:
         return git_repositories.make_repository(self.home / name, commits=commits)
 
     def written(self, place: MemoryLocation) -> None:
-        """Memories have been written there."""
+        """Mark a repository as having memories."""
         self.workplaces.repositories.open_notebook(place.home, place.domain)
 
     def private(self) -> set[str]:
@@ -336,7 +336,7 @@ class TestOtherDomains:
 
 
 class TestWithoutAFolder:
-    """Who asks over a network works in none."""
+    """Callers over a network have no folder."""
 
     NOWHERE = Caller(folder="", environ={})
 
