@@ -83,16 +83,16 @@ class StoredGraphs:
     def list_writes(
         self, place: CheckpointKey, /, *, after: WriteKey | None, max_bytes: int, at_least_one: bool
     ) -> WritesPage:
-        taken: list[tuple[bytes, layout.WriteHead]] = []
+        rows: list[tuple[bytes, layout.WriteHead]] = []
         size = 0
         for at, row in iter_write_rows(self._store, place, after):
             head = layout.decode_write_head(row)
             size += head.size + len(at) + len(row)
-            if size > max_bytes and (taken or not at_least_one):
-                last = layout.parse_write_key(taken[-1][0]) if taken else after
-                return WritesPage(self._values(taken), last or layout.BEFORE_ALL)
-            taken.append((at, head))
-        return WritesPage(self._values(taken))
+            if size > max_bytes and (rows or not at_least_one):
+                last = layout.parse_write_key(rows[-1][0]) if rows else after
+                return WritesPage(self._values(rows), last or layout.BEFORE_ALL)
+            rows.append((at, head))
+        return WritesPage(self._values(rows))
 
     def list_infos(
         self,
@@ -139,10 +139,10 @@ class StoredGraphs:
     def _scan_back(self, start: bytes, end: bytes, limit: int) -> list[Row]:
         return self._store.scan(layout.FAMILY, start, end, limit=limit, reverse=True)
 
-    def _values(self, taken: Sequence[tuple[bytes, layout.WriteHead]]) -> tuple[PendingWrite, ...]:
+    def _values(self, rows: Sequence[tuple[bytes, layout.WriteHead]]) -> tuple[PendingWrite, ...]:
         writes: list[PendingWrite] = []
-        for start in range(0, len(taken), _VALUES):
-            chunk = taken[start : start + _VALUES]
+        for start in range(0, len(rows), _VALUES):
+            chunk = rows[start : start + _VALUES]
             values = self._store.get_many(layout.FAMILY, [layout.value_key(at) for at, _ in chunk])
             writes += [
                 layout.decode_write(at, head, value)

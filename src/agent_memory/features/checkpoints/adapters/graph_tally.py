@@ -77,6 +77,6 @@ class GraphTally:
             begun = frozenset(self._making)
             self._changed.wait_for(lambda: not begun & self._making)
             end = keys.after(rows[-1][0]) if len(rows) == self._page else self._end
-            found = {at for at, _ in rows} | {at for at in self._made if at < end}
-            self._count += len(found)
+            page_keys = {at for at, _ in rows} | {at for at in self._made if at < end}
+            self._count += len(page_keys)
             self._counted, self._made = end, None

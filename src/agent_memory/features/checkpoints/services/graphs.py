@@ -149,23 +149,23 @@ class Graphs:
         if only is not None:
             behind = CheckpointId(only + "\1")  # sorts after it, whatever follows in a key
             before = behind if before is None else min(before, behind)
-        found: list[CheckpointSnapshot] = []
+        snapshots: list[CheckpointSnapshot] = []
         size = 0
         for read, info in enumerate(self._infos(scope, before, after), 1):
             if only is not None and info.place.checkpoint_id != only:
                 break
             if graphs.matches(info, wanted):
-                own = info.blob_size + len(info.metadata.encode())
-                if found and size + own > PAGE_BYTES:
-                    return found, after
-                room = ANSWER_BYTES if not found else PAGE_BYTES
-                if (snapshot := self._load_snapshot(info.place, room - size - own)) is not None:
-                    found.append(snapshot)
+                added = info.blob_size + len(info.metadata.encode())
+                if snapshots and size + added > PAGE_BYTES:
+                    return snapshots, after
+                room = ANSWER_BYTES if not snapshots else PAGE_BYTES
+                if (snapshot := self._load_snapshot(info.place, room - size - added)) is not None:
+                    snapshots.append(snapshot)
                     size += snapshot.size
             after = info.place
-            if len(found) == limit or read == self.read_at_most:
-                return found, after
-        return found, None
+            if len(snapshots) == limit or read == self.read_at_most:
+                return snapshots, after
+        return snapshots, None
 
     def list_infos(
         self, thread_id: ThreadId | None, *, limit: int, offset: int

@@ -113,13 +113,13 @@ class Learning:
         )
 
     def _load_runs(self, name: SessionId) -> list[Run]:
-        found: list[Run] = []
+        loaded: list[Run] = []
         offset, total = 0, 1
         while offset < total:
             runs, total = self.knowledge.list_page(Run, limit=_PAGE, offset=offset, session_id=name)
-            found += runs
+            loaded += runs
             offset += _PAGE
-        return found
+        return loaded
 
     def _pages(self, name: SessionId) -> Iterator[Sequence[Event]]:
         after: Position | None = None

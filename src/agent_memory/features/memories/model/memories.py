@@ -206,12 +206,12 @@ class Draft:
 
 def compute_digest(namespace: str, summary: str, content: str, spec: str) -> Digest:
     """Hash each part with its length, so that text cannot move from one part to the next."""
-    whole = hashlib.sha256()
+    hasher = hashlib.sha256()
     for part in (namespace, summary, content, spec):
         data = part.encode("utf-8")
-        whole.update(b"%d:" % len(data))
-        whole.update(data)
-    return Digest(whole.hexdigest())
+        hasher.update(b"%d:" % len(data))
+        hasher.update(data)
+    return Digest(hasher.hexdigest())
 
 
 def check_namespace(name: str) -> str:

@@ -60,15 +60,15 @@ def read(path: Path) -> str:
         raise GitFailed(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def common_folder(own: Path) -> Path:
+def common_folder(folder: Path) -> Path:
     """Return the folder of refs and objects: a worktree has only its own HEAD and index."""
-    return read_common_folder(own).resolve()
+    return read_common_folder(folder).resolve()
 
 
-def read_common_folder(own: Path) -> Path:
+def read_common_folder(folder: Path) -> Path:
     """Return the same, unresolved: resolving it would stat every folder on the way."""
-    pointer = own / "commondir"
-    return own / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else own
+    pointer = folder / "commondir"
+    return folder / read(pointer).strip() if _check(str(pointer), MAX_BYTES) else folder
 
 
 def is_linked(home: Path, path: Path) -> bool:

@@ -52,8 +52,8 @@ class NoteIndex:
         return {trees.parse_path(path).commit for path in self.blobs}
 
     def paths_of(self, commits: Iterable[str]) -> list[str]:
-        chosen = set(commits)
-        return [path for path in self.blobs if trees.parse_path(path).commit in chosen]
+        selected = set(commits)
+        return [path for path in self.blobs if trees.parse_path(path).commit in selected]
 
 
 class NoteIndexes:

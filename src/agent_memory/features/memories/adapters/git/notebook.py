@@ -65,7 +65,7 @@ class GitNotebook:
         return hashlib.sha256(repr(present).encode()).hexdigest() if present else ""
 
     def read(self) -> NotebookContents:
-        found: dict[MemoryKey, Memory] = {}
+        memories: dict[MemoryKey, Memory] = {}
         problems: list[NoteProblem] = []
         with self._open_repository(alone=False) as repository:
             for namespace, commit in refs.list_tips(repository):
@@ -79,8 +79,8 @@ class GitNotebook:
                 read = self._reader.read_contents(texts, namespace)
                 for path, contents in zip(blobs, read, strict=True):
                     for memory in contents.memories:
-                        known = found.get(memory.key)
-                        found[memory.key] = (
+                        known = memories.get(memory.key)
+                        memories[memory.key] = (
                             memory if known is None else memory_rules.merge_copies(known, memory)
                         )
                     problems.extend(
@@ -91,11 +91,11 @@ class GitNotebook:
                         )
                         for reason in contents.reasons
                     )
-        if any(p.reason == records.EARLIER for p in problems) and self._has_all_legacy(found):
+        if any(p.reason == records.EARLIER for p in problems) and self._has_all_legacy(memories):
             problems = [p for p in problems if p.reason != records.EARLIER]
-        return NotebookContents(memories=tuple(found.values()), problems=tuple(problems))
+        return NotebookContents(memories=tuple(memories.values()), problems=tuple(problems))
 
-    def _has_all_legacy(self, found: Container[MemoryKey]) -> bool:
+    def _has_all_legacy(self, keys: Container[MemoryKey]) -> bool:
         """Return whether all entries in legacy formats have been imported."""
         return all(
             MemoryKey(
@@ -105,7 +105,7 @@ class GitNotebook:
                     draft.namespace, draft.summary, draft.content, draft.spec
                 ),
             )
-            in found
+            in keys
             for draft in self.read_legacy()
         )
 
@@ -150,7 +150,8 @@ class GitNotebook:
                     nonlocal count
                     index = self._index(repository, namespace)
                     count = edit.move(
-                        [path for path in index.paths_of(gone) if index.outlines[path].count], head
+                        [path for path in index.paths_of(gone) if index.outlines[path].count],
+                        head,
                     )
                     return f"memory: {count} moved"
 
@@ -215,7 +216,7 @@ class GitNotebook:
         return changed
 
     def read_legacy(self) -> list[Draft]:
-        found: dict[Draft, None] = {}
+        ordered: dict[Draft, None] = {}
         with self._open_repository(alone=False) as repository:
             for namespace in memory_rules.NAMESPACES:
                 ours = refs.name_of(namespace)
@@ -229,8 +230,8 @@ class GitNotebook:
                 small = (oid for oid in sorted(blobs) if not _is_sealed(repository, oid))
                 texts = (_blob(repository, oid) for oid in small)
                 for drafts in self._reader.read_drafts(texts, namespace):
-                    found |= dict.fromkeys(drafts)
-        return sorted(found, key=lambda draft: draft.created_ms or 0)
+                    ordered |= dict.fromkeys(drafts)
+        return sorted(ordered, key=lambda draft: draft.created_ms or 0)
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
         changed = False
@@ -373,10 +374,10 @@ class GitNotebook:
         changes: dict[str, trees.Change] = {**free}
         for path, blob in blobs.items():
             changes[path] = None if blob is None else (blob, FileMode.BLOB)
-        made = trees.write_trees(repository, tree, changes)
+        oids = trees.write_trees(repository, tree, changes)
         who = commits.get_signature(repository)
-        commit = str(repository.create_commit(None, who, who, message + "\n", made[-1], [*parents]))
-        self._modes.fix_objects([*filter(None, blobs.values()), *map(str, made), commit])
+        commit = str(repository.create_commit(None, who, who, message + "\n", oids[-1], [*parents]))
+        self._modes.fix_objects([*filter(None, blobs.values()), *map(str, oids), commit])
         if not self._advance(repository, refs.name_of(namespace), index.tip, commit, message):
             return False
         index.tip = commit

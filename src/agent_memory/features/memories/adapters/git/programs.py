@@ -49,13 +49,13 @@ class GitResult:
 
 
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    kept = {
+    variables = {
         name: value
         for name, value in environ.items()
         if name in _PASSED or (name.startswith("GIT_") and not _OTHERS.fullmatch(name))
     }
-    kept.setdefault("PATH", os.defpath)
-    return kept | {
+    variables.setdefault("PATH", os.defpath)
+    return variables | {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",

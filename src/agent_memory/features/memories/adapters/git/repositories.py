@@ -133,9 +133,9 @@ class GitRepositories:
 
 
 def _find_repository(folder: str, environ: Mapping[str, str]) -> str | None:
-    named = environ.get("GIT_DIR", "")
-    if named and (Path(folder) / named).is_dir():
-        return str(Path(folder) / named)
+    git_dir = environ.get("GIT_DIR", "")
+    if git_dir and (Path(folder) / git_dir).is_dir():
+        return str(Path(folder) / git_dir)
     _check_pointer(Path(folder))
     try:
         return _discover(folder)
@@ -193,8 +193,8 @@ def _worktree(repository: pygit2.Repository) -> Path | None:
 
 def _bare_name(home: Path) -> Path:
     """Return the path that names a bare repository: `app.git` is app, and `app/.bare` is app."""
-    named = home.parent if home.name.startswith(".") else home
-    return named.with_name(named.name.removesuffix(".git") or named.name)
+    folder = home.parent if home.name.startswith(".") else home
+    return folder.with_name(folder.name.removesuffix(".git") or folder.name)
 
 
 def _branch(repository: pygit2.Repository) -> str:

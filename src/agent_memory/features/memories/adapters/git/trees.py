@@ -146,10 +146,10 @@ def write_trees(
             builder.remove(first)
     for name, inner in below.items():
         present = tree[name] if tree is not None and name in tree else None
-        made = write_trees(repository, present if isinstance(present, pygit2.Tree) else None, inner)
-        written += made
-        if made[-1] != EMPTY_TREE:
-            builder.insert(name, made[-1], FileMode.TREE)
+        oids = write_trees(repository, present if isinstance(present, pygit2.Tree) else None, inner)
+        written += oids
+        if oids[-1] != EMPTY_TREE:
+            builder.insert(name, oids[-1], FileMode.TREE)
         elif present is not None:
             builder.remove(name)
     return [*written, builder.write()]
