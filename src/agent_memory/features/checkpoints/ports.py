@@ -26,8 +26,7 @@ class GraphCheckpoints(Protocol):
         ...
 
     def put_writes(self, place: CheckpointKey, writes: Sequence[PendingWrite], /) -> "Future[None]":
-        """Store all writes or none. The future resolves once they are durable. The checkpoint may
-        come later."""
+        """Store all writes durably or none. The checkpoint may come later."""
         ...
 
     def get(

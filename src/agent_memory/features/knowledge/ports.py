@@ -44,13 +44,11 @@ class KnowledgeStore(Protocol):
     def commit(
         self, changes: Sequence[KnowledgeChange], /, *, cursor: int | None = None, wait: bool = True
     ) -> bool:
-        """Apply all changes or none. Return False if a record no longer equals `before`. Durable on
-        return if `wait`."""
+        """Apply all changes or none: False if a record is not as `before`. `wait` until durable."""
         ...
 
     def version(self, kind: type[KnowledgeRecord], /) -> int:
-        """Return a number that changes with every write of this kind, which makes earlier reads
-        stale."""
+        """Return a number that changes with every write of this kind."""
         ...
 
     def cursor(self) -> int | None:

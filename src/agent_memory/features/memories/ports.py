@@ -15,8 +15,7 @@ from agent_memory.platform.ports import Ticket
 
 
 class MemoryChange(NamedTuple):
-    """A memory before (None: new) and after a change. `home` is the repository whose notes need an
-    update."""
+    """A memory before (None: new) and after a change. The notes in `home` need an update."""
 
     before: Memory | None
     after: Memory
@@ -41,8 +40,7 @@ class Memories(Protocol):
     def list_domains(self) -> list[Domain]: ...
 
     def write(self, changes: Sequence[MemoryChange], /) -> list[bool]:
-        """Write the changes. Durable on return. False for each memory that no longer equals
-        `before`."""
+        """Write durably. Return False for each memory that no longer equals `before`."""
         ...
 
 
@@ -65,8 +63,7 @@ class MemoryUses(Protocol):
 
 
 class NoteQueue(Protocol):
-    """Changed memories that are not yet in the git notes. Writing a memory adds to the queue in the
-    same batch."""
+    """Changed memories not yet in the git notes, added in the same batch as the memory."""
 
     def list_homes(self) -> list[Home]: ...
 
@@ -103,8 +100,7 @@ class Repositories(Protocol):
         ...
 
     def get_private_home(self, name: str, /) -> Home:
-        """Return the path of our own repository of this name, which is created with its first
-        notebook."""
+        """Return the path of our own repository; its first notebook creates it."""
         ...
 
     def exists(self, home: Home, /) -> bool: ...
@@ -129,8 +125,7 @@ class Notebook(Protocol):
         ...
 
     def rehome(self) -> int:
-        """Move notes from commits that no branch or tag reaches to the current one. Return their
-        number."""
+        """Move notes from unreachable commits to the current one. Return their number."""
         ...
 
     def repair(self) -> int:
@@ -143,13 +138,12 @@ class Notebook(Protocol):
         ...
 
     def erase(self, keys: Sequence[MemoryKey], /) -> int:
-        """Remove these from the notes and their whole local history. Return how many refs
-        changed."""
+        """Remove these from the notes and their local history. Return how many refs changed."""
         ...
 
 
 class SharedNotebook(Notebook, Protocol):
-    """A notebook with a remote, accessed with the user's own git and credentials. Raises
+    """A notebook with a remote, used with the user's git and credentials. Raises
     RemoteUnavailable."""
 
     def fetch(self, remote: str, environ: Mapping[str, str], /) -> bool:
@@ -157,8 +151,7 @@ class SharedNotebook(Notebook, Protocol):
         ...
 
     def push(self, remote: str, environ: Mapping[str, str], /) -> bool | None:
-        """Return whether there was anything to push, or None if the remote has notes to be fetched
-        first."""
+        """Return whether there was anything to push; None if a fetch is needed first."""
         ...
 
 

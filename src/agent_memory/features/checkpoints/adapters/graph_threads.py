@@ -100,8 +100,7 @@ class _Removal:
 
 
 class _Copy:
-    """Batches that are collected until they are worth writing; those of one submission appear
-    together."""
+    """Batches collected until they are worth writing; those of one submission appear together."""
 
     def __init__(self, store: OrderedStore, tally: GraphTally) -> None:
         self._store = store

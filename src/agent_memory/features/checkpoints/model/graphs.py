@@ -72,8 +72,7 @@ class GraphCheckpoint:
 
     @property
     def info(self) -> CheckpointInfo:
-        """The checkpoint without its state. Raises InvalidInput if the metadata is not a JSON
-        object."""
+        """The checkpoint without its state. Raises InvalidInput for invalid metadata."""
         metadata = read_object("metadata", self.metadata)
         step, source, run_id = metadata.get("step"), metadata.get("source"), metadata.get(RUN_ID)
         return CheckpointInfo(
@@ -274,8 +273,7 @@ def read_object(name: str, text: str) -> Mapping[str, Any]:
 def replace_texts(
     document: str, change: Callable[[str], str], change_id: Callable[[str], str]
 ) -> str:
-    """Replace every string of a JSON object, names included. Invalid JSON is returned unchanged: it
-    is refused later."""
+    """Replace every string of a JSON object, names included; return invalid JSON unchanged."""
     try:
         original = read_object("metadata", document)
         changed = _replace_value(original, change)

@@ -190,8 +190,7 @@ def derive_procedure(chain: Chain, known: Procedure | None) -> Procedure | None:
 
 
 def _shorten_steps(steps: tuple[str, ...]) -> Iterator[str]:
-    """Yield short names of the steps: for a shell, the command alone (`bash pytest` is
-    `pytest`)."""
+    """Yield short names of the steps: for a shell, the command (`bash pytest` is `pytest`)."""
     for step in steps:
         tool, _, command = step.partition(" ")
         yield re.sub(r"\W+", "_", command or tool).strip("_").lower() or "step"

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_memory.features.knowledge.model import sessions, users
-from agent_memory.features.knowledge.model.episodes import Episode
+from agent_memory.features.knowledge.model import sessions
 from agent_memory.features.knowledge.model.sessions import Session
 from agent_memory.features.log.model import metadata as event_metadata
 from agent_memory.features.log.model.events import Event, EventType
@@ -22,11 +21,15 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Session):
-    """A run: a session within a session. `outcome` is empty while it runs, and if it was
-    interrupted."""
+    """A run: a session within a session. `outcome` is empty until it ends."""
 
     run_id: str
     outcome: str = ""
+
+    @property
+    def error_code(self) -> str | None:
+        """An interrupted run counts as unanswered."""
+        return _ERRORS.get(self.outcome, sessions.NO_ANSWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,25 +76,6 @@ def add_events(known: SessionKnowledge, events: Iterable[Event], owner: str) -> 
             whole = _extend_whole(whole, run, is_new=before is None)
             runs[run_id] = run
     return SessionKnowledge(session=session, whole=whole, runs=runs)
-
-
-def build_episode(run: Run, known: Episode | None, now: Millis) -> Episode:
-    """Build the episode of a run. An interrupted run counts as unanswered."""
-    error = _ERRORS.get(run.outcome, sessions.NO_ANSWER)
-    episode = Episode(
-        id=run.id,
-        agent_id=run.agent,
-        user_id=users.derive_id(run.user) if run.user else None,
-        session_id=run.session_id,
-        trigger_type=event_metadata.RUN,
-        success=error is None,
-        error_code=error,
-        summary=run.summary,
-        started_ms=run.started_ms,
-        ended_ms=run.last_ms,
-        created_ms=now,
-    )
-    return sessions.keep_fixed(episode, known)
 
 
 def _create_run(event: Event, run_id: str) -> Run:

@@ -82,6 +82,11 @@ class Session:
         )
 
     @property
+    def error_code(self) -> str | None:
+        """Why it failed: the last prompt has no answer, or the last tool failed."""
+        return NO_ANSWER if self.waiting else TOOL_ERROR if self.failed else None
+
+    @property
     def episode_id(self) -> KnowledgeId | None:
         """The id of its episode; None if all of it is runs."""
         return None if self.outside is None else self.id
@@ -96,8 +101,7 @@ def derive_id(session_id: SessionId) -> KnowledgeId:
 
 
 def follows(session: Session | None, event: Event) -> bool:
-    """Return whether the event comes after all known ones; else the session has to be read from its
-    start."""
+    """Return whether the event follows all known ones; else the session is read again."""
     return session is None or session.last.order < event.position.order
 
 
@@ -158,12 +162,11 @@ def record_activity(known: S, event: Event) -> S:
 
 
 def build_episode(session: Session, known: Episode | None, now: Millis) -> Episode | None:
-    """Build the episode of a session: it succeeded if the last prompt was answered and the last
-    tool did not fail. Return None if all of it is runs."""
+    """Build the episode of a session or run; None if all of the session is runs."""
     outside = session.outside
     if outside is None:
         return None
-    error = NO_ANSWER if session.waiting else TOOL_ERROR if session.failed else None
+    error = session.error_code
     episode = Episode(
         id=session.id,
         agent_id=session.agent,

@@ -90,8 +90,7 @@ class RecordService(Generic[K]):
 
 
 def clean(record: R, secrets: SecretsFilter) -> R:
-    """Remove secrets from all text of a record. Raises ContentBlocked, and InvalidInput if it
-    exceeds the limits."""
+    """Remove secrets from all text of a record. Raises ContentBlocked and InvalidInput (limits)."""
     where = type(record).__name__.lower()
 
     def clean_name(field: str, name: str) -> str:

@@ -157,11 +157,7 @@ class Learning:
         known = dict(zip(ids, self.knowledge.get(Episode, ids), strict=True))
         now = self.clock.now()
         for before, after in changed:
-            if isinstance(after, Run):
-                yield KnowledgeChange(
-                    known[after.id], run_sessions.build_episode(after, known[after.id], now)
-                )
-            elif after is not None:
+            if after is not None:
                 episode = sessions.build_episode(after, known[after.id], now)
                 yield KnowledgeChange(known[after.id], episode)
             elif before is not None:

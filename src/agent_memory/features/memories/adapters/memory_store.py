@@ -131,18 +131,14 @@ class StoredUses:
         with self._counting:
             self._await_counts()
             uses = zip(tiers.items(), self.get_many(list(tiers)), strict=True)
-            self._put((key, replace(use, tier=tier)) for (key, tier), use in uses)
-            if self._pending is not None:
-                self._pending.result()
+            self._put(((key, replace(use, tier=tier)) for (key, tier), use in uses), wait=True)
 
     def put(self, uses: Sequence[tuple[MemoryKey, MemoryUse]], /) -> None:
         with self._counting:
             self._await_counts()
-            self._put(uses)
-            if self._pending is not None:
-                self._pending.result()
+            self._put(uses, wait=True)
 
-    def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]]) -> None:
+    def _put(self, uses: Iterable[tuple[MemoryKey, MemoryUse]], *, wait: bool = False) -> None:
         puts = [
             Put(
                 families.MEMORY_USES,
@@ -151,8 +147,10 @@ class StoredUses:
             )
             for key, use in uses
         ]
-        if puts:  # not awaited: losing a count in a crash does no harm
+        if puts:  # counts do not wait: losing one in a crash does no harm
             self._pending = self._store.submit([Batch(tuple(puts))])
+            if wait:
+                self._pending.result()
 
     def _await_counts(self) -> None:
         """Wait until earlier counts can be read; ignore those that could not be written."""

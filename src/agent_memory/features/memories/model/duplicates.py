@@ -140,8 +140,7 @@ def find_clusters(
 def _select_agreeing(
     key: MemoryKey, others: Iterable[MemoryKey], features: Mapping[MemoryKey, _Features]
 ) -> set[MemoryKey]:
-    """Return those that do not contradict each other. All resemble `key`, which itself may take no
-    side."""
+    """Return those that do not contradict each other; `key` itself may take no side."""
     group = {key}
     for candidate in others:
         if not any(_is_opposed(features[candidate], features[one]) for one in group):
@@ -180,8 +179,7 @@ def _extract_features(memory: Memory) -> _Features:
 
 
 def _find_negations(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield what each negation is about: "do not cache pages" differs from "do not cache
-    sessions"."""
+    """Yield what each negation is about: "not cache pages" differs from "not cache sessions"."""
     for position, word in enumerate(words):
         if word in _NEGATIONS or word.endswith("n't"):
             after = (following for following in words[position + 1 :] if following not in ASKING)

@@ -64,20 +64,6 @@ class MemoryStatus(StrEnum):
     TOMBSTONE = "tombstone"
 
 
-TRANSITIONS: dict[MemoryStatus, frozenset[MemoryStatus]] = {
-    MemoryStatus.ACTIVE: frozenset(
-        {MemoryStatus.RESOLVED, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.RESOLVED: frozenset(
-        {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.ARCHIVED: frozenset(
-        {MemoryStatus.ACTIVE, MemoryStatus.RESOLVED, MemoryStatus.TOMBSTONE}
-    ),
-    MemoryStatus.TOMBSTONE: frozenset(),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """A memory. `index` distinguishes memories whose digests begin alike; it is nearly always 0. A
@@ -140,8 +126,7 @@ class Memory:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All text that a person or program wrote. It may hold a secret, and forgetting removes
-        it."""
+        """All text that someone wrote. It may hold a secret, and forgetting removes it."""
         written = (self.summary, self.content, self.spec, *sorted(self.tags), *self.relates_to)
         return (*written, self.event_id, self.session_id)
 
@@ -162,8 +147,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """All memories below a URI. An empty field matches anything; a domain may be all of `project`
-    or `org`."""
+    """All memories below a URI. Empty fields match anything; `project` and `org` match all
+    theirs."""
 
     domain: str = ""
     namespace: str = ""
@@ -311,8 +296,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def parse_urn(text: str) -> Reference:
-    """Parse a URN in either spelling: `subcog://project:x/...` or `project%3Ax`. Raises
-    InvalidInput."""
+    """Parse a URN, spelled `subcog://project:x/...` or `project%3Ax`. Raises InvalidInput."""
     match = _URN.fullmatch(text.replace("%3A", ":").replace("%3a", ":"))
     if not match:
         raise InvalidInput(
@@ -328,8 +312,7 @@ def parse_urn(text: str) -> Reference:
 
 
 def parse_area(text: str) -> Area:
-    """Parse an area: `all`, a namespace, a domain, or a URI of either or of one memory. Raises
-    InvalidInput."""
+    """Parse `all`, a namespace, a domain, or the URI of either or of a memory."""
     area = text.strip().replace("%3A", ":").replace("%3a", ":")
     if area == "all":
         return Area()
@@ -371,11 +354,10 @@ def build_tombstone(memory: Memory, at: Millis) -> Memory:
 
 
 def change_status(memory: Memory, status: MemoryStatus, at: Millis) -> Memory:
-    """Return the memory with another status. Raises InvalidInput if the transition is not
-    allowed."""
+    """Return the memory with another status. Raises InvalidInput for a tombstone."""
     if memory.status is status:
         return memory
-    if status not in TRANSITIONS[memory.status]:
+    if memory.status is MemoryStatus.TOMBSTONE:
         raise InvalidInput(f"{memory.id} is {memory.status} and cannot become {status}")
     superseded_by = "" if status is MemoryStatus.ACTIVE else memory.superseded_by
     return update_fields(memory, at, status=status, superseded_by=superseded_by)

@@ -6,8 +6,7 @@ from agent_memory.kernel.ids import PROJECT
 
 
 def from_memory(memory: Memory) -> list[Document]:
-    """Return one document, or none for a tombstone. Its id is the URN, as memory ids are unique
-    only within a domain."""
+    """Return one document, named by its URN (ids are per domain), or none for a tombstone."""
     if memory.status is MemoryStatus.TOMBSTONE:
         return []
     family, _, name = memory.domain.partition(":")

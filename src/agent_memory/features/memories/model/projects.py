@@ -26,8 +26,7 @@ class RepositoryInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project. `origin` is empty if there is no remote. `homes` are its clones on this
-    machine."""
+    """A project. `origin` is empty without a remote. `homes` are its clones on this machine."""
 
     id: str
     origin: str

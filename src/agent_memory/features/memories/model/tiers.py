@@ -41,8 +41,8 @@ _LEAST = ((Tier.HOT, 0.6), (Tier.WARM, 0.3), (Tier.COLD, 0.1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """How often a memory was recalled, and when last (0: never). `tier` is from the last
-    consolidation; new memories are hot."""
+    """How often a memory was recalled, when last (0: never), and its last tier; new ones are
+    hot."""
 
     count: int = 0
     last_ms: Millis = _NEVER

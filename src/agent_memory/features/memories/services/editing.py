@@ -36,8 +36,8 @@ class MemoryDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """The fields to change; None leaves a field alone. Tags are only added: copies in other clones
-    share their tags."""
+    """The fields to change; None leaves a field alone. Tags are only added, as clones share
+    them."""
 
     summary: str | None = None
     content: str | None = None
@@ -107,26 +107,21 @@ class MemoryEditor:
         )
 
     def edit(self, memory: Memory, edit: MemoryEdit, here: MemoryLocation) -> CaptureResult:
-        """Apply the edit. The text identifies a memory, so new text makes a new memory that
-        supersedes it."""
+        """Apply the edit. New text makes a new memory, which supersedes this one."""
         if edit.empty:
             raise InvalidInput("nothing to change: give a summary, content, spec or tags")
-        summary = memory.summary if edit.summary is None else edit.summary
-        content = memory.content if edit.content is None else edit.content
-        spec = memory.spec if edit.spec is None else edit.spec
-        tags = memory.tags | edit.tags
-        related = memory.relates_to if edit.relates_to is None else edit.relates_to
         draft = Draft(
             namespace=memory.namespace,
-            summary=summary,
-            content=content,
-            spec=spec,
-            tags=tags,
-            relates_to=related,
+            summary=memory.summary if edit.summary is None else edit.summary,
+            content=memory.content if edit.content is None else edit.content,
+            spec=memory.spec if edit.spec is None else edit.spec,
+            tags=memory.tags | edit.tags,
+            relates_to=memory.relates_to if edit.relates_to is None else edit.relates_to,
             event_id=memory.event_id,
             session_id=memory.session_id,
         )
-        if (summary, content, spec) == (memory.summary, memory.content, memory.spec):
+        text = (draft.summary, draft.content, draft.spec)
+        if text == (memory.summary, memory.content, memory.spec):
             cleaned = self.capture.clean(draft)
             changed = self.apply(
                 memory.key,

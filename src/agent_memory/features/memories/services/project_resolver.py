@@ -49,8 +49,7 @@ class ProjectResolver:
     registering: threading.Lock = field(default_factory=threading.Lock)
 
     def resolve(self, domain: str, caller: Caller) -> MemoryLocation:
-        """Return where memories of this domain are stored: `project`, `user`, `org`, or a full
-        domain."""
+        """Return the location of a domain: `project`, `user`, `org`, or a full domain."""
         if domain == PROJECT:
             return self.resolve_folder(caller)
         if domain == USER:
@@ -121,8 +120,7 @@ class ProjectResolver:
         return locations
 
     def find_home(self, domain: Domain) -> Home | None:
-        """Return a repository that stores this domain's memories, or None if there is none any
-        more."""
+        """Return a repository that stores this domain's memories, or None."""
         if domain == USER:
             return self.repositories.get_private_home(USER_REPOSITORY)
         family, _, name = domain.partition(":")
@@ -165,8 +163,7 @@ class ProjectResolver:
         return MemoryLocation(domain=domain, home=located.home, commit=located.commit)
 
     def remote_of_org(self) -> str:
-        """Return the address of the organisation's remote; empty if its repository is on this
-        machine."""
+        """Return the address of the organisation's remote; empty if it is a local path."""
         repository = self.shared.repository
         return "" if PurePath(repository).is_absolute() else repository
 
@@ -227,8 +224,7 @@ class ProjectResolver:
             return updated
 
     def _check_names(self, project: Project) -> None:
-        """Reject a project whose path or remote holds a secret: a redacted path would be
-        useless."""
+        """Reject a path or remote with a secret: redacted, it would be useless."""
         for name in (project.id, project.origin, *project.homes):
             if name and self.secrets.clean_name(name, limit=len(name), where="project") != name:
                 raise InvalidInput(
@@ -257,8 +253,7 @@ class ProjectResolver:
         return Project(id=project_id, origin=located.origin, homes=())
 
     def _has_moved(self, known: Project, located: RepositoryInfo) -> bool:
-        """Return whether the project may be this repository at its old path. Our own ones never
-        move."""
+        """Return whether this may be the project's repository, moved. Our own never move."""
         theirs = [home for home in known.homes if home.endswith(_GIT)]
         gone = not any(self.repositories.exists(home) for home in theirs)
         return bool(theirs) and gone and not (located.origin or known.origin)

@@ -120,7 +120,8 @@ class Sync:
             result = replace(result, moved=result.moved + notebook.rehome())
         if (
             not force
-            and self._state(notebook, place) == self.projects.get_sync_state(place.home).state
+            and f"{notebook.read_state()} {self._hash_stored(place)}"
+            == self.projects.get_sync_state(place.home).state
         ):
             return result
         for _ in range(ROUNDS):
@@ -149,8 +150,7 @@ class Sync:
         return result
 
     def _import(self, reading: NotebookContents, done: Done) -> tuple[int, list[NoteProblem]]:
-        """Merge what was read into the store. Return how many memories changed, and the
-        problems."""
+        """Merge what was read into the store. Return the number of changes, and problems."""
         imported = 0
         problems: list[NoteProblem] = []
         for start in range(0, len(reading.memories), _PAGE):
@@ -180,10 +180,6 @@ class Sync:
             if not _is_noted(memory, noted.get(memory.key))
         ]
 
-    def _state(self, notebook: Notebook, place: MemoryLocation) -> str:
-        """Combine the state of the notes with that of the stored memories of this domain."""
-        return f"{notebook.read_state()} {self._hash_stored(place)}"
-
     def _hash_stored(self, place: MemoryLocation) -> str:
         stored = hashlib.sha256()
         for memory in self._list_stored(place):
@@ -209,22 +205,6 @@ class Sync:
             ref = f"refs/notes/mem/{memory.namespace}"
             problems.append(NoteProblem(ref=ref, target=memory.commit, reason=reason))
         return clean
-
-
-def _facts(memory: Memory) -> tuple[object, ...]:
-    """All that may change. Two copies may merge into one that is no later than either."""
-    return (
-        memory.key,
-        memory.created_ms,
-        memory.updated_ms,
-        sorted(memory.tags),
-        memory.relates_to,
-        memory.status.value,
-        memory.commit,
-        memory.superseded_by,
-        memory.event_id,
-        memory.session_id,
-    )
 
 
 def _same(one: Memory, other: Memory) -> bool:

@@ -66,8 +66,7 @@ class Transfer:
         place_of: Callable[[Draft], MemoryLocation],
         dry_run: bool,
     ) -> TransferResult:
-        """Import a chunk: large enough to share a write to disk, small enough to stop between
-        two."""
+        """Import a chunk that shares one write to disk; imports can stop between two."""
         new: dict[MemoryKey, Memory] = {}
         homes: dict[MemoryKey, Home] = {}
         refused: list[str] = []

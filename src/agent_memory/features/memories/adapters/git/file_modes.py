@@ -36,8 +36,7 @@ class FileModes:
             self._open(path, _OBJECT)
 
     def fix_ref(self, name: str) -> None:
-        """Fix the files of a ref that was written, or removed together with its line in
-        packed-refs."""
+        """Fix the files of a ref that was written, or removed with its line in packed-refs."""
         for path in (self.home / name, self.home / "logs" / name):
             for folder in path.parents:
                 if folder in (self.home, self.home / "logs"):

@@ -21,8 +21,8 @@ _FOLDED = re.compile(rf"(?:(?:{_KEY}|(?:  )?- +{_VALUE}|  +{_VALUE}|)\n)+")
 
 
 def load(text: str, *, folded: bool = False) -> dict[str, object]:
-    """Parse front matter. `folded`: items may be indented and values may continue on the next line.
-    Raises ValueError."""
+    """Parse front matter. `folded` allows indented items and continued values. Raises
+    ValueError."""
     if not (_FOLDED if folded else _FLAT).fullmatch(text):
         raise ValueError("not flat")
     try:

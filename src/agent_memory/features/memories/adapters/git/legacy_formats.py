@@ -23,8 +23,7 @@ _REFERENCE = re.compile(r"(?:user:)?(?P<name>[a-z]+:[0-9A-Za-z._-]{1,64}:[0-9]{1
 
 
 def parse_drafts(data: bytes) -> list[Draft]:
-    """Return the entries of a text, each once, in order. Leave out deleted ones and those that
-    cannot become memories."""
+    """Return the distinct entries of a text, in order, without deleted and invalid ones."""
     text = data.decode("utf-8", "replace")
     starts = [match for match in _START.finditer(text) if _is_front(match["front"])]
     drafts: dict[Draft, None] = {}

@@ -135,8 +135,7 @@ def _is_damaged(repository: pygit2.Repository, name: str) -> bool:
 
 
 def _past(repository: pygit2.Repository, name: str) -> Iterator[str]:
-    """Yield the current and earlier values of the ref, latest first. Reads the files, as git reads
-    no damaged ref."""
+    """Yield the ref's values from its files, latest first, as git reads no damaged ref."""
     home = opening.common_folder(repository)
     if _OID.fullmatch(current := _read(home / name).strip()):
         yield current.decode()
@@ -204,8 +203,7 @@ def discard(home: Path, oid: str) -> None:
 
 
 def _is_torn(path: Path, oid: str) -> bool:
-    """Return whether the file of an object does not hold the object. Skip one that unpacks to more
-    than any of ours."""
+    """Return whether the file does not hold the object. Files larger than any of ours pass."""
     digest = hashlib.sha1()  # noqa: S324  git's own hash
     unpacked, size = zlib.decompressobj(), 0
     packed = path.read_bytes()

@@ -20,8 +20,7 @@ MAX_BYTES = 256 << 10
 
 
 class NoteEdit:
-    """Changes of one notes ref, written together or not at all. `load` returns the text of a blob,
-    `parse` its parts."""
+    """Changes of one notes ref, written together or not at all. `load` returns a blob's text."""
 
     def __init__(
         self, index: NoteIndex, load: Callable[[str], bytes], parse: Callable[[bytes], list[Part]]
@@ -79,8 +78,7 @@ class NoteEdit:
             self._put(path, text, extended)
 
     def add_foreign(self, commit: str, added: Sequence[Foreign]) -> None:
-        """Add foreign text that the commit's note lacks. The order is the same wherever two notes
-        are merged."""
+        """Add foreign text that the commit's note lacks, in the same order for all clones."""
         path = self._note(commit)
         parts = self._parts_of(path)
         present = [part for part in parts if isinstance(part, Foreign)]
@@ -119,8 +117,7 @@ class NoteEdit:
         self.add_foreign(commit, [part for part in parts if isinstance(part, Foreign)])
 
     def add_sealed(self, path: str, blob: str) -> None:
-        """Add someone else's text without reading it: at its path, or on a page if the path is
-        taken."""
+        """Add someone else's text unread: at its path, or on a page if the path is taken."""
         commit, page = trees.parse_path(path)
         target = path if self._is_free(path) else self._next_page(commit)
         self.held[target] = blob
@@ -246,8 +243,7 @@ class NoteEdit:
         return b"" if blob is None else self._load(blob)
 
     def _note(self, commit: str) -> str:
-        """Return the path to append to: the note, or its first usable page if the note is
-        sealed."""
+        """Return the path to append to: the note, or if sealed, its first usable page."""
         note = self._own_note(commit)
         if not self._outline(note).sealed:
             return note

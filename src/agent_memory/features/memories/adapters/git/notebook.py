@@ -36,8 +36,7 @@ log = structlog.get_logger()
 
 
 class GitNotebook:
-    """A SharedNotebook. Each call opens the repository again: others change it too, and a handle is
-    for one thread."""
+    """A SharedNotebook. Each call opens the repository: handles are for one thread and go stale."""
 
     def __init__(
         self,
@@ -173,8 +172,7 @@ class GitNotebook:
         return True
 
     def erase(self, keys: Sequence[MemoryKey], /) -> int:
-        """Remove all but tombstones: these hold no text, and keep forgotten memories from coming
-        back with the next fetch."""
+        """Remove all but tombstones, which keep forgotten memories from coming back by fetch."""
         changed = 0
         past: set[str] = set()
         # A concurrent fetch might rely on objects that are about to be removed.
@@ -288,8 +286,7 @@ class GitNotebook:
 
     @contextlib.contextmanager
     def _open_repository(self, *, alone: bool = True) -> Iterator[pygit2.Repository]:
-        """Open the repository. `alone` keeps other threads of this process from writing to it or
-        using its indexes."""
+        """Open the repository. `alone` excludes other threads that write or use the indexes."""
         lock = self._indexes.get_write_lock(self._home) if alone else contextlib.nullcontext()
         with lock:
             repository = opening.open_repository(self._home)
@@ -392,8 +389,7 @@ class GitNotebook:
     def _rewrite(
         self, repository: pygit2.Repository, namespace: str, keys: Sequence[MemoryKey]
     ) -> bool:
-        """Rewrite the notes without these memories and without history. Return False if there is
-        nothing to rewrite."""
+        """Drop these memories and all history. Return False if there is nothing to drop."""
         for _ in range(TRIES):
             index = self._index(repository, namespace)
             if index.tip is None:

@@ -13,8 +13,7 @@ _SCP = re.compile(r"(?:[^/]*@)?(?P<host>\[[^\]/]*\]|[^:/@]+):(?P<path>.*)", re.D
 
 
 def normalize_origin(address: str, folder: Path) -> str:
-    """Return `host/path` of a remote, without user and protocol; for a local path, relative to
-    `folder`, the path itself."""
+    """Return `host/path` of a remote, or the resolved local path, relative to `folder`."""
     if match := _URL.fullmatch(address):
         scheme = match["scheme"].lower().removeprefix("git+").removesuffix("+git")
         if scheme == "file":

@@ -138,8 +138,7 @@ def _refs(home: Path) -> dict[str, str]:
 
 
 def _present(home: Path, objects: set[str]) -> set[str]:
-    """Return those that still exist. A new handle is needed: an old one may still read removed
-    packs."""
+    """Return those that still exist, by a new handle: an old one may read removed packs."""
     repository = opening.open_repository(str(home))
     try:
         return {oid for oid in objects if oid in repository}

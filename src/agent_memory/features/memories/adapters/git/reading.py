@@ -82,8 +82,7 @@ class NoteReader:
 
 
 def _drafts(texts: Sequence[bytes], domain: Domain, namespace: str) -> list[list[Draft]]:
-    """Parse drafts from foreign text only: the content of a record may quote an entry in a legacy
-    format."""
+    """Parse drafts from foreign text only: a record may quote an entry in a legacy format."""
     return [
         [
             draft

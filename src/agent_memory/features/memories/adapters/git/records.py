@@ -194,8 +194,7 @@ def _foreign(data: bytes, reason: str) -> Foreign:
 
 
 def _find_rule(data: bytes, start: int) -> int:
-    """Return where the next line `---` begins, or -1; `start` is the beginning of a line or within
-    a rule."""
+    """Return where the next line `---` begins, or -1. Begin at a line or within a rule."""
     if data.startswith(RULE, start) and (start == 0 or data[start - 1 : start] == b"\n"):
         return start
     end_of_line = data.find(b"\n" + RULE, max(0, start - 1))

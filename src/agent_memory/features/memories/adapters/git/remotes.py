@@ -290,8 +290,7 @@ def _push_address(place: ResolvedRemote) -> RemoteAddress:
 
 
 def _repository(place: ResolvedRemote, path: Path) -> Path:
-    """Return the folder of objects and refs of a local repository. Like git, find `x.git` for
-    `x`."""
+    """Return the common folder of a local repository. Like git, find `x.git` for `x`."""
     for candidate in (path, path.with_name(path.name + ".git")):
         if candidate.is_dir():
             try:

@@ -159,8 +159,7 @@ def _ancestors(folder: Path) -> tuple[Path, ...]:
 
 
 def _check_pointer(folder: Path) -> None:
-    """Reject a worktree or submodule whose repository is gone: it would count as a folder of any
-    repository around it."""
+    """Reject a worktree or submodule whose repository is gone: an outer one would match."""
     for candidate in _ancestors(folder):
         pointer = candidate / ".git"
         if pointer.is_dir():

@@ -32,8 +32,7 @@ class NoteLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaves:
-    """The blobs of a notes tree by path. `others` are the entries that are neither note nor page,
-    by path too."""
+    """The blobs of a notes tree, and `others`: entries that are neither note nor page, by path."""
 
     blobs: dict[str, str] = field(default_factory=dict)
     others: dict[str, tuple[str, FileMode]] = field(default_factory=dict)
@@ -85,8 +84,7 @@ def is_free(tree: pygit2.Tree | None, path: str) -> bool:
 
 
 def _name(entry: pygit2.Object) -> str:
-    """Return the name of an entry; empty if git would not write such a name. Such an entry stays in
-    place."""
+    """Return the name of an entry; empty if git would not write it. Such entries stay in place."""
     try:
         name = (entry.raw_name or b"").decode("utf-8")
     except UnicodeDecodeError:
@@ -131,8 +129,7 @@ def _is_commit(name: str) -> bool:
 def write_trees(
     repository: pygit2.Repository, tree: pygit2.Tree | None, changes: Mapping[str, Change]
 ) -> list[pygit2.Oid]:
-    """Write the trees with these changes and return them, the root last; empty folders are
-    removed."""
+    """Write the changed trees and return them, root last. Empty folders are removed."""
     written: list[pygit2.Oid] = []
     builder = repository.TreeBuilder() if tree is None else repository.TreeBuilder(tree)
     below: dict[str, dict[str, Change]] = {}
