@@ -118,11 +118,8 @@ class Sync:
         place = result.place
         with self.notes.lock:
             result = replace(result, moved=result.moved + notebook.rehome())
-        if (
-            not force
-            and f"{notebook.read_state()} {self._hash_stored(place)}"
-            == self.projects.get_sync_state(place.home).state
-        ):
+        synced = self.projects.get_sync_state(place.home).state
+        if not force and f"{notebook.read_state()} {self._hash_stored(place)}" == synced:
             return result
         for _ in range(ROUNDS):
             done("reading notes", 0, 0)
