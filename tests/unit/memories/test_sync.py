@@ -85,7 +85,7 @@ class Machine:
             clock=clock,
             on_capture=lambda: None,
         )
-        self.curation = MemoryEditor(
+        self.editor = MemoryEditor(
             memories=self.memories,
             uses=StoredUses(store),
             workplaces=self.workplaces,
@@ -115,10 +115,10 @@ class Machine:
         return self.capturing.capture(draft, self.here).memory
 
     def move(self, memory: Memory, status: MemoryStatus) -> None:
-        self.curation.set_status(memory, status, self.here)
+        self.editor.set_status(memory, status, self.here)
 
     def edit(self, memory: Memory, summary: str) -> None:
-        self.curation.edit(memory, MemoryEdit(summary=summary), self.here)
+        self.editor.edit(memory, MemoryEdit(summary=summary), self.here)
 
     def forget(self, memory: Memory) -> None:
         stored = self.memories.get(memory.key)

@@ -117,7 +117,7 @@ class AutoCapture:
         if place.home == NOWHERE:
             return None
         try:
-            if self.capture.knows(draft, place) or self._is_said(draft, place):
+            if self.capture.was_captured(draft, place) or self._is_said(draft, place):
                 return None
             return self.capture.capture(draft, place).memory
         except AgentMemoryError:

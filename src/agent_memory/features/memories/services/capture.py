@@ -58,7 +58,7 @@ class Capture:
                 return self._add_warnings(result, cleaned != draft, place)
         raise Overloaded("the memory is being changed by others; try again")
 
-    def knows(self, draft: Draft, place: MemoryLocation) -> bool:
+    def was_captured(self, draft: Draft, place: MemoryLocation) -> bool:
         """Return whether these words were captured before, whatever their status is now."""
         return self.memories.get(self.build_memory(self.clean(draft), place).key) is not None
 

@@ -198,7 +198,7 @@ class Consolidation:
             tags=tags,
             relates_to=kept.relates_to,
         )
-        place = self._place(kept.domain, here)
+        place = self.curation.locate(kept.domain, here)
         key = self.capture.build_memory(self.capture.clean(draft), place).key
         stored = self.curation.memories.get(key)
         yield _MergeStep(
@@ -248,9 +248,6 @@ class Consolidation:
     def _is_as_planned(self, memory: Memory) -> bool:
         stored = self.curation.memories.get(memory.key)
         return stored is not None and stored.updated_ms == memory.updated_ms
-
-    def _place(self, domain: Domain, here: MemoryLocation) -> MemoryLocation:
-        return here if here.domain == domain else self.curation.place(domain)
 
     def _undo_run(self, run: ConsolidationRun, here: MemoryLocation) -> tuple[int, int] | None:
         """Return None if the run was interrupted before it changed anything."""

@@ -131,8 +131,7 @@ class MemoryEditor:
                 ),
             )
             return CaptureResult(memory=changed, created=False)
-        place = here if here.domain == memory.domain else self.place(memory.domain)
-        captured = self.capture.capture(draft, place)
+        captured = self.capture.capture(draft, self.locate(memory.domain, here))
         if captured.memory.key != memory.key:  # else the new text differed only by a secret
             self.supersede(memory, captured.memory, here)
         return captured
@@ -164,8 +163,11 @@ class MemoryEditor:
                 return changed
         raise Overloaded("the memory is being changed by others; try again")
 
-    def place(self, domain: Domain) -> MemoryLocation:
-        """Return where memories of this domain are stored. Raises NotFound."""
+    def locate(self, domain: Domain, here: MemoryLocation) -> MemoryLocation:
+        """Return where memories of this domain are stored: here, if it is the domain of `here`.
+        Raises NotFound."""
+        if here.domain == domain:
+            return here
         home = self.workplaces.find_home(domain)
         if home is None:
             raise NotFound(f"the repository of {domain} is no longer on this machine")
