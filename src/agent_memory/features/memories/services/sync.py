@@ -118,9 +118,10 @@ class Sync:
         place = result.place
         with self.notes.lock:
             result = replace(result, moved=result.moved + notebook.rehome())
-        synced = self.projects.get_sync_state(place.home).state
-        if not force and f"{notebook.read_state()} {self._hash_stored(place)}" == synced:
-            return result
+        if not force:
+            state = f"{notebook.read_state()} {self._hash_stored(place)}"
+            if state == self.projects.get_sync_state(place.home).state:
+                return result
         for _ in range(ROUNDS):
             done("reading notes", 0, 0)
             state = notebook.read_state()
