@@ -499,11 +499,11 @@ class TestWritersAtOnce:
             from pathlib import Path
             from agent_memory.features.memories.adapters.git.repositories import GitRepositories
             from tests.git_repositories import DOMAIN, memory
-            notebook = GitRepositories(Path(sys.argv[2])).notebook(sys.argv[1], DOMAIN)
+            notebook = GitRepositories(Path(sys.argv[2])).open_notebook(sys.argv[1], DOMAIN)
             print("ready", flush=True)
             sys.stdin.readline()
             for number in range(8):
-                notebook.keep([memory(f"{sys.argv[3]} {number}")])
+                notebook.write([memory(f"{sys.argv[3]} {number}")])
         """)
         data = str(repository.folder.parent / "data")
         writers = [

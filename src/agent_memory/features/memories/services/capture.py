@@ -42,25 +42,25 @@ class Capture:
     clock: Clock
     on_capture: Callable[[], None]  # called after a write
 
-    def capture(self, draft: Draft, place: MemoryLocation) -> CaptureResult:
+    def capture(self, draft: Draft, location: MemoryLocation) -> CaptureResult:
         """Store the draft. Raises ContentBlocked if it holds a secret that may not even be
         redacted, and InvalidInput if the memory was forgotten before."""
         cleaned = self.clean(draft)
-        memory = self.build_memory(cleaned, place)
+        memory = self.build_memory(cleaned, location)
         for _ in range(TRIES):
             stored = self.memories.get(memory.key)
             result = self._decide(stored, memory)
             if result.memory == stored:
                 return result
-            change = MemoryChange(stored, result.memory, place.home)
+            change = MemoryChange(stored, result.memory, location.home)
             if self.memories.write([change]) == [True]:
                 self.on_capture()
-                return self._add_warnings(result, cleaned != draft, place)
+                return self._add_warnings(result, cleaned != draft, location)
         raise Overloaded("the memory is being changed by others; try again")
 
-    def was_captured(self, draft: Draft, place: MemoryLocation) -> bool:
+    def was_captured(self, draft: Draft, location: MemoryLocation) -> bool:
         """Return whether these words were captured before, whatever their status is now."""
-        return self.memories.get(self.build_memory(self.clean(draft), place).key) is not None
+        return self.memories.get(self.build_memory(self.clean(draft), location).key) is not None
 
     def clean(self, draft: Draft) -> Draft:
         """Remove the secrets of a draft."""
@@ -84,7 +84,7 @@ class Capture:
         """Clean a line and cut it: the mark for a secret may be longer than the secret."""
         return self.secrets.clean(text, where=f"memory/{where}")[:limit].strip()
 
-    def build_memory(self, draft: Draft, place: MemoryLocation) -> Memory:
+    def build_memory(self, draft: Draft, location: MemoryLocation) -> Memory:
         """Build the memory of a clean draft."""
         now = self.clock.now()
         session_id = draft.session_id
@@ -100,7 +100,7 @@ class Capture:
                 draft.namespace, draft.summary, draft.content, draft.spec
             ),
             namespace=draft.namespace,
-            domain=place.domain,
+            domain=location.domain,
             summary=draft.summary,
             content=draft.content,
             created_ms=now if draft.created_ms is None else draft.created_ms,
@@ -109,7 +109,7 @@ class Capture:
             tags=draft.tags,
             relates_to=draft.relates_to,
             status=draft.status,
-            commit=place.commit,
+            commit=location.commit,
             event_id=draft.event_id,
             session_id=session_id,
         )
@@ -139,19 +139,19 @@ class Capture:
         )
 
     def _add_warnings(
-        self, result: CaptureResult, redacted: bool, place: MemoryLocation
+        self, result: CaptureResult, redacted: bool, location: MemoryLocation
     ) -> CaptureResult:
         """Add what the user should know, and the id that the store assigned."""
         stored = self.memories.get(result.memory.key) or result.memory
         notes = [result.warning] if result.warning else []
         if redacted:
             notes.append("a secret was removed")
-        missing = [name for name in stored.relates_to if not self._exists(name, place)]
+        missing = [name for name in stored.relates_to if not self._exists(name, location)]
         if result.created and missing:
             notes.append(f"related memories not found: {', '.join(missing)}")
         return replace(result, memory=stored, warning="; ".join(notes) or None)
 
-    def _exists(self, name: str, place: MemoryLocation) -> bool:
+    def _exists(self, name: str, location: MemoryLocation) -> bool:
         try:
             reference = memories.parse_reference(name)
         except InvalidInput:
@@ -159,6 +159,6 @@ class Capture:
         if reference.namespace is None:
             return False
         candidates = self.memories.find_by_digest(
-            reference.domain or place.domain, reference.namespace, reference.hex
+            reference.domain or location.domain, reference.namespace, reference.hex
         )
         return any(memory.index == reference.index for memory in candidates)

@@ -173,14 +173,14 @@ class ProjectResolver:
             raise InvalidInput(f"no project {name!r} on this machine; {self._describe_known()}")
         return MemoryLocation(domain=Domain(f"{PROJECT}:{name}"), home=homes[0])
 
-    def _add_checkout(self, place: MemoryLocation) -> MemoryLocation:
+    def _add_checkout(self, location: MemoryLocation) -> MemoryLocation:
         """Add the commit that is checked out there; our own repositories have none."""
-        if not place.home.endswith(_GIT):
-            return place
-        located = self.repositories.locate(place.home, {})
-        if located is None or located.home != place.home:
-            return place
-        return replace(place, commit=located.commit, branch=located.branch)
+        if not location.home.endswith(_GIT):
+            return location
+        located = self.repositories.locate(location.home, {})
+        if located is None or located.home != location.home:
+            return location
+        return replace(location, commit=located.commit, branch=located.branch)
 
     def _describe_known(self) -> str:
         known = sorted(project.id for project in self.projects.list_all())

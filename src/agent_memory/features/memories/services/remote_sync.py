@@ -41,22 +41,20 @@ class RemoteSync:
         their own. A failure in one domain does not stop the others. A single domain without a
         remote is an error."""
         outcomes = []
-        for place in self._list_locations(domain, caller):
-            domain_options = replace(
-                options, remote=self._remote(place, remote), environ=caller.environ
-            )
+        for location in self._list_locations(domain, caller):
+            own = replace(options, remote=self._remote(location, remote), environ=caller.environ)
             alone = ""
-            if (domain_options.fetch or domain_options.push) and not domain_options.remote:
-                reason = _explain_no_remote(place)
+            if (own.fetch or own.push) and not own.remote:
+                reason = _explain_no_remote(location)
                 if domain != ALL:
                     raise reason
-                alone = str(reason) if get_family(place.domain) == PROJECT else ""
-                domain_options = SyncOptions(force=options.force)
+                alone = str(reason) if get_family(location.domain) == PROJECT else ""
+                own = SyncOptions(force=options.force)
             try:
-                synced = self.sync.sync(place, domain_options, done)
-                outcomes.append(DomainSyncOutcome(place=place, synced=synced, alone=alone))
+                synced = self.sync.sync(location, own, done)
+                outcomes.append(DomainSyncOutcome(place=location, synced=synced, alone=alone))
             except (GitFailed, RemoteUnavailable) as exc:
-                outcomes.append(DomainSyncOutcome(place=place, failure=exc, alone=alone))
+                outcomes.append(DomainSyncOutcome(place=location, failure=exc, alone=alone))
         return outcomes
 
     def _list_locations(self, domain: str, caller: Caller) -> list[MemoryLocation]:
@@ -64,19 +62,19 @@ class RemoteSync:
             return self.workplaces.list_locations(caller)
         return [self.workplaces.resolve(domain, caller)]
 
-    def _remote(self, place: MemoryLocation, remote: str) -> str:
+    def _remote(self, location: MemoryLocation, remote: str) -> str:
         """Return the remote of a location; empty if it has none."""
-        kind = get_family(place.domain)
+        kind = get_family(location.domain)
         if kind == USER:
             return self.user_remote
         if kind == ORG:
             return self.workplaces.remote_of_org() or remote
-        return remote if place.commit else ""
+        return remote if location.commit else ""
 
 
-def _explain_no_remote(place: MemoryLocation) -> ConfigError | InvalidInput:
-    if place.domain == USER:
+def _explain_no_remote(location: MemoryLocation) -> ConfigError | InvalidInput:
+    if location.domain == USER:
         return ConfigError("your own memories have no remote: set memories.user_remote")
     return InvalidInput(
-        f"{place.domain} is not shared: it needs a git repository with a commit checked out"
+        f"{location.domain} is not shared: it needs a git repository with a commit checked out"
     )

@@ -69,22 +69,22 @@ class Sync:
     clock: Clock
     on_import: Callable[[], None]  # called after a write to the store
 
-    def sync(self, place: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
+    def sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
         """Sync a location, and repair damaged notes. Raises GitFailed, and RemoteUnavailable."""
         try:
-            return self._sync(place, options, done)
+            return self._sync(location, options, done)
         except GitFailed:
-            if not self.repositories.open_notebook(place.home, place.domain).repair():
+            if not self.repositories.open_notebook(location.home, location.domain).repair():
                 raise
-            return self._sync(place, options, done)
+            return self._sync(location, options, done)
 
-    def _sync(self, place: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
+    def _sync(self, location: MemoryLocation, options: SyncOptions, done: Done) -> SyncResult:
         done("writing notes", 0, 0)
-        written = self.notes.flush_home(place.home)
-        notebook = self.repositories.open_notebook(place.home, place.domain)
+        written = self.notes.flush_home(location.home)
+        notebook = self.repositories.open_notebook(location.home, location.domain)
         if options.force:
             notebook.repair()  # damage in the history shows only on push
-        result = SyncResult(place=place, written=written)
+        result = SyncResult(place=location, written=written)
         if options.fetch:
             done("fetching", 0, 0)
             fetched = notebook.fetch(options.remote, options.environ)
@@ -115,19 +115,19 @@ class Sync:
     ) -> SyncResult:
         """Make store and notes equal, unless neither changed since they last were. Notes on lost
         commits, also those just fetched, are moved first."""
-        place = result.place
+        location = result.place
         with self.notes.lock:
             result = replace(result, moved=result.moved + notebook.rehome())
         if not force:
-            state = f"{notebook.read_state()} {self._hash_stored(place)}"
-            if state == self.projects.get_sync_state(place.home).state:
+            state = f"{notebook.read_state()} {self._hash_stored(location)}"
+            if state == self.projects.get_sync_state(location.home).state:
                 return result
         for _ in range(ROUNDS):
             done("reading notes", 0, 0)
             state = notebook.read_state()
             reading = notebook.read()
             imported, secrets = self._import(reading, done)
-            missing = self._missing(place, reading)
+            missing = self._missing(location, reading)
             result = replace(
                 result,
                 imported=result.imported + imported,
@@ -140,11 +140,11 @@ class Sync:
                 # Record the state that was read, not the current one: someone may have written
                 # more since.
                 seen = SyncState(
-                    state=f"{state} {self._hash_stored(place)}", at_ms=self.clock.now()
+                    state=f"{state} {self._hash_stored(location)}", at_ms=self.clock.now()
                 )
-                self.projects.set_sync_state(place.home, seen)
+                self.projects.set_sync_state(location.home, seen)
                 break
-            self.notes.write(place.home, place.domain, missing)
+            self.notes.write(location.home, location.domain, missing)
         return result
 
     def _import(self, reading: NotebookContents, done: Done) -> tuple[int, list[NoteProblem]]:
@@ -169,24 +169,24 @@ class Sync:
         merged = memories.merge_copies(stored, read)
         return None if _same(merged, stored) else MemoryChange(stored, merged, None)
 
-    def _missing(self, place: MemoryLocation, reading: NotebookContents) -> list[Memory]:
+    def _missing(self, location: MemoryLocation, reading: NotebookContents) -> list[Memory]:
         """Return the memories that the notes lack or hold in an older version."""
         noted = {memory.key: memory for memory in reading.memories}
         return [
             memory
-            for memory in self._list_stored(place)
+            for memory in self._list_stored(location)
             if not _is_noted(memory, noted.get(memory.key))
         ]
 
-    def _hash_stored(self, place: MemoryLocation) -> str:
+    def _hash_stored(self, location: MemoryLocation) -> str:
         stored = hashlib.sha256()
-        for memory in self._list_stored(place):
+        for memory in self._list_stored(location):
             stored.update(repr(memory).encode())
         return stored.hexdigest()
 
-    def _list_stored(self, place: MemoryLocation) -> Iterator[Memory]:
+    def _list_stored(self, location: MemoryLocation) -> Iterator[Memory]:
         last: MemoryKey | None = None
-        while page := self.memories.list_domain(place.domain, after=last, limit=_PAGE):
+        while page := self.memories.list_domain(location.domain, after=last, limit=_PAGE):
             yield from page
             last = page[-1].key
 

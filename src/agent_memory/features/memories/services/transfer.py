@@ -55,9 +55,9 @@ class Transfer:
         done(len(drafts))
         return result
 
-    def read_legacy(self, place: MemoryLocation) -> list[Draft]:
+    def read_legacy(self, location: MemoryLocation) -> list[Draft]:
         """Return the memories that earlier tools left in the notes of this place."""
-        return self.repositories.open_notebook(place.home, place.domain).read_legacy()
+        return self.repositories.open_notebook(location.home, location.domain).read_legacy()
 
     def _import_chunk(
         self,
@@ -73,8 +73,8 @@ class Transfer:
         known = 0
         for name, draft in zip(names, drafts, strict=True):
             try:
-                place = place_of(draft)
-                memory = self.capture.build_memory(self.capture.clean(draft), place)
+                location = place_of(draft)
+                memory = self.capture.build_memory(self.capture.clean(draft), location)
             except (InvalidInput, ContentBlocked, ConfigError) as exc:
                 refused.append(f"{name}: {exc}")
                 continue
@@ -85,7 +85,7 @@ class Transfer:
                 known += 1
             else:
                 new[memory.key] = memory
-                homes[memory.key] = place.home
+                homes[memory.key] = location.home
         if new and not dry_run:
             changes = [MemoryChange(None, memory, homes[key]) for key, memory in new.items()]
             for change, written in zip(changes, self.memories.write(changes), strict=True):
